@@ -1,0 +1,78 @@
+# Everything happens in a virtual environment of the project's own, .venv.
+# Two stamps in it say what is installed: the core alone (for the demo), or the core and the
+# development tools. Both follow pyproject.toml.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+CREATED := $(VENV)/.created
+CORE := $(VENV)/.core-installed
+DEV := $(VENV)/.dev-installed
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+
+.PHONY: help demo test lint check format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(CORE) ## install the core and run the demonstration
+	$(BIN)/mutandis demo
+
+test: $(DEV) ## run all tests and doctests (PYTEST_ARGS="-k ties" chooses)
+	$(BIN)/python -m pytest -n auto --maxprocesses 2 $(PYTEST_ARGS)
+
+lint: $(DEV) ## check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test ## lint and test: what a change has to pass
+
+format: $(DEV) ## put the code into its standard form
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean: ## remove what make and the tools have made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Debian ships Python without ensurepip, and a venv made without it is left half-made: so the
+# module is looked for first. Root may install it; anybody else is told what to do.
+$(CREATED):
+	@set -e; \
+	command -v $(PYTHON) >/dev/null || { \
+	    echo "There is no $(PYTHON). Install Python 3.11 or later, or name one: make PYTHON=…" >&2; exit 1; }; \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "mutandis needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) -V). Name another: make PYTHON=…" >&2; exit 1; }; \
+	if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+	    if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	        echo "Installing python3-venv, which $(PYTHON) lacks"; \
+	        export DEBIAN_FRONTEND=noninteractive; \
+	        apt-get update -qq </dev/null; \
+	        apt-get install -y -qq python3-venv </dev/null; \
+	    else \
+	        echo "$(PYTHON) cannot make virtual environments. Ask an administrator to install the package python3-venv, or name another Python: make PYTHON=…" >&2; exit 1; \
+	    fi; \
+	fi; \
+	echo "Making the virtual environment $(VENV)"; \
+	$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --upgrade pip
+	@touch $@
+
+$(CORE): pyproject.toml | $(CREATED)
+	@echo "Installing mutandis"
+	@$(PIP) install --editable .
+	@touch $@
+
+# the development tools come with the core: both stamps are set
+$(DEV): pyproject.toml | $(CREATED)
+	@echo "Installing mutandis and its development tools"
+	@$(PIP) install --editable '.[dev]'
+	@touch $(CORE) $@
