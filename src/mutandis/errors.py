@@ -1,0 +1,102 @@
+"""The errors that mutandis raises on purpose.
+
+Every message says what was found, what is allowed and what to do. Messages name columns, counts
+and what the caller declared; they never quote cells, which may identify a person.
+"""
+
+__all__ = [
+    "AlignmentError",
+    "CycleError",
+    "DecisionError",
+    "EquationError",
+    "FormulaError",
+    "GroupSizeError",
+    "InputError",
+    "KindError",
+    "MissingValuesError",
+    "MutandisError",
+    "MutandisWarning",
+    "OutcomeError",
+    "PlanError",
+    "ProtectionError",
+    "RootError",
+    "UnknownColumnError",
+    "UnknownIdError",
+    "WorldviewError",
+]
+
+
+class MutandisError(Exception):
+    """Base of all errors that mutandis raises on purpose."""
+
+
+class PlanError(MutandisError, ValueError):
+    """The settings of an audit contradict each other or leave something out."""
+
+
+class InputError(MutandisError, ValueError):
+    """The table of decisions cannot be audited as it is."""
+
+
+class UnknownColumnError(InputError):
+    """A name that is no column of the table."""
+
+
+class KindError(InputError):
+    """A column whose values do not fit the kind that was declared for it."""
+
+
+class MissingValuesError(InputError):
+    """Missing or infinite values in columns that the audit needs."""
+
+
+class OutcomeError(InputError):
+    """An outcome that is not binary, or whose negative value does not occur."""
+
+
+class ProtectionError(InputError):
+    """No protected rows, or no reference rows."""
+
+
+class GroupSizeError(InputError):
+    """A group size k that a search space cannot fill."""
+
+
+class AlignmentError(InputError):
+    """Ready-made counterfactuals whose rows are not those of the table."""
+
+
+class UnknownIdError(InputError, KeyError):
+    """An id that no row, or no complainant, has."""
+
+    def __str__(self) -> str:
+        """Show the sentence itself; `KeyError` would show its repr."""
+        return str(self.args[0]) if self.args else ""
+
+
+class WorldviewError(MutandisError, ValueError):
+    """A causal graph or structural equation that cannot be used."""
+
+
+class CycleError(WorldviewError):
+    """A worldview in which something causes itself."""
+
+
+class RootError(WorldviewError):
+    """A worldview in which the protected attribute has causes."""
+
+
+class EquationError(WorldviewError):
+    """A structural equation that cannot be fitted to the table, or applied to it."""
+
+
+class FormulaError(MutandisError, ValueError):
+    """A formula outside the safe expression language."""
+
+
+class DecisionError(MutandisError, ValueError):
+    """A decision maker that does not answer as agreed."""
+
+
+class MutandisWarning(UserWarning):
+    """Something that an auditor should know, but that does not stop the audit."""
