@@ -1,0 +1,244 @@
+"""Pearl's three steps from facts to counterfactuals: abduction, action, prediction.
+
+The paper describes them in its section "Structural Causal Models and Counterfactuals" and works an
+example in its Appendix A.1 (where the printed abduction of U3 has a plus that must be a minus:
+U3 = X3 - β1·X1 - β2·X2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.causal.equations import naming, require_finite
+from mutandis.domain import Categories, Column, Numbers
+from mutandis.domain.columns import describe_levels
+from mutandis.errors import EquationError, KindError, PlanError, UnknownColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.causal.equations import FittedEquation, Predicted
+    from mutandis.domain import Population
+
+__all__ = [
+    "Counterfactuals",
+    "StructuralEquation",
+    "abduct",
+    "act",
+    "child_values",
+    "predict",
+    "require_columns",
+]
+
+# More column names than these help nobody find the right one.
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuralEquation:
+    """A fitted equation of M', and the columns it takes its causes from."""
+
+    parents: tuple[str, ...]
+    fitted: FittedEquation[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterfactuals:
+    """D^CF: the population as it would have been.
+
+    Parameters
+    ----------
+    population
+        The same people in the same rows, with the intervened and the recomputed columns exchanged.
+    moved
+        The attributes that were recomputed, causes before their effects. Empty if the intervened
+        attributes cause nothing in this worldview.
+    clipped
+        For each of them, how many values were cut off at the equation's bounds.
+    """
+
+    population: Population
+    moved: tuple[str, ...]
+    clipped: Mapping[str, int]
+
+
+def abduct(
+    population: Population, equations: Mapping[str, StructuralEquation]
+) -> Mapping[str, Any]:
+    """Abduct: recover each row's noise from the facts (the first step, P(U | X, A)).
+
+    Parameters
+    ----------
+    population
+        The facts, D.
+    equations
+        The equations whose attributes will be recomputed. Noise of the others is not needed,
+        because an attribute that is no effect of the intervened ones keeps its value.
+
+    Returns
+    -------
+    Mapping
+        The noise of each attribute, in its equation's own form.
+
+    Examples
+    --------
+    >>> from mutandis.causal import Linear, Worldview
+    >>> from mutandis.domain import Population
+    >>> table = {"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]}
+    >>> people = Population.from_frame(table, columns=["Gender", "Salary"])
+    >>> fitted = Worldview({"Salary": Linear("Gender")}).fit(people).equations["Salary"]
+    >>> equations = {"Salary": StructuralEquation(parents=("Gender",), fitted=fitted)}
+    >>> abduct(people, equations)["Salary"].residual.tolist()
+    [-10.0, 10.0, -5.0, 5.0]
+    """
+    noise = {}
+    for child, equation in equations.items():
+        require_columns(population, (*equation.parents, child))
+        values = child_values(population, child)
+        with naming(child):
+            noise[child] = equation.fitted.abduct(values, _causes(population, equation))
+    return MappingProxyType(noise)
+
+
+def act(population: Population, do: Mapping[str, Any]) -> Population:
+    """Act: set the intervened attributes for everybody (the second step, do(A := a')).
+
+    Parameters
+    ----------
+    population
+        The facts, D.
+    do
+        The value that each intervened attribute takes: one of the levels of a column of names, a
+        number in a column of numbers.
+
+    Returns
+    -------
+    Population
+        The facts with the intervened columns exchanged; their effects are not yet recomputed.
+
+    Examples
+    --------
+    >>> from mutandis.domain import Population
+    >>> people = Population.from_frame({"Gender": [0, 1, 1]}, columns=["Gender"])
+    >>> act(people, {"Gender": 0}).numbers("Gender").tolist()
+    [0.0, 0.0, 0.0]
+    """
+    if not do:
+        raise PlanError(
+            "The intervention is empty: do={} changes nothing. "
+            "Name an attribute and the value it is set to: do={'Gender': 0}."
+        )
+    require_columns(population, do)
+    return population.with_columns(
+        {name: _held(name, population.columns[name], value) for name, value in do.items()}
+    )
+
+
+def predict(
+    intervened: Population, equations: Mapping[str, StructuralEquation], noise: Mapping[str, Any]
+) -> Counterfactuals:
+    """Predict: carry the change on to all effects (the third step, P(X^CF | X, A)).
+
+    Parameters
+    ----------
+    intervened
+        What `act` made of the facts.
+    equations
+        The equations of the effects, causes before their effects: each sees the counterfactual
+        values of those before it.
+    noise
+        What `abduct` found.
+
+    Examples
+    --------
+    >>> from mutandis.causal import Linear, Worldview
+    >>> from mutandis.domain import Population
+    >>> table = {"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]}
+    >>> people = Population.from_frame(table, columns=["Gender", "Salary"])
+    >>> fitted = Worldview({"Salary": Linear("Gender")}).fit(people).equations["Salary"]
+    >>> equations = {"Salary": StructuralEquation(parents=("Gender",), fitted=fitted)}
+    >>> noise = abduct(people, equations)
+    >>> predicted = predict(act(people, {"Gender": 0}), equations, noise)
+    >>> predicted.population.numbers("Salary").tolist()
+    [40.0, 60.0, 45.0, 55.0]
+    """
+    population = intervened
+    clipped = {}
+    for child, equation in equations.items():
+        with naming(child):
+            predicted = equation.fitted.predict(_causes(population, equation), noise[child])
+            values = _checked(predicted, rows=len(population))
+        clipped[child] = predicted.clipped
+        population = population.with_columns({child: Numbers(values)})
+    return Counterfactuals(
+        population=population, moved=tuple(equations), clipped=MappingProxyType(clipped)
+    )
+
+
+def require_columns(population: Population, names: Iterable[str]) -> None:
+    """Refuse names that are no columns of the population."""
+    unknown = [name for name in dict.fromkeys(names) if name not in population.columns]
+    if unknown:
+        have = list(population.columns)
+        shown = ", ".join(map(repr, have[:_SHOWN])) + (", …" if len(have) > _SHOWN else "")
+        raise UnknownColumnError(
+            f"The worldview or the intervention names {', '.join(map(repr, unknown))}, which the "
+            f"population does not have. It holds {shown}. Correct the name, or read that column "
+            "into the population too."
+        )
+
+
+def child_values(population: Population, child: str) -> NDArray[np.float64]:
+    """Give the numbers of an attribute that has an equation."""
+    column = population.columns[child]
+    if isinstance(column, Numbers):
+        return column.values
+    raise KindError(
+        f"Column {child!r} has an equation but holds names; equations explain numbers. "
+        "Remove its equation if it is a root, or give the column as numbers."
+    )
+
+
+def _causes(population: Population, equation: StructuralEquation) -> Mapping[str, Column]:
+    return {name: population.columns[name] for name in equation.parents}
+
+
+def _held(name: str, column: Column, value: object) -> Column:
+    """Give the column that holds the intervened value in every row."""
+    if np.ndim(value) != 0:  # type: ignore[arg-type]
+        raise PlanError(
+            f"do sets {name!r} to a {type(value).__name__}. An intervention sets one value for "
+            "everybody: give a single value."
+        )
+    if isinstance(column, Categories):
+        code = column.code_of(value)
+        if code is None:
+            raise PlanError(
+                f"do sets {name!r} to {value!r}, which is not a value of that column. "
+                f"Its values are {describe_levels(column)}. Name one of them."
+            )
+        return column.filled(code)
+    if not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise PlanError(
+            f"do sets {name!r} to {value!r}, but the column holds numbers. Give a finite number, "
+            "or declare the column as nominal."
+        )
+    return Numbers(np.full(len(column), float(value)))
+
+
+def _checked(predicted: Predicted, *, rows: int) -> NDArray[np.float64]:
+    values = np.asarray(predicted.values, dtype=np.float64)
+    if values.shape != (rows,):
+        raise EquationError(
+            f"it predicted values of shape {values.shape} for {rows} rows. "
+            "An equation predicts one value a row."
+        )
+    require_finite(values)
+    return values

@@ -1,0 +1,123 @@
+"""The causal graph G: who is a cause of whom, without cycles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from mutandis.errors import CycleError, WorldviewError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+__all__ = ["Graph"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """A directed acyclic graph over column names.
+
+    Parameters
+    ----------
+    parents
+        The direct causes of every node, causes before their effects. Use `Graph.from_parents`,
+        which checks the arrows and finds that order.
+
+    Examples
+    --------
+    >>> graph = Graph.from_parents({"Balance": ("Salary", "Gender"), "Salary": ("Gender",)})
+    >>> graph.names
+    ('Gender', 'Salary', 'Balance')
+    >>> graph.roots, graph.descendants(["Gender"])
+    (('Gender',), ('Salary', 'Balance'))
+    """
+
+    parents: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def from_parents(cls, parents: Mapping[str, Iterable[str]]) -> Graph:
+        """Build the graph from each child's direct causes, or say which arrows cannot be.
+
+        Nodes are put in an order in which every cause precedes its effects. Where that leaves a
+        choice, the node that is mentioned first comes first, so the order depends on nothing but
+        what was declared.
+        """
+        declared = {child: _read_parents(child, causes) for child, causes in parents.items()}
+        order = _topological_order(declared)
+        return cls(parents=MappingProxyType({name: declared.get(name, ()) for name in order}))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All nodes, causes before their effects."""
+        return tuple(self.parents)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The nodes that nothing in the graph causes."""
+        return tuple(name for name, causes in self.parents.items() if not causes)
+
+    def descendants(self, nodes: Collection[str]) -> tuple[str, ...]:
+        """Give all effects of some nodes, direct and indirect, causes before their effects.
+
+        The nodes themselves are not among them, even if one causes another: under do() each of
+        them is held. A node that the graph does not mention has no effects.
+        """
+        held = frozenset(nodes)
+        reached = set(held)
+        # one pass is enough: causes come before their effects
+        for name, causes in self.parents.items():
+            if not reached.isdisjoint(causes):
+                reached.add(name)
+        return tuple(name for name in self.parents if name in reached and name not in held)
+
+
+def _read_parents(child: object, causes: Iterable[str]) -> tuple[str, ...]:
+    if not isinstance(child, str):
+        raise WorldviewError(
+            f"A worldview has an equation for {child!r}, which is no text. "
+            "Use the column's name, as text."
+        )
+    # a text is iterable too, and would be taken apart into its letters
+    if isinstance(causes, str):
+        raise WorldviewError(
+            f"The parents of {child!r} are given as one text, {causes!r}. "
+            f"Give a tuple of column names: ({causes!r},)."
+        )
+    read = tuple(causes)
+    wrong = [cause for cause in read if not isinstance(cause, str)]
+    if wrong:
+        raise WorldviewError(
+            f"The equation for {child!r} has a parent of type {type(wrong[0]).__name__}. "
+            "Parents are column names, given one by one: Linear('Gender', 'Age')."
+        )
+    repeated = next((cause for cause in read if read.count(cause) > 1), None)
+    if repeated is not None:
+        raise WorldviewError(
+            f"The equation for {child!r} names its parent {repeated!r} more than once. "
+            "Name each parent once."
+        )
+    return read
+
+
+def _topological_order(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    import networkx as nx
+
+    mentioned = dict.fromkeys(
+        name for child, causes in parents.items() for name in (*causes, child)
+    )
+    place = {name: position for position, name in enumerate(mentioned)}
+    arrows = nx.DiGraph()
+    arrows.add_nodes_from(mentioned)
+    arrows.add_edges_from((cause, child) for child, causes in parents.items() for cause in causes)
+    try:
+        return tuple(nx.lexicographical_topological_sort(arrows, key=place.__getitem__))
+    except nx.NetworkXUnfeasible:
+        cycle = [edge[0] for edge in nx.find_cycle(arrows)]
+    first = cycle.index(min(cycle, key=place.__getitem__))
+    shown = " → ".join([*cycle[first:], *cycle[: first + 1]])
+    raise CycleError(
+        f"The worldview has a cycle: {shown}. Nothing can be its own cause, directly or through "
+        "others: take one of these arrows out, by removing the parent from the equation it "
+        "points to."
+    )
