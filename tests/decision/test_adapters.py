@@ -1,0 +1,265 @@
+"""Rules, functions and models as decision makers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from mutandis.decision import (
+    FunctionMaker,
+    ModelMaker,
+    Rule,
+    as_decision_maker,
+    decide,
+    required_columns,
+)
+from mutandis.domain import Formula, Outcome
+from mutandis.errors import (
+    DecisionError,
+    FormulaError,
+    KindError,
+    MissingValuesError,
+    UnknownColumnError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PEOPLE: dict[str, list[Any]] = {
+    "Annual Salary": [10, 20, 30, 40],
+    "balance": [5.0, -1.0, 0.5, 2.0],
+    "job": ["cook", "clerk", "clerk", "judge"],
+    "owner": [True, False, True, False],
+}
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("`Annual Salary` + 5 * balance > 30", [True, False, True, True]),
+        ("job == 'clerk'", [False, True, True, False]),
+        ("job != 'clerk' and not owner", [False, False, False, True]),
+        ("owner", [True, False, True, False]),
+        ("owner + (balance > 0) == 2", [True, False, True, False]),
+        ("where(job == 'judge', balance > 100, `Annual Salary` >= 20)", [False, True, True, False]),
+        ("1 > 2", [False, False, False, False]),
+    ],
+)
+def test_a_rule_on_every_frame_type(
+    as_frame: Callable[[Any], Any], text: str, expected: list[bool]
+) -> None:
+    decided = Rule.parse(text).decide(as_frame(PEOPLE))
+    assert decided.dtype == np.bool_
+    assert decided.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"job": pd.Series(["cook", "clerk"], dtype="category")}),
+        pd.DataFrame({"job": pd.Series(["cook", "clerk"], dtype=object)}),
+        pl.DataFrame({"job": pl.Series(["cook", "clerk"], dtype=pl.Categorical)}),
+        pl.DataFrame({"job": pl.Series(["cook", "clerk"], dtype=pl.Enum(["cook", "clerk"]))}),
+        pa.table({"job": pa.array(["cook", "clerk"]).dictionary_encode()}),
+    ],
+    ids=["pandas-category", "pandas-object", "polars-categorical", "polars-enum", "pyarrow"],
+)
+def test_names_of_every_type(frame: Any) -> None:
+    assert Rule.parse("job == 'cook'").decide(frame).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pd.Series([1, 0], dtype="Int64"),
+        pd.Series([1, 0], dtype="int8[pyarrow]"),
+        pd.Series([1, 0], dtype="category"),
+        pd.Series([1, 0], dtype=object),
+        pd.Series([True, False]),
+        pd.Series([True, False], dtype="boolean"),
+    ],
+    ids=lambda series: str(series.dtype),
+)
+def test_numbers_of_every_type(series: pd.Series[Any]) -> None:
+    frame = pd.DataFrame({"code": series})
+    assert Rule.parse("code == 1").decide(frame).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"a": pd.Series([1, None], dtype="Int64")}),
+        pd.DataFrame({"a": ["x", None]}),
+        pd.DataFrame({"a": pd.Series([True, None], dtype="boolean")}),
+        pl.DataFrame({"a": [1, None]}),
+        pl.DataFrame({"a": ["x", None]}),
+        pa.table({"a": [True, None]}),
+    ],
+)
+def test_a_rule_needs_every_value(frame: Any) -> None:
+    with pytest.raises(MissingValuesError, match="Column 'a' has 1 missing"):
+        Rule.parse("a == 1").decide(frame)
+
+
+def test_a_rule_reads_only_the_columns_it_names() -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [None, None], "c": [object(), object()]})
+    assert Rule.parse("a > 1").decide(frame).tolist() == [False, True]
+
+
+def test_unknown_columns_come_with_the_nearest_known_one(as_frame: Callable[[Any], Any]) -> None:
+    with pytest.raises(UnknownColumnError, match=r"'ballance'\. Did you mean 'balance'"):
+        Rule.parse("ballance > 1").decide(as_frame(PEOPLE))
+
+
+def test_a_rule_is_a_condition() -> None:
+    with pytest.raises(FormulaError, match=r"'salary \+ 1' gives numbers"):
+        Rule.parse("salary + 1")
+    # what a lone column gives is known only from the table
+    lone = Rule.parse("balance")
+    with pytest.raises(FormulaError, match="'balance' gives numbers"):
+        lone.decide(PEOPLE)
+
+
+def test_whole_numbers_that_float64_cannot_tell_apart_are_refused() -> None:
+    with pytest.raises(KindError, match=r"2\*\*53"):
+        Rule.parse("account == 9007199254740993").decide({"account": [2**53 + 1, 2**53]})
+
+
+def test_rules_are_values() -> None:
+    assert Rule.parse("a > 1") == Rule(Formula.parse("a > 1"))
+    assert Rule.parse("a > 1") != Rule.parse("a > 2")
+    assert len({Rule.parse("a > 1"), Rule.parse("a > 1")}) == 1
+
+
+# --- functions and models -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame(PEOPLE), pl.DataFrame(PEOPLE), pa.table(PEOPLE)], ids=["pd", "pl", "pa"]
+)
+def test_a_function_gets_the_very_frame(frame: Any) -> None:
+    seen: list[Any] = []
+    FunctionMaker(seen.append).decide(frame)
+    assert seen[0] is frame
+
+
+def _regression(*, scaled: bool = False) -> Any:
+    """Give an unfitted scikit-learn model, or skip the test: the library is optional."""
+    model = pytest.importorskip("sklearn.linear_model").LogisticRegression()
+    if not scaled:
+        return model
+    scaler = pytest.importorskip("sklearn.preprocessing").StandardScaler()
+    return pytest.importorskip("sklearn.pipeline").make_pipeline(scaler, model)
+
+
+def _credit() -> tuple[pd.DataFrame, Outcome]:
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"salary": rng.normal(30, 5, 60), "balance": rng.normal(10, 3, 60)})
+    table["granted"] = np.where(table["salary"] + 5 * table["balance"] > 80, "yes", "no")
+    refused = (table["granted"] == "no").to_numpy()
+    return table, Outcome(column="granted", negative="no", positive="yes", is_negative=refused)
+
+
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_a_fitted_model_gets_its_own_columns_in_its_own_order(
+    convert: Callable[[pd.DataFrame], Any],
+) -> None:
+    table, outcome = _credit()
+    features = table[["balance", "salary"]]
+    model = _regression(scaled=True).fit(features, table["granted"])
+    expected = model.predict(features) == "no"
+    assert 0 < expected.sum() < 60
+    maker = as_decision_maker(model)
+    assert required_columns(maker) == ("balance", "salary")
+    assert decide(maker, convert(table), outcome).tolist() == expected.tolist()
+
+
+def test_a_model_without_its_column_says_which() -> None:
+    table, outcome = _credit()
+    model = _regression().fit(table[["balance", "salary"]], table["granted"])
+    with pytest.raises(UnknownColumnError, match="Unknown column 'balance'"):
+        decide(as_decision_maker(model), table.drop(columns="balance"), outcome)
+
+
+def test_a_model_that_does_not_remember_its_columns_gets_the_table() -> None:
+    table, outcome = _credit()
+    seen: list[Any] = []
+
+    def predict(frame: Any) -> Any:
+        seen.append(frame)
+        return frame["granted"]
+
+    maker = as_decision_maker(SimpleNamespace(predict=predict))
+    assert required_columns(maker) == ()
+    assert decide(maker, table, outcome).tolist() == outcome.is_negative.tolist()
+    assert seen[0] is table
+
+
+def test_an_unfitted_model_is_a_decision_error() -> None:
+    table, outcome = _credit()
+    with pytest.raises(DecisionError, match="stopped with NotFittedError"):
+        decide(as_decision_maker(_regression()), table, outcome)
+
+
+# --- whatever people have -------------------------------------------------------------------------
+
+
+class Clerk:
+    """Decides, predicts and can be called: deciding comes first."""
+
+    def decide(self, frame: Any, /) -> Any:
+        return ["decided"]
+
+    def predict(self, frame: Any) -> Any:
+        return ["predicted"]
+
+    def __call__(self, frame: Any) -> Any:
+        return ["called"]
+
+
+def test_each_form_becomes_its_own_decision_maker() -> None:
+    clerk = Clerk()
+    assert as_decision_maker("a > 1") == Rule.parse("a > 1")
+    assert as_decision_maker(Formula.parse("a > 1")) == Rule.parse("a > 1")
+    assert as_decision_maker(clerk) is clerk
+    rule = Rule.parse("a > 1")
+    assert as_decision_maker(rule) is rule
+    assert as_decision_maker(len) == FunctionMaker(len)
+    assert as_decision_maker(clerk.predict).decide(None) == ["predicted"]
+    both = SimpleNamespace(predict=clerk.predict, __call__=clerk)
+    assert as_decision_maker(both) == ModelMaker(both)
+
+
+def test_a_bad_rule_is_refused_at_once() -> None:
+    with pytest.raises(FormulaError, match="calls something"):
+        as_decision_maker("__import__('os').system('true')")
+
+
+@pytest.mark.parametrize("value", [Clerk, int])
+def test_a_class_is_not_yet_a_decision_maker(value: type) -> None:
+    with pytest.raises(DecisionError, match=f"{value.__name__} is a class"):
+        as_decision_maker(value)
+
+
+@pytest.mark.parametrize("value", [None, 3, ["a > 1"], {"rule": "a > 1"}, b"a > 1"])
+def test_other_things_are_refused_with_what_is_allowed(value: Any) -> None:
+    with pytest.raises(DecisionError) as caught:
+        as_decision_maker(value)
+    assert str(caught.value).startswith(f"{type(value).__name__} cannot decide")
+    for allowed in ("rule", "function", "predict", "decide method"):
+        assert allowed in str(caught.value)
+
+
+def test_required_columns_are_those_that_are_known() -> None:
+    assert required_columns(Rule.parse("b > a")) == ("b", "a")
+    assert required_columns(FunctionMaker(len)) == ()
+    assert required_columns(Clerk()) == ()
