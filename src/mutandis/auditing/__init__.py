@@ -1,0 +1,7 @@
+"""One audit: the plan, the run and its provenance."""
+
+from mutandis.auditing.plan import Plan, Settings, draft_plan
+from mutandis.auditing.provenance import Provenance
+from mutandis.auditing.run import AuditResult, run
+
+__all__ = ["AuditResult", "Plan", "Provenance", "Settings", "draft_plan", "run"]

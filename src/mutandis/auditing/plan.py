@@ -1,0 +1,359 @@
+"""The plan of an audit: every setting checked, and the table read, before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from mutandis.auditing.counterfactual_table import CounterfactualTable
+from mutandis.causal import Worldview
+from mutandis.decision import as_decision_maker, required_columns
+from mutandis.domain.attribute import Attribute, AttributeKind, read_attributes
+from mutandis.domain.outcome import Outcome
+from mutandis.domain.population import Population, open_frame
+from mutandis.domain.protection import Protection
+from mutandis.errors import PlanError
+from mutandis.inference import Adjustment, IntervalName
+from mutandis.similarity.embedding import Scaling
+from mutandis.similarity.ties import Ties
+from mutandis.situation.methods import METHODS, Method
+from mutandis.situation.semantics import DEFINED, Semantics
+from mutandis.situation.spaces import Stratum, check_group_sizes, draw_strata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from mutandis.decision import DecisionMaker
+    from mutandis.domain.attribute import AttributeDeclaration
+    from mutandis.domain.population import Missing
+
+__all__ = ["MethodName", "Plan", "Preset", "Settings", "draft_plan"]
+
+MethodName = Literal["st", "cst_without", "cst_with", "cf"]
+Preset = Literal["eaamo23"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The choices of an audit that are not data: they are recorded with every result.
+
+    Parameters
+    ----------
+    ks
+        Group sizes, smallest first.
+    alpha, tau
+        Significance level, and the minimum deviation that counts as evidence.
+    interval, adjust
+        Which interval, and how p-values are adjusted for many complainants.
+    ties, scaling
+        The policy on equal distances, and how numbers are scaled.
+    primary
+        The method and k that headlines are about, fixed before the run.
+    seed, threads
+        For anything random, and for the search (-1: all cores); neither changes a verdict here.
+    """
+
+    ks: tuple[int, ...]
+    alpha: float
+    tau: float
+    interval: IntervalName
+    adjust: Adjustment
+    ties: Ties
+    scaling: Scaling
+    primary: tuple[str, int]
+    seed: int | None
+    threads: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """An audit that can be run: everything named exists, nothing contradicts itself.
+
+    Parameters
+    ----------
+    population, outcome
+        D and its recorded outcomes.
+    protection, strata
+        Who complains, and among whom each is compared.
+    attributes
+        What people are compared on.
+    worldview, counterfactuals
+        Where counterfactuals come from: equations, or a ready table (at most one of the two).
+    decision
+        b(), if it can be asked.
+    methods
+        What is to be run.
+    settings
+        All other choices.
+    semantics
+        How the definitions are read.
+    """
+
+    population: Population
+    outcome: Outcome
+    protection: Protection
+    strata: tuple[Stratum, ...]
+    attributes: tuple[Attribute, ...]
+    worldview: Worldview | None
+    counterfactuals: CounterfactualTable | None
+    decision: DecisionMaker | None
+    methods: tuple[Method, ...]
+    settings: Settings
+    semantics: Semantics
+
+
+def draft_plan(
+    decisions: Any,
+    *,
+    outcome: str,
+    negative: object,
+    protected: Protection,
+    attributes: Mapping[str, AttributeDeclaration],
+    worldview: Worldview | None = None,
+    counterfactuals: Any = None,
+    decision: DecisionMaker | Callable[[Any], Any] | str | None = None,
+    methods: Sequence[MethodName] | None = None,
+    ks: Iterable[int] = (15, 30, 50, 100),
+    alpha: float = 0.05,
+    tau: float = 0.0,
+    interval: IntervalName = "wald",
+    adjust: Adjustment = "benjamini-hochberg",
+    ties: Ties = "fair",
+    scaling: Scaling = "range",
+    missing: Missing = "error",
+    id: str | None = None,  # noqa: A002 - the public name of the option
+    primary: tuple[MethodName, int] | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    preset: Preset | None = None,
+) -> Plan:
+    """Read the table and check every setting; the parameters are those of `mutandis.audit`."""
+    compared = read_attributes(attributes)
+    maker = None if decision is None else as_decision_maker(decision)
+    needed = required_columns(maker) if maker else ()
+    _check_roles(compared, protected, outcome=outcome)
+    _check_worldview(worldview, counterfactuals, protected, outcome=outcome)
+    _check_decision(needed, outcome=outcome)
+    _check_choices(interval=interval, adjust=adjust, ties=ties, scaling=scaling, missing=missing)
+
+    source = open_frame(decisions)
+    nominal = [_nominal(outcome), _nominal(protected.attribute)]
+    others = [*(worldview.names if worldview else ()), *needed]
+    population = Population.from_frame(
+        source, columns=others, attributes=[*compared, *nominal], id=id, missing=missing
+    )
+    recorded = Outcome.read(outcome, population.categories(outcome), negative=negative)
+    strata = draw_strata(protected, population.categories(protected.attribute))
+    ready = (
+        None
+        if counterfactuals is None
+        else CounterfactualTable.read(
+            counterfactuals,
+            population=population,
+            rows_given=len(source),
+            attributes=compared,
+            outcome=recorded,
+            protection=protected,
+            id=id,
+        )
+    )
+    chosen = _choose_methods(
+        methods,
+        counterfactual=worldview is not None or ready is not None,
+        decided=maker is not None or (ready is not None and ready.is_negative is not None),
+    )
+    sizes = _read_ks(ks)
+    check_group_sizes(strata, sizes)
+    return Plan(
+        population=population,
+        outcome=recorded,
+        protection=protected,
+        strata=strata,
+        attributes=compared,
+        worldview=worldview,
+        counterfactuals=ready,
+        decision=maker,
+        methods=chosen,
+        settings=Settings(
+            ks=sizes,
+            alpha=_read_alpha(alpha),
+            tau=_read_tau(tau),
+            interval=interval,
+            adjust=adjust,
+            ties=ties,
+            scaling=scaling,
+            primary=_read_primary(primary, chosen, sizes),
+            seed=None if seed is None else _whole("seed", seed, least=0),
+            threads=-1 if threads in (None, -1) else _whole("threads", threads, least=1),
+        ),
+        semantics=_read_preset(preset, compared, ties=ties, scaling=scaling),
+    )
+
+
+def _nominal(name: str) -> Attribute:
+    return Attribute(name=name, kind=AttributeKind.NOMINAL)
+
+
+def _check_roles(attributes: Sequence[Attribute], protected: Protection, *, outcome: str) -> None:
+    if not isinstance(protected, Protection):
+        raise PlanError(
+            f"protected= takes a Protection, not {type(protected).__name__}. "
+            "Write Protection('Gender', value='female', reference='male')."
+        )
+    if protected.attribute == outcome:
+        raise PlanError(f"{outcome!r} cannot be both the outcome and the protected attribute.")
+    for attribute in attributes:
+        if attribute.name in (protected.attribute, outcome):
+            role = "outcome" if attribute.name == outcome else "protected attribute"
+            raise PlanError(
+                f"{attribute.name!r} is the {role} and takes no part in the distance (Def. 4). "
+                "Remove it from attributes."
+            )
+
+
+def _check_worldview(
+    worldview: Worldview | None, counterfactuals: Any, protected: Protection, *, outcome: str
+) -> None:
+    if worldview is None:
+        return
+    if not isinstance(worldview, Worldview):
+        raise PlanError(
+            f"worldview= takes a Worldview, not {type(worldview).__name__}. "
+            "Write Worldview({'Salary': Linear('Gender')})."
+        )
+    if counterfactuals is not None:
+        raise PlanError(
+            "Both worldview= and counterfactuals= are given. Counterfactuals come from one of "
+            "them: leave the other out."
+        )
+    worldview.check_root(protected.attribute)
+    if outcome in worldview.names:
+        raise PlanError(
+            f"The worldview mentions the outcome {outcome!r}. Outcomes are decided by b(), not by "
+            "an equation: give decision= and remove it from the worldview."
+        )
+
+
+def _check_decision(needed: Collection[str], *, outcome: str) -> None:
+    if outcome in needed:
+        raise PlanError(
+            f"The decision reads the outcome {outcome!r}, which is on record before anybody is "
+            "asked again: no counterfactual could change it. Decide from the other columns."
+        )
+
+
+def _check_choices(**choices: str) -> None:
+    allowed = {
+        "interval": get_args(IntervalName),
+        "adjust": get_args(Adjustment),
+        "ties": get_args(Ties),
+        "scaling": get_args(Scaling),
+        "missing": ("error", "drop"),
+    }
+    for name, choice in choices.items():
+        if choice not in allowed[name]:
+            raise PlanError(f"{name}={choice!r} is unknown. Allowed: {', '.join(allowed[name])}.")
+
+
+def _choose_methods(
+    names: Sequence[str] | None, *, counterfactual: bool, decided: bool
+) -> tuple[Method, ...]:
+    """Take the methods that were asked for; without a wish, all that the inputs allow."""
+    lacking = {name: _lacking(m, counterfactual, decided) for name, m in METHODS.items()}
+    if names is None:
+        return tuple(m for name, m in METHODS.items() if not lacking[name])
+    if isinstance(names, str):
+        raise PlanError(f"methods= takes a list, not a text. Write methods=[{names!r}].")
+    for name in names:
+        if name not in METHODS:
+            raise PlanError(f"Unknown method {name!r}. Allowed: {', '.join(METHODS)}.")
+        if lacking[name]:
+            raise PlanError(f"Method {name!r} needs {lacking[name]}.")
+    if not names:
+        raise PlanError(f"No methods. Name at least one of {', '.join(METHODS)}.")
+    return tuple(m for name, m in METHODS.items() if name in names)
+
+
+def _lacking(method: Method, counterfactual: bool, decided: bool) -> str:  # noqa: FBT001
+    if method.needs_counterfactual and not counterfactual:
+        return "counterfactuals: give worldview= or counterfactuals="
+    if method.needs_counterfactual_outcome and not decided:
+        return (
+            "the outcome of each counterfactual: give decision=, or counterfactuals= with the "
+            "outcome column in it"
+        )
+    return ""
+
+
+def _read_ks(ks: object) -> tuple[int, ...]:
+    if isinstance(ks, str) or not isinstance(ks, Iterable):
+        raise PlanError(f"ks={ks!r} is not a list of group sizes. Write ks=(15, 30).")
+    sizes = tuple(sorted({_whole("k", k, least=1) for k in ks}))
+    if not sizes:
+        raise PlanError("ks is empty. Give at least one group size: ks=(15, 30).")
+    return sizes
+
+
+def _whole(name: str, value: object, *, least: int) -> int:
+    # np.int64 is Integral too, and becomes an int; so is True, which counts nothing
+    if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least:
+        return int(value)
+    raise PlanError(f"{name}={value!r} is not allowed. Give an integer of at least {least}.")
+
+
+def _read_alpha(alpha: object) -> float:
+    if isinstance(alpha, Real) and 0 < float(alpha) < 0.5:
+        return float(alpha)
+    raise PlanError(
+        f"alpha={alpha!r} is outside (0, 0.5). Give the level of a one-sided test, such as 0.05."
+    )
+
+
+def _read_tau(tau: object) -> float:
+    if isinstance(tau, Real) and 0 <= float(tau) < 1:
+        return float(tau)
+    raise PlanError(
+        f"tau={tau!r} is outside [0, 1). Give the least difference between two shares that counts "
+        "as evidence, such as 0.1; 0 takes any."
+    )
+
+
+def _read_primary(
+    primary: tuple[str, int] | None, methods: Sequence[Method], ks: Sequence[int]
+) -> tuple[str, int]:
+    """Take the headline's method and k, or the default: CST without centers at the second k."""
+    names = [method.name for method in methods]
+    if primary is None:
+        method = "cst_without" if "cst_without" in names else names[0]
+        return method, ks[min(1, len(ks) - 1)]
+    method, k = primary
+    if method not in names or k not in ks:
+        raise PlanError(
+            f"primary={primary!r} is not run. Methods: {', '.join(names)}; ks: {list(ks)}."
+        )
+    return method, k
+
+
+def _read_preset(
+    preset: str | None, attributes: Sequence[Attribute], *, ties: Ties, scaling: Scaling
+) -> Semantics:
+    if preset is None:
+        return DEFINED
+    if preset != "eaamo23":
+        raise PlanError(f"Unknown preset {preset!r}. Allowed: 'eaamo23', or none.")
+    from mutandis.situation.as_published import AS_PUBLISHED
+
+    if ties != "fair" or scaling != "range":
+        raise PlanError(
+            f"preset='eaamo23' has its own ties and scale: ties={ties!r} and scaling={scaling!r} "
+            "would have no effect. Leave them out, or leave the preset out."
+        )
+    for attribute in attributes:
+        if attribute.kind is AttributeKind.ORDINAL or attribute.weight != 1:
+            raise PlanError(
+                f"preset='eaamo23' knows no ordinal and no weighted attributes, but "
+                f"{attribute.name!r} is one. Declare it otherwise, or leave the preset out."
+            )
+    return AS_PUBLISHED

@@ -1,0 +1,175 @@
+"""Provenance: what is needed to repeat an audit and to see that it was repeated.
+
+It holds no row of the table, no path and no name of a machine or a person.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.decision import FunctionMaker, ModelMaker, Rule
+from mutandis.domain.columns import Numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.counterfactual_table import CounterfactualTable
+    from mutandis.auditing.plan import Plan
+    from mutandis.decision import DecisionMaker
+    from mutandis.domain.population import Population
+    from mutandis.situation.semantics import Grouping
+
+__all__ = ["Provenance", "hash_population", "record"]
+
+_PACKAGES = ("mutandis", "numpy", "scipy", "pandas", "narwhals", "networkx")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where an audit's numbers come from.
+
+    Parameters
+    ----------
+    versions
+        Of mutandis, Python and the libraries that compute.
+    data
+        Rows, complainants, rows dropped by column, and a SHA-256 of all columns used.
+    settings
+        Every choice of the plan.
+    computed
+        What the run itself decided or observed: how equal distances were told, which search
+        answered, values clipped, disagreement of b() with the record.
+    """
+
+    versions: Mapping[str, str]
+    data: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    computed: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """Give it as JSON; the same audit gives the same text."""
+        return json.dumps(
+            self.as_dict(), indent=2, sort_keys=True, ensure_ascii=False, default=_plain
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Give a declared value that JSON does not know (np.int64, a date) as one that it does."""
+    return value.item() if isinstance(value, np.number | np.bool_) else str(value)
+
+
+def record(
+    plan: Plan,
+    grouping: Grouping,
+    *,
+    clipped: Mapping[str, int],
+    disagreement: float | None,
+) -> Provenance:
+    """Record a finished run."""
+    return Provenance(
+        versions={
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in _PACKAGES},
+        },
+        data={
+            "rows": len(plan.population),
+            "complainants": sum(len(stratum.complainants) for stratum in plan.strata),
+            "dropped": dict(plan.population.dropped),
+            "sha256": hash_population(plan.population),
+            "sha256_counterfactuals": _hash_counterfactuals(plan.counterfactuals),
+        },
+        settings=_settings(plan),
+        computed={
+            "distance_rules": dict(grouping.distance_rules),
+            "search": dict(grouping.backends),
+            "clipped": dict(clipped),
+            "disagreement": disagreement,
+        },
+    )
+
+
+def _hash_counterfactuals(table: CounterfactualTable | None) -> str | None:
+    if table is None:
+        return None
+    decided = b"" if table.is_negative is None else np.packbits(table.is_negative).tobytes()
+    return hash_population(table.population, decided)
+
+
+def hash_population(population: Population, *further: bytes) -> str:
+    """Hash ids and columns, in an order and a form that no frame library has a part in.
+
+    Examples
+    --------
+    >>> from mutandis.domain.population import Population
+    >>> people = Population.from_frame({"salary": [10, 20]}, columns=["salary"])
+    >>> hash_population(people)[:8]
+    'b311b9da'
+    """
+    digest = hashlib.sha256()
+    for part in (*further, _id_bytes(population.ids)):
+        digest.update(part)
+    for name in sorted(population.columns):
+        column = population.columns[name]
+        if isinstance(column, Numbers):
+            head: list[Any] = [name, "numbers"]
+            body = np.ascontiguousarray(column.values, dtype="<f8")
+        else:
+            head = [name, "categories", [str(level) for level in column.levels]]
+            body = np.ascontiguousarray(column.codes, dtype="<i4")
+        digest.update(json.dumps(head).encode())
+        digest.update(body.tobytes())
+    return digest.hexdigest()
+
+
+def _id_bytes(ids: NDArray[Any]) -> bytes:
+    if np.issubdtype(ids.dtype, np.integer):
+        return ids.astype("<i8").tobytes()
+    return json.dumps([str(each) for each in ids.tolist()]).encode()
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    worldview = plan.worldview
+    return {
+        **asdict(plan.settings),
+        "outcome": plan.outcome.column,
+        "negative": plan.outcome.negative,
+        "protected": {
+            "attribute": plan.protection.attribute,
+            "values": list(plan.protection.values),
+            "reference": plan.protection.reference,
+            "pool": plan.protection.pool,
+        },
+        "attributes": {
+            a.name: {"kind": a.kind.value, "levels": list(a.levels), "weight": a.weight}
+            for a in plan.attributes
+        },
+        "worldview": None
+        if worldview is None
+        else {child: repr(equation) for child, equation in worldview.equations.items()},
+        "counterfactuals": "given" if plan.counterfactuals is not None else None,
+        "decision": None if plan.decision is None else _describe_decision(plan.decision),
+        "methods": [method.name for method in plan.methods],
+        "semantics": plan.semantics.name,
+    }
+
+
+def _describe_decision(maker: DecisionMaker) -> str:
+    """Name the decision maker; the repr of a user's own object may hold anything."""
+    if isinstance(maker, Rule):
+        return maker.formula.text
+    if isinstance(maker, FunctionMaker):
+        return f"function {getattr(maker.function, '__qualname__', type(maker.function).__name__)}"
+    return type(maker.model if isinstance(maker, ModelMaker) else maker).__name__

@@ -1,0 +1,257 @@
+"""Run a plan: counterfactuals, decisions, one search, all methods and all k."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.auditing.provenance import Provenance, record
+from mutandis.decision import Rule, decide
+from mutandis.domain.columns import Categories, Numbers
+from mutandis.domain.population import open_frame
+from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
+from mutandis.inference import INTERVALS, adjust
+from mutandis.results.case import Case, GroupMembers
+from mutandis.results.findings import Findings
+from mutandis.situation.compare import compare_centers
+from mutandis.situation.semantics import Grouping, Situation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.plan import Plan
+    from mutandis.decision import DecisionMaker
+    from mutandis.domain.outcome import Outcome
+    from mutandis.domain.population import Population
+    from mutandis.situation.methods import Method
+
+__all__ = ["AuditResult", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """What an audit found, in its most compact form; tables are computed on request.
+
+    Parameters
+    ----------
+    plan
+        What was run.
+    situation
+        D, D^CF, the complainants and both kinds of outcomes.
+    grouping
+        The groups of every method.
+    clipped
+        How many counterfactual values their bounds have moved, by attribute.
+    disagreement
+        The share of rows on which b(X) differs from the recorded outcome (None: no b()).
+    provenance
+        What is needed to repeat the audit.
+    """
+
+    plan: Plan
+    situation: Situation
+    grouping: Grouping
+    clipped: Mapping[str, int]
+    disagreement: float | None
+    provenance: Provenance
+
+    def findings(self, method: Method, k: int) -> Findings:
+        """Compare the groups of every complainant under one method and one k."""
+        plan, settings = self.plan, self.plan.settings
+        pair = self.grouping.pairs[method.name]
+        index = settings.ks.index(k)
+        control, test = pair.control.at(index), pair.test.at(index)
+        if method.count_neighbours:
+            comparison = plan.semantics.compare(
+                control,
+                test,
+                tau=settings.tau,
+                alpha=settings.alpha,
+                interval=INTERVALS[settings.interval],
+            )
+        else:
+            comparison = compare_centers(control, test, tau=settings.tau)
+        rows = self.situation.complainants
+        is_negative, would_be = self.situation.is_negative, self.situation.is_negative_cf
+        return Findings(
+            method=method.name,
+            k=k,
+            ids=plan.population.ids[rows],
+            outcome=plan.outcome.labels(is_negative[rows]),
+            outcome_cf=None if would_be is None else plan.outcome.labels(would_be[rows]),
+            is_negative=is_negative[rows],
+            control=control,
+            test=test,
+            comparison=comparison,
+            q_value=self._q_values(comparison.interval.p_value),
+            alpha=settings.alpha,
+        )
+
+    def _q_values(self, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+        method = self.plan.settings.adjust
+        # what was not adjusted must not count as significant after adjustment
+        if method == "none":
+            return np.full_like(p_values, np.nan)
+        return adjust(p_values, method=method)
+
+    def counterfactual_table(self) -> Any:
+        """Give D^CF as a table: with Ŷ^CF as its outcome, or without one if nobody decided."""
+        population, would_be = self.situation.counterfactual, self.situation.is_negative_cf
+        if population is None:
+            return None
+        outcome = self.plan.outcome
+        if would_be is None:
+            return open_frame(population.frame()).drop(outcome.column).to_native()
+        recorded = population.categories(outcome.column)
+        pair = (recorded.code_of(outcome.positive), recorded.code_of(outcome.negative))
+        codes = np.array(pair, dtype=np.int32)[would_be.astype(np.intp)]
+        decided = Categories(codes, recorded.levels)
+        return population.with_columns({outcome.column: decided}).frame()
+
+    def case(self, id: Any, findings: Mapping[tuple[str, int], Findings]) -> Case:  # noqa: A002
+        """Give everything about one complainant."""
+        complainant, row = self._locate(id)
+        sizes = enumerate(self.plan.settings.ks)
+        indexes = {(m.name, k): index for index, k in sizes for m in self.plan.methods}
+
+        def members(method: str, k: int) -> GroupMembers:
+            if (method, k) not in indexes:
+                raise PlanError(f"The audit did not run method {method!r} at k={k}.")
+            pair, index = self.grouping.pairs[method], indexes[method, k]
+            return GroupMembers(
+                control=pair.control.members(complainant, index),
+                test=pair.test.members(complainant, index),
+            )
+
+        results = {
+            key: MappingProxyType(
+                {name: _plain(values[complainant]) for name, values in found.columns().items()}
+            )
+            for key, found in findings.items()
+        }
+        first = next(iter(results.values()))
+        counterfactual = self.situation.counterfactual
+        return Case(
+            id=_plain(self.plan.population.ids[row]),
+            outcome=first["outcome"],
+            outcome_cf=first["outcome_cf"],
+            factual=self._attributes(self.plan.population, row),
+            counterfactual=None
+            if counterfactual is None
+            else self._attributes(counterfactual, row),
+            results=MappingProxyType(results),
+            _members=members,
+        )
+
+    def _locate(self, id: Any) -> tuple[int, int]:  # noqa: A002
+        """Find a complainant's place among the complainants, and her row."""
+        ids = self.plan.population.ids
+        # a list would be compared element by element
+        same = ids == id if np.ndim(id) == 0 else np.zeros(len(ids), dtype=np.bool_)
+        matches = np.flatnonzero(same)
+        if not len(matches):
+            raise UnknownIdError("No row has this id. Ids are row positions unless id= was given.")
+        row = int(matches[0])
+        rows = self.situation.complainants
+        place = int(np.searchsorted(rows, row))
+        if place == len(rows) or rows[place] != row:
+            raise UnknownIdError(
+                "This row is no complainant: its protected attribute "
+                f"{self.plan.protection.attribute!r} does not have a protected value."
+            )
+        return place, row
+
+    def _attributes(self, population: Population, row: int) -> Mapping[str, Any]:
+        values = {}
+        for attribute in self.plan.attributes:
+            column = population.columns[attribute.name]
+            values[attribute.name] = (
+                float(column.values[row])
+                if isinstance(column, Numbers)
+                else column.levels[column.codes[row]]
+            )
+        return MappingProxyType(values)
+
+
+def run(plan: Plan) -> AuditResult:
+    """Run the audit: every step is a function of the one before it."""
+    counterfactual, clipped = _counterfactuals(plan)
+    is_negative_cf = _counterfactual_outcomes(plan, counterfactual)
+    situation = Situation(
+        population=plan.population,
+        counterfactual=counterfactual,
+        attributes=plan.attributes,
+        strata=plan.strata,
+        is_negative=plan.outcome.is_negative,
+        is_negative_cf=is_negative_cf,
+        ks=plan.settings.ks,
+        ties=plan.settings.ties,
+        scaling=plan.settings.scaling,
+        threads=plan.settings.threads,
+    )
+    grouping = plan.semantics.group(situation, plan.methods)
+    disagreement = _disagreement(plan)
+    return AuditResult(
+        plan=plan,
+        situation=situation,
+        grouping=grouping,
+        clipped=clipped,
+        disagreement=disagreement,
+        provenance=record(plan, grouping, clipped=clipped, disagreement=disagreement),
+    )
+
+
+def _counterfactuals(plan: Plan) -> tuple[Population | None, Mapping[str, int]]:
+    if plan.counterfactuals is not None:
+        return plan.counterfactuals.population, {}
+    if plan.worldview is None:
+        return None, {}
+    fitted = plan.semantics.worldview(plan.worldview).fit(plan.population)
+    made = fitted.counterfactuals(
+        plan.population, do={plan.protection.attribute: plan.protection.reference}
+    )
+    if not set(made.moved) & {attribute.name for attribute in plan.attributes}:
+        warnings.warn(
+            f"In this worldview {plan.protection.attribute!r} affects none of the attributes: "
+            "every counterfactual equals the fact, and CST compares as ST does.",
+            MutandisWarning,
+            stacklevel=2,
+        )
+    return made.population, made.clipped
+
+
+def _counterfactual_outcomes(
+    plan: Plan, counterfactual: Population | None
+) -> NDArray[np.bool_] | None:
+    """Take the outcomes from the table that has them; otherwise ask b()."""
+    if plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None:
+        return plan.counterfactuals.is_negative
+    if plan.decision is None or counterfactual is None:
+        return None
+    return _ask(plan.decision, counterfactual, plan.outcome)
+
+
+def _disagreement(plan: Plan) -> float | None:
+    if plan.decision is None:
+        return None
+    decided = _ask(plan.decision, plan.population, plan.outcome)
+    return float((decided != plan.outcome.is_negative).mean())
+
+
+def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDArray[np.bool_]:
+    """Ask b() about everybody. A rule only reads; a stranger's code gets a copy of the table."""
+    frame = population.frame()
+    return decide(
+        maker, frame if isinstance(maker, Rule) else open_frame(frame).clone().to_native(), outcome
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Give a NumPy scalar as the Python value it stands for."""
+    return value.item() if isinstance(value, np.generic) else value

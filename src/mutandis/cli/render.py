@@ -1,0 +1,84 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mutandis.situation.methods import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
+    from mutandis.api import Audit
+    from mutandis.cli.reproduction import CaseRow, CountCell
+
+__all__ = ["case_table", "counts_table", "printed_counts_table"]
+
+
+def _table(title: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+
+
+def counts_table(found: Audit, title: str) -> Table:
+    """Show cases with their share of all complainants, and below how many are significant."""
+    table = _table(title)
+    table.add_column("Method")
+    for k in found.ks:
+        table.add_column(f"k = {k}", justify="right")
+    records = {(r["method"], r["k"]): r for r in found.count_records()}
+    for name in found.methods:
+        rows = [records[name, k] for k in found.ks]
+        table.add_row(METHODS[name].title, *(f"{r['cases']:,} ({r['share']:.1%})" for r in rows))
+        if METHODS[name].count_neighbours:
+            starred = (f"{r['significant']:,} ({r['significant_share']:.1%})*" for r in rows)
+            table.add_row("  significant", *starred, style="dim")
+    return table
+
+
+def printed_counts_table(cells: Iterator[CountCell], title: str) -> Table:
+    """Show printed and our cases, one above the other, in the rows of the paper."""
+    table = _table(title)
+    table.add_column("Method")
+    table.add_column("")
+    rows: dict[str, list[CountCell]] = {}
+    for cell in cells:
+        rows.setdefault(cell.method, []).append(cell)
+    for cell in next(iter(rows.values())):
+        table.add_column(f"k = {cell.k}", justify="right")
+    for method, row in rows.items():
+        printed = (f"{cell.printed:,} ({cell.printed_share}%)" for cell in row)
+        table.add_row(METHODS[method].title, "printed", *printed)
+        table.add_row("", "ours", *(_ours(cell) for cell in row))
+    return table
+
+
+def _ours(cell: CountCell) -> str:
+    text = f"{cell.cases:,} ({cell.share}%)"
+    same = cell.cases == cell.printed and cell.share == cell.printed_share
+    return text if same else f"[bold]{text}[/]"
+
+
+def case_table(rows: Iterator[CaseRow], title: str) -> Table:
+    """Show the printed complainants, each with our numbers in the line below."""
+    table = _table(title)
+    for heading in ("Comp. (ID)", "", "p_c", "p_t", "Δp", "CI (α = 5 %)"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for row in rows:
+        for source, numbers, starred in (
+            ("printed", row.printed, row.printed_significant),
+            ("ours", row.ours, row.significant),
+        ):
+            table.add_row(
+                str(row.id) if source == "printed" else "",
+                source,
+                str(numbers["p_control"]),
+                str(numbers["p_test"]),
+                f"{numbers['delta_p']}{'*' if starred else ' '}",
+                f"\\[{numbers['ci_low']}, {numbers['ci_high']}]",
+            )
+    return table

@@ -1,0 +1,6 @@
+"""The paper's scenarios: generated, and read from a folder with the published data."""
+
+from mutandis.datasets.loan import loan
+from mutandis.datasets.paper import SCENARIOS, Scenario
+
+__all__ = ["SCENARIOS", "Scenario", "loan"]

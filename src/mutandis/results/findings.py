@@ -1,0 +1,178 @@
+"""Findings: one row per complainant, columnar, under one method and one k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.results.verdict import Verdict
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.results.interval import Interval
+    from mutandis.results.share import Share
+
+__all__ = ["COLUMNS", "Comparison", "Findings", "Group"]
+
+COLUMNS = (
+    "id",
+    "outcome",
+    "outcome_cf",
+    "p_control",
+    "p_test",
+    "delta_p",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "q_value",
+    "verdict",
+    "n_control",
+    "n_test",
+    "rows_control",
+    "rows_test",
+    "radius_control",
+    "radius_test",
+)
+"""The columns of a findings table, in this order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """One group (control or test) for each complainant.
+
+    Parameters
+    ----------
+    share
+        Its share of negative outcomes, exactly.
+    rows
+        How many rows hold its places, or share them.
+    radius
+        The distance of its k-th nearest member; NaN where only the centers are compared.
+    """
+
+    share: Share
+    rows: NDArray[np.int64]
+    radius: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Control against test group, for each complainant.
+
+    Parameters
+    ----------
+    delta_p
+        p_control - p_test.
+    evidence
+        Whether Δp > τ (Def. 5), decided exactly.
+    significant
+        Whether the one-sided test rejects at level α (Def. 6).
+    interval
+        The bounds and the p-value.
+    """
+
+    delta_p: NDArray[np.float64]
+    evidence: NDArray[np.bool_]
+    significant: NDArray[np.bool_]
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """All complainants under one method and one k.
+
+    Parameters
+    ----------
+    method, k
+        What was asked.
+    ids
+        The complainants.
+    outcome, outcome_cf
+        Their outcome values; the counterfactual ones are None throughout if nobody decided them.
+    is_negative
+        Whether the recorded outcome was negative.
+    control, test
+        The two groups.
+    comparison
+        What comparing them gives.
+    q_value
+        The p-value after adjustment for the number of complainants.
+    alpha
+        The level at which verdicts are given.
+    """
+
+    method: str
+    k: int
+    ids: NDArray[Any]
+    outcome: NDArray[Any]
+    outcome_cf: NDArray[Any] | None
+    is_negative: NDArray[np.bool_]
+    control: Group
+    test: Group
+    comparison: Comparison
+    q_value: NDArray[np.float64]
+    alpha: float
+
+    def __len__(self) -> int:
+        """Count the complainants."""
+        return len(self.ids)
+
+    @property
+    def significant_adjusted(self) -> NDArray[np.bool_]:
+        """Whether the test still rejects after adjustment."""
+        return np.asarray(
+            self.comparison.significant & (self.q_value <= self.alpha), dtype=np.bool_
+        )
+
+    def verdicts(self) -> NDArray[np.object_]:
+        """Give each complainant's verdict."""
+        verdict = np.full(len(self), Verdict.NO_EVIDENCE.value, dtype=object)
+        verdict[self.comparison.evidence] = Verdict.EVIDENCE.value
+        verdict[self.comparison.significant] = Verdict.SIGNIFICANT.value
+        verdict[self.significant_adjusted] = Verdict.SIGNIFICANT_ADJUSTED.value
+        return verdict
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Compute the findings table, in the order of `COLUMNS`."""
+        unknown = np.full(len(self), None, dtype=object)
+        interval = self.comparison.interval
+        values = (
+            self.ids,
+            self.outcome,
+            unknown if self.outcome_cf is None else self.outcome_cf,
+            self.control.share.values(),
+            self.test.share.values(),
+            self.comparison.delta_p,
+            interval.low,
+            interval.high,
+            interval.p_value,
+            self.q_value,
+            self.verdicts(),
+            self.control.share.size,
+            self.test.share.size,
+            self.control.rows,
+            self.test.rows,
+            self.control.radius,
+            self.test.radius,
+        )
+        return dict(zip(COLUMNS, values, strict=True))
+
+    def counts(self) -> dict[str, Any]:
+        """Count the cases: one row of the counts table."""
+        complainants = len(self)
+        cases = int(self.comparison.evidence.sum())
+        significant = int(self.comparison.significant.sum())
+        return {
+            "method": self.method,
+            "k": self.k,
+            "complainants": complainants,
+            "cases": cases,
+            "share": cases / complainants,
+            "cases_refused": int((self.comparison.evidence & self.is_negative).sum()),
+            "significant": significant,
+            "significant_share": significant / complainants,
+            "significant_adjusted": int(self.significant_adjusted.sum()),
+        }

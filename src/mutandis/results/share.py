@@ -1,0 +1,102 @@
+"""Shares of negative outcomes as exact fractions, and exact comparisons between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+__all__ = ["Share", "difference", "exceeds"]
+
+# products of int64 are exact below this; beyond, Python's own integers take over
+_SAFE = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The share of negative outcomes in each of many groups, one integer over another.
+
+    Where m rows tie for the last places of a group, each holds 1/m of a place. Counting in m-ths
+    keeps everything whole: the share is ``negatives / (size * split)``.
+
+    Parameters
+    ----------
+    negatives
+        Negative outcomes, counted in `split`-ths.
+    size
+        Places in the group.
+    split
+        Into how many parts a place was split (1: nobody had to share).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> two_of_three = Share(negatives=np.array([2]), size=np.array([3]), split=np.array([1]))
+    >>> float(two_of_three.values()[0])
+    0.6666666666666666
+    """
+
+    negatives: NDArray[np.int64]
+    size: NDArray[np.int64]
+    split: NDArray[np.int64]
+
+    def values(self) -> NDArray[np.float64]:
+        """Give the shares as floats."""
+        return np.asarray(self.negatives / (self.size * self.split), dtype=np.float64)
+
+    def with_center(self, is_negative: NDArray[np.bool_]) -> Share:
+        """Add the search center itself to each group: one more place, its outcome counted in."""
+        return Share(
+            negatives=self.negatives + is_negative * self.split,
+            size=self.size + 1,
+            split=self.split,
+        )
+
+
+def difference(control: Share, test: Share) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Give p_control - p_test as numerators over positive denominators, in lowest terms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.array([1])
+    >>> half = Share(negatives=one, size=2 * one, split=one)
+    >>> third = Share(negatives=one, size=3 * one, split=one)
+    >>> [int(part[0]) for part in difference(half, third)]
+    [1, 6]
+    """
+    bottom_control = control.size * control.split
+    bottom_test = test.size * test.split
+    # float64 is precise enough to tell whether an int64 product would overflow
+    largest = np.max(bottom_control.astype(float) * bottom_test, initial=0)
+    kind: Any = np.int64 if largest < _SAFE else object
+    up, down = control.negatives.astype(kind), bottom_control.astype(kind)
+    numerator = up * bottom_test - test.negatives * down
+    denominator = down * bottom_test
+    divisor = np.gcd(numerator, denominator)
+    return numerator // divisor, denominator // divisor
+
+
+def exceeds(
+    numerator: NDArray[Any], denominator: NDArray[Any], threshold: Fraction
+) -> NDArray[np.bool_]:
+    """Tell where numerator/denominator > threshold, by cross-multiplication of integers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> exceeds(np.array([1, 2]), np.array([10, 10]), Fraction("0.1")).tolist()
+    [False, True]
+    """
+    up, down = threshold.numerator, threshold.denominator
+    largest = float(np.max(denominator, initial=0)) * max(abs(up), down)
+    if largest >= _SAFE:
+        numerator, denominator = numerator.astype(object), denominator.astype(object)
+    return np.asarray(numerator * down > denominator * up, dtype=np.bool_)

@@ -1,0 +1,48 @@
+"""Collapse rows that repeat: on discrete data a few points stand for many people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.similarity.distance import Points
+
+__all__ = ["group_rows"]
+
+
+def group_rows(
+    points: Points, *labels: NDArray[np.integer] | NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Group rows that agree in every coordinate, every code and every further label.
+
+    Returns
+    -------
+    first
+        For each group, the row where it first appears.
+    group
+        For each row, its group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mutandis.similarity.distance import Points
+    >>> rows = Points(coordinates=np.array([[5], [7], [5]]), codes=np.empty((3, 0), np.int32))
+    >>> [part.tolist() for part in group_rows(rows)]
+    [[0, 1], [0, 1, 0]]
+    """
+    import pandas as pd
+
+    group = np.zeros(len(points), dtype=np.int64)
+    columns = [*points.coordinates.T, *points.codes.T, *labels]
+    for column in columns:
+        # hashing one column at a time; two dense codes below n make one key below n squared
+        codes, distinct = pd.factorize(column)
+        group, _ = pd.factorize(group * max(1, len(distinct)) + codes)
+    size = int(group.max(initial=-1)) + 1
+    first = np.full(size, len(points), dtype=np.intp)
+    np.minimum.at(first, group, np.arange(len(points)))
+    return first, group.astype(np.intp)

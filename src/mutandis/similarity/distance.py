@@ -1,0 +1,95 @@
+"""The distance between two people, as an exact integer.
+
+    d(x, x') = sum_i w_i d_i(x_i, x'_i) / sum_i w_i                     (paper, eq. 7)
+
+with d_i = |difference| / range for numbers, |rank difference| / (levels - 1) for ordinal
+attributes, and for nominal ones 0 if equal and 1 if not (the paper prints the two exchanged:
+docs/adr/0003-errata.md). Every term is held as a whole number of a common small unit, so that sums
+are exact whatever their order, and two people are equally far away exactly if their integers are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Metric", "Points"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """People in the space of the distance.
+
+    Parameters
+    ----------
+    coordinates
+        One column per number or rank, in units of the metric, weights included.
+    codes
+        One column per nominal attribute.
+    """
+
+    coordinates: NDArray[np.int64]
+    codes: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        """Count the points."""
+        return len(self.coordinates)
+
+    def take(self, rows: NDArray[Any]) -> Points:
+        """Give the chosen points."""
+        return Points(coordinates=self.coordinates[rows], codes=self.codes[rows])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """How integer distances between points are added up and read.
+
+    Parameters
+    ----------
+    mismatch
+        What a difference in each nominal attribute costs.
+    unit
+        The integer that stands for distance 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> people = Points(
+    ...     coordinates=np.array([[0], [3]]), codes=np.array([[0], [1]], dtype=np.int32)
+    ... )
+    >>> metric = Metric(mismatch=np.array([10]), unit=20)
+    >>> metric.from_center(people.take(np.array([0])), people).tolist()
+    [0, 13]
+    """
+
+    mismatch: NDArray[np.int64]
+    unit: int
+
+    def from_center(self, center: Points, points: Points) -> NDArray[np.int64]:
+        """Measure from one center (a single point) to every point."""
+        numbers = np.abs(points.coordinates - center.coordinates).sum(axis=1, dtype=np.int64)
+        names = ((points.codes != center.codes) * self.mismatch).sum(axis=1, dtype=np.int64)
+        return np.asarray(numbers + names, dtype=np.int64)
+
+    def to_candidates(
+        self, centers: Points, points: Points, candidates: NDArray[np.intp]
+    ) -> NDArray[np.int64]:
+        """Measure from each center to its own row of candidates among the points."""
+        total = np.zeros(candidates.shape, dtype=np.int64)
+        # one attribute at a time: a third dimension would multiply the memory
+        for axis in range(points.coordinates.shape[1]):
+            there = points.coordinates[:, axis][candidates]
+            total += np.abs(there - centers.coordinates[:, axis, None])
+        for axis, cost in enumerate(self.mismatch):
+            differs = points.codes[:, axis][candidates] != centers.codes[:, axis, None]
+            total += differs * cost
+        return total
+
+    def as_float(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Read integer distances as numbers, for people to look at."""
+        return np.asarray(distances / self.unit, dtype=np.float64)

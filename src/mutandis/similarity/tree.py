@@ -1,0 +1,130 @@
+"""Exact search through SciPy's KD-tree.
+
+A nominal attribute becomes one coordinate per level, 0 or half the mismatch: two different levels
+then differ by half in two coordinates, the full mismatch in all. So the whole distance is an L1
+metric and a KD-tree with p=1 searches it.
+
+The tree works in float64 and may miss or misorder ties, so it only proposes. Candidates are
+measured again in integers. All points that were not proposed lie at least as far (in float64) as
+the last one that was; once the exact radius is smaller than that by more than rounding could
+explain, no point inside or on the radius can be missing. Otherwise twice as many are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.similarity.ties import Neighbourhoods, select
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from scipy.spatial import cKDTree
+
+    from mutandis.similarity.distance import Points
+    from mutandis.similarity.search import Queries, Space
+
+__all__ = ["TreeSearch", "tree_dimensions"]
+
+# Coordinates are below 2**6 in the unit of the tree and there are at most some thousand of them:
+# rounding moves a float64 distance by far less than this.
+_ROUNDING = 1e-9
+# candidates held at a time (queries x neighbours): bounds the memory of a search
+_BATCH = 2_000_000
+
+
+def tree_dimensions(points: Points) -> int:
+    """Count the coordinates a tree over these points would have."""
+    return int(points.coordinates.shape[1]) + sum(_levels(points))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeSearch:
+    """Search with a KD-tree that proposes and integers that decide."""
+
+    space: Space
+    tree: cKDTree
+    levels: tuple[int, ...]
+    threads: int = -1
+    name: str = "tree"
+
+    @classmethod
+    def build(cls, space: Space, *, threads: int = -1) -> TreeSearch:
+        """Build the tree over the distinct points of a space."""
+        from scipy.spatial import cKDTree
+
+        levels = _levels(space.points)
+        tree = cKDTree(_floats(space, space.points, levels))
+        return cls(space=space, tree=tree, levels=levels, threads=threads)
+
+    def neighbourhoods(self, queries: Queries, ks: Sequence[int]) -> Neighbourhoods:
+        """Answer all queries for all ks."""
+        found = Neighbourhoods.empty(len(queries), len(ks))
+        pending = np.arange(len(queries))
+        # her own point may be left empty without her: k others stand on at most k + 1 points
+        width = max(ks) + 2
+        while len(pending):
+            width = min(width, len(self.space.points))
+            unfinished = []
+            for chunk in _chunks(pending, _BATCH // width):
+                answers, complete = self._answer(queries.take(chunk), ks, width)
+                found.put(chunk[complete], answers.take(np.flatnonzero(complete)))
+                unfinished.append(chunk[~complete])
+            pending = np.concatenate(unfinished)
+            width *= 2
+        return found
+
+    def _answer(
+        self, queries: Queries, ks: Sequence[int], width: int
+    ) -> tuple[Neighbourhoods, NDArray[np.bool_]]:
+        """Answer from the `width` nearest candidates; tell which answers are certain."""
+        centers = _floats(self.space, queries.points, self.levels)
+        near, candidates = self._nearest(centers, width)
+        counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
+        own = candidates == queries.own[:, None]
+        counts -= own
+        negatives -= own & queries.own_negative[:, None]
+        distances = self.space.metric.to_candidates(queries.points, self.space.points, candidates)
+        answers = select(distances, counts, negatives, ks)
+        if width == len(self.space.points):
+            return answers, np.ones(len(queries), dtype=np.bool_)
+        horizon = near * (1 - _ROUNDING) - _ROUNDING
+        largest = answers.radius.max(axis=1) / _tree_unit(self.space)
+        return answers, largest < horizon
+
+    def _nearest(
+        self, centers: NDArray[np.float64], width: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Propose candidates, with the distance beyond which nothing was looked at."""
+        ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
+        near, candidates = self.tree.query(centers, k=ranks, p=1, workers=self.threads)
+        return np.asarray(near)[:, -1], np.asarray(candidates, dtype=np.intp)
+
+
+def _levels(points: Points) -> tuple[int, ...]:
+    return tuple(int(codes.max(initial=-1)) + 1 for codes in points.codes.T)
+
+
+def _tree_unit(space: Space) -> float:
+    return float(space.metric.unit)
+
+
+def _floats(space: Space, points: Points, levels: Sequence[int]) -> NDArray[np.float64]:
+    """Give the points as float64 coordinates whose L1 distance is the distance itself."""
+    unit = _tree_unit(space)
+    blocks = [points.coordinates / unit]
+    for codes, cost, count in zip(points.codes.T, space.metric.mismatch, levels, strict=True):
+        block = np.zeros((len(points), count + 1))
+        # a level that the space never holds differs from all others: the spare last coordinate
+        block[np.arange(len(points)), np.where(codes < count, codes, count)] = cost / unit / 2
+        blocks.append(block)
+    return np.concatenate(blocks, axis=1)
+
+
+def _chunks(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
+    for start in range(0, len(rows), max(1, size)):
+        yield rows[start : start + max(1, size)]

@@ -1,0 +1,1 @@
+"""Situation testing: spaces, groups, and their comparison."""

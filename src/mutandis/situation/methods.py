@@ -1,0 +1,87 @@
+"""The four methods, as values over one pipeline.
+
+They differ in three choices only: where the test group is searched, whether the neighbours count,
+and whether the search centers count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["CF", "CST_WITH", "CST_WITHOUT", "METHODS", "ST", "Center", "Method"]
+
+
+class Center(Enum):
+    """Around whom the test group is searched."""
+
+    FACTUAL = "factual"
+    """The complainant as she is: all else equal (ceteris paribus)."""
+    COUNTERFACTUAL = "counterfactual"
+    """Her counterfactual: changing what needs to be changed (mutatis mutandis)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A way to compare a complainant with people of the reference status.
+
+    Parameters
+    ----------
+    name, title
+        For tables: short, and in words.
+    center
+        Around whom the test group is searched.
+    count_neighbours
+        Whether the k nearest people count.
+    count_centers
+        Whether the complainant's own outcome and her counterfactual's count.
+    """
+
+    name: str
+    title: str
+    center: Center
+    count_neighbours: bool
+    count_centers: bool
+
+    @property
+    def needs_counterfactual(self) -> bool:
+        """Whether D^CF is needed."""
+        return self.center is Center.COUNTERFACTUAL
+
+    @property
+    def needs_counterfactual_outcome(self) -> bool:
+        """Whether somebody must decide on the counterfactual."""
+        return self.count_centers
+
+
+ST = Method(
+    name="st",
+    title="ST",
+    center=Center.FACTUAL,
+    count_neighbours=True,
+    count_centers=False,
+)
+CST_WITHOUT = Method(
+    name="cst_without",
+    title="CST (w/o)",
+    center=Center.COUNTERFACTUAL,
+    count_neighbours=True,
+    count_centers=False,
+)
+CST_WITH = Method(
+    name="cst_with",
+    title="CST (w/)",
+    center=Center.COUNTERFACTUAL,
+    count_neighbours=True,
+    count_centers=True,
+)
+CF = Method(
+    name="cf",
+    title="CF",
+    center=Center.COUNTERFACTUAL,
+    count_neighbours=False,
+    count_centers=True,
+)
+
+METHODS = {method.name: method for method in (ST, CST_WITHOUT, CST_WITH, CF)}
+"""All methods by name, in the order of the tables."""
