@@ -41,7 +41,7 @@ format: $(DEV) ## put the code into its standard form
 
 clean: ## remove what make and the tools have made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian ships Python without ensurepip, and a venv made without it is left half-made: so the
 # module is looked for first. Root may install it; anybody else is told what to do.
