@@ -75,9 +75,10 @@ class CounterfactualTable:
         reference = status.code_of(protection.reference)
         columns[protection.attribute] = status.filled(-1 if reference is None else reference)
         _warn_if_reference_moves(population, columns, attributes, status.codes == reference)
+        # a copy: the caller may change the table later
         source = population.source.with_columns(
             [_as_native(opened[name], population.source) for name in taken]
-        )
+        ).clone()
         moved = replace(population, source=source).with_columns(
             {protection.attribute: columns.pop(protection.attribute)}
         )
@@ -186,9 +187,11 @@ def _moved(column: Column, factual: Column) -> NDArray[np.bool_]:
 
 
 def _as_native(series: nw.Series[Any], like: nw.DataFrame[Any]) -> nw.Series[Any]:
-    """Bring a series into the frame type of D."""
+    """Bring a series into the frame type of D; where it is there already, its own type stays."""
     import narwhals as nw
 
+    if series.implementation is like.implementation:
+        return series
     return nw.new_series(series.name, series.to_list(), backend=like.implementation)
 
 

@@ -196,11 +196,16 @@ def _nominal(name: str) -> Attribute:
     return Attribute(name=name, kind=AttributeKind.NOMINAL)
 
 
-def _check_roles(attributes: Sequence[Attribute], protected: Protection, *, outcome: str) -> None:
+def _check_roles(attributes: Sequence[Attribute], protected: object, *, outcome: object) -> None:
     if not isinstance(protected, Protection):
         raise PlanError(
             f"protected= takes a Protection, not {type(protected).__name__}. "
             "Write Protection('Gender', value='female', reference='male')."
+        )
+    if not isinstance(outcome, str):
+        raise PlanError(
+            f"outcome= takes the name of a column, not {type(outcome).__name__}. "
+            "Write outcome='LoanApproval'."
         )
     if protected.attribute == outcome:
         raise PlanError(f"{outcome!r} cannot be both the outcome and the protected attribute.")

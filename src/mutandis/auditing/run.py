@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.provenance import Provenance, record
-from mutandis.decision import Rule, decide
+from mutandis.decision import decide
 from mutandis.domain.columns import Categories, Numbers
 from mutandis.domain.population import open_frame
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
@@ -245,11 +245,8 @@ def _disagreement(plan: Plan) -> float | None:
 
 
 def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDArray[np.bool_]:
-    """Ask b() about everybody. A rule only reads; a stranger's code gets a copy of the table."""
-    frame = population.frame()
-    return decide(
-        maker, frame if isinstance(maker, Rule) else open_frame(frame).clone().to_native(), outcome
-    )
+    """Ask b() about everybody; it gets a copy of the table, since strange code may write to it."""
+    return decide(maker, population.frame(), outcome)
 
 
 def _plain(value: Any) -> Any:

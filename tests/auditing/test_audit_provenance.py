@@ -1,0 +1,208 @@
+"""Provenance: enough to repeat an audit and to see that it was repeated; nothing about anybody."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import mutandis as mm
+
+SECRET = "Jane Roe"
+SIZE = 24
+TABLE = pd.DataFrame(
+    {
+        "who": [SECRET, *(f"person {number}" for number in range(1, SIZE))],
+        "gender": ["f", "m", "m"] * 8,
+        "salary": np.arange(SIZE) % 7 + 10.125,
+        "job": ["cook", "clerk"] * 12,
+        "granted": ["no", "yes", "yes", "no"] * 6,
+        "note": [SECRET] * SIZE,
+    }
+)
+SETTINGS: dict[str, Any] = {
+    "outcome": "granted",
+    "negative": "no",
+    "protected": mm.Protection("gender", value="f", reference="m"),
+    "attributes": {
+        "salary": {"kind": "continuous", "weight": 2},
+        "job": {"kind": "ordinal", "levels": ["clerk", "cook"]},
+    },
+    "worldview": mm.Worldview({"salary": mm.Linear("gender", bounds=(12, None))}),
+    "decision": "salary > 12",
+    "ks": (2, 4),
+    "id": "who",
+    "seed": 7,
+}
+
+
+def audit(table: Any = TABLE, /, **options: Any) -> mm.Audit:
+    return mm.audit(table, **{**SETTINGS, **options})
+
+
+def test_a_rerun_gives_the_same_text_and_the_same_bytes() -> None:
+    first, again = audit(), audit(TABLE.copy(deep=True))
+    assert again.provenance.to_json() == first.provenance.to_json()
+    for method in first.methods:
+        for k in first.ks:
+            ours, theirs = first.findings(method, k=k), again.findings(method, k=k)
+            for name in ours:
+                if ours[name].dtype.kind in "fi":
+                    assert ours[name].to_numpy().tobytes() == theirs[name].to_numpy().tobytes()
+                else:
+                    assert ours[name].tolist() == theirs[name].tolist()
+
+
+def test_what_is_recorded() -> None:
+    found = audit()
+    record = json.loads(found.provenance.to_json())
+    assert set(record) == {"versions", "data", "settings", "computed"}
+    assert record["versions"]["mutandis"] == mm.__version__
+    assert set(record["versions"]) >= {"python", "numpy", "scipy", "pandas", "narwhals"}
+    assert record["data"]["rows"] == SIZE
+    assert record["data"]["complainants"] == 8
+    assert record["data"]["dropped"] == {}
+    assert record["data"]["sha256_counterfactuals"] is None
+    assert re.fullmatch("[0-9a-f]{64}", record["data"]["sha256"])
+    salaries = found.counterfactuals()["salary"]
+    assert record["computed"]["clipped"] == {"salary": int((salaries == 12).sum())}
+    assert record["computed"]["clipped"]["salary"] > 0
+    assert record["computed"]["disagreement"] == found.disagreement
+    assert found.disagreement is not None
+    assert 0 < found.disagreement < 1
+    assert set(record["computed"]["distance_rules"]) == {"salary", "job"}
+    assert set(record["computed"]["search"]) == {"control", "factual", "counterfactual"}
+
+
+def test_every_setting_is_recorded() -> None:
+    settings = json.loads(audit().provenance.to_json())["settings"]
+    assert settings == {
+        "adjust": "benjamini-hochberg",
+        "alpha": 0.05,
+        "attributes": {
+            "job": {"kind": "ordinal", "levels": ["clerk", "cook"], "weight": 1.0},
+            "salary": {"kind": "continuous", "levels": [], "weight": 2},
+        },
+        "counterfactuals": None,
+        "decision": "salary > 12",
+        "interval": "wald",
+        "ks": [2, 4],
+        "methods": ["st", "cst_without", "cst_with", "cf"],
+        "negative": "no",
+        "outcome": "granted",
+        "primary": ["cst_without", 4],
+        "protected": {"attribute": "gender", "pool": False, "reference": "m", "values": ["f"]},
+        "scaling": "range",
+        "seed": 7,
+        "semantics": "defined",
+        "tau": 0.0,
+        "threads": -1,
+        "ties": "fair",
+        "worldview": {"salary": "Linear('gender', bounds=(12.0, None))"},
+    }
+    plain = {"kind": "continuous"}
+    published = audit(preset="eaamo23", attributes={"salary": plain}).provenance.settings
+    assert published["semantics"] == "eaamo23"
+
+
+def test_nothing_about_anybody_and_no_moment() -> None:
+    text = audit().provenance.to_json()
+    assert SECRET not in text
+    assert "person" not in text
+    assert "10.125" not in text
+    # neither a date, nor a time, nor a path
+    assert not re.search(r"\d{4}-\d\d-\d\d|\d\d:\d\d|/|\\\\", text)
+
+
+def test_decision_makers_are_named_not_shown() -> None:
+    class Model:
+        """A model whose repr quotes its training data."""
+
+        def predict(self, frame: pd.DataFrame) -> Any:
+            return np.where(frame["salary"] > 12, "yes", "no")
+
+        def __repr__(self) -> str:
+            return SECRET
+
+    def accept(frame: pd.DataFrame) -> Any:
+        return frame["salary"] > 12
+
+    assert audit(decision=Model()).provenance.settings["decision"] == "Model"
+    assert audit(decision=accept).provenance.settings["decision"].endswith("accept")
+    assert audit(decision=None).provenance.settings["decision"] is None
+
+
+@pytest.mark.parametrize("frame", [pl.from_pandas, pa.Table.from_pandas, pd.DataFrame.to_dict])
+def test_the_hash_is_that_of_the_data_not_of_its_frame(frame: Any) -> None:
+    options: dict[str, Any] = {}
+    table = frame(TABLE, "list") if frame is pd.DataFrame.to_dict else frame(TABLE)
+    assert audit(table, **options).provenance.to_json() == audit().provenance.to_json()
+
+
+def hashed(table: Any, /, **options: Any) -> str:
+    return str(audit(table, **options).provenance.data["sha256"])
+
+
+def test_the_hash_changes_with_any_cell_that_is_used() -> None:
+    changes: dict[str, Any] = {
+        "who": "somebody else",
+        "gender": "m",
+        "salary": 10.25,
+        "job": "clerk",
+        "granted": "yes",
+    }
+    hashes = {hashed(TABLE)}
+    for name, value in changes.items():
+        changed = TABLE.copy(deep=True)
+        changed.loc[0, name] = value
+        hashes.add(hashed(changed))
+    assert len(hashes) == 1 + len(changes)
+    assert hashed(TABLE.assign(note="other")) == hashed(TABLE)
+    assert hashed(TABLE.iloc[::-1]) != hashed(TABLE)
+    backwards = dict(reversed(SETTINGS["attributes"].items()))
+    assert hashed(TABLE[TABLE.columns[::-1]], attributes=backwards) == hashed(TABLE)
+
+
+def test_ready_counterfactuals_are_hashed_with_their_outcomes() -> None:
+    would_be = audit(worldview=mm.Worldview({"salary": mm.Linear("gender")})).counterfactuals()
+
+    def digest(table: pd.DataFrame) -> str:
+        found = audit(worldview=None, counterfactuals=table).provenance
+        assert found.settings["counterfactuals"] == "given"
+        assert found.data["sha256"] == hashed(TABLE)
+        return str(found.data["sha256_counterfactuals"])
+
+    other_outcome = would_be.assign(granted=["yes", *would_be["granted"][1:]])
+    assert other_outcome["granted"].tolist() != would_be["granted"].tolist()
+    other_salary = would_be.assign(salary=[11.5, *would_be["salary"][1:]])
+    undecided = would_be.drop(columns="granted")
+    tables = (would_be, other_outcome, other_salary, undecided)
+    assert len({digest(table) for table in tables}) == 4
+    assert digest(would_be.copy(deep=True)) == digest(would_be)
+
+
+def test_declared_values_of_any_type_can_be_written() -> None:
+    when = [pd.Timestamp("1990-01-01"), pd.Timestamp("2000-01-01"), pd.Timestamp("2000-01-01")]
+    numbers = TABLE.assign(gender=[1, 0, 0] * 8)
+    protected = mm.Protection("gender", value=np.int64(1), reference=np.int64(0))
+    record = json.loads(audit(numbers, protected=protected).provenance.to_json())
+    assert record["settings"]["protected"]["values"] == [1]
+    assert record["settings"]["protected"]["reference"] == 0
+    protected = mm.Protection("gender", value=when[0], reference=when[1])
+    record = json.loads(
+        audit(TABLE.assign(gender=when * 8), protected=protected).provenance.to_json()
+    )
+    assert record["settings"]["protected"]["values"] == ["1990-01-01 00:00:00"]
+
+
+def test_dropped_rows_are_counted_by_column() -> None:
+    table = TABLE.assign(salary=[np.nan, np.inf, *TABLE["salary"][2:]])
+    data = audit(table, missing="drop").provenance.data
+    assert data["dropped"] == {"salary": 2}
+    assert data["rows"] == SIZE - 2

@@ -1,0 +1,358 @@
+"""Runs: counterfactuals, decisions, and what an auditor is told on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import mutandis as mm
+from mutandis.errors import MutandisWarning
+
+SIZE = 30
+TABLE = pd.DataFrame(
+    {
+        "gender": ["f", "m", "m"] * 10,
+        "salary": np.arange(SIZE) % 7 + 10 + 3 * (np.arange(SIZE) % 3 > 0),
+        "age": np.arange(SIZE) % 4 + 20,
+        "job": ["cook", "clerk"] * 15,
+    }
+)
+TABLE["granted"] = np.where(TABLE["salary"] >= 15, "yes", "no")
+SETTINGS: dict[str, Any] = {
+    "outcome": "granted",
+    "negative": "no",
+    "protected": mm.Protection("gender", value="f", reference="m"),
+    "attributes": {"salary": "continuous", "job": "nominal"},
+    "worldview": mm.Worldview({"salary": mm.Linear("gender")}),
+    "decision": "salary >= 15",
+    "ks": (3,),
+}
+
+
+def audit(table: Any = TABLE, /, **options: Any) -> mm.Audit:
+    return mm.audit(table, **{**SETTINGS, **options})
+
+
+# --- decisions ---------------------------------------------------------------------------------
+
+
+class Model:
+    """What scikit-learn's models look like from outside."""
+
+    feature_names_in_ = ("salary",)
+
+    def predict(self, frame: Any) -> Any:
+        return np.where(np.asarray(frame["salary"]) >= 15, "yes", "no")
+
+
+class Maker:
+    def decide(self, frame: Any) -> Any:
+        return np.where(np.asarray(frame["salary"]) >= 15, "yes", "no")
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
+@pytest.mark.parametrize(
+    "decision",
+    [
+        lambda table: table["salary"] >= 15,
+        lambda table: (table["salary"] >= 15).to_list(),
+        lambda table: ["yes" if salary >= 15 else "no" for salary in table["salary"]],
+        Model(),
+        Maker(),
+    ],
+)
+def test_whoever_decides_the_findings_are_the_same(decision: Any, frame: Any) -> None:
+    expected = audit(frame(TABLE))
+    found = audit(frame(TABLE), decision=decision)
+    assert found.disagreement == expected.disagreement == 0.0
+    for method in expected.methods:
+        assert found.findings(method, k=3).equals(expected.findings(method, k=3))
+
+
+def test_the_decision_gets_the_callers_own_frame() -> None:
+    kinds = []
+
+    def decide(frame: Any) -> Any:
+        kinds.append(type(frame))
+        return np.asarray(frame["salary"]) >= 15
+
+    audit(decision=decide)
+    audit(pl.from_pandas(TABLE), decision=decide)
+    audit(pl.from_pandas(TABLE).lazy(), decision=decide)
+    assert kinds == [pd.DataFrame] * 2 + [pl.DataFrame] * 2 + [pd.DataFrame] * 2
+
+
+def test_the_decision_sees_the_reference_status_and_the_moved_attributes() -> None:
+    seen: list[pd.DataFrame] = []
+
+    def decide(frame: pd.DataFrame) -> Any:
+        seen.append(frame.copy())
+        return frame["salary"] >= 15
+
+    found = audit(decision=decide)
+    counterfactual, factual = seen
+    assert set(counterfactual["gender"]) == {"m"}
+    women = TABLE["gender"] == "f"
+    shift = counterfactual["salary"] - TABLE["salary"]
+    expected = TABLE.loc[~women, "salary"].mean() - TABLE.loc[women, "salary"].mean()
+    assert shift[women].tolist() == pytest.approx([expected] * 10)
+    assert set(shift[~women]) == {0}
+    assert factual.equals(TABLE)
+    # what is handed out afterwards is the same table, with the decisions in it
+    handed = found.counterfactuals()
+    assert handed.drop(columns="granted").equals(counterfactual.drop(columns="granted"))
+    assert handed["granted"].tolist() == np.where(handed["salary"] >= 15, "yes", "no").tolist()
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
+def test_a_decision_that_writes_into_its_table_changes_nothing(frame: Any) -> None:
+    table = frame(TABLE.copy(deep=True))
+
+    def vandal(given: Any) -> Any:
+        answer = np.asarray(given["salary"]) >= 15
+        if isinstance(given, pd.DataFrame):
+            given.loc[:, "salary"] = 0.0
+            given["granted"] = "yes"
+            memory = given["age"].to_numpy()
+            memory.flags.writeable = True
+            memory[:] = 0
+        else:
+            given.replace_column(given.columns.index("salary"), pl.Series("salary", [0.0] * SIZE))
+            given.drop_in_place("job")
+        return answer
+
+    found = audit(table, decision=vandal)
+    assert table.equals(frame(TABLE))
+    assert found.disagreement == 0.0
+    expected = audit(frame(TABLE))
+    for method in expected.methods:
+        assert found.findings(method, k=3).equals(expected.findings(method, k=3))
+    assert found.counterfactuals().equals(expected.counterfactuals())
+
+
+def test_disagreement_of_the_decision_with_the_record() -> None:
+    # 15 and 16 are granted on record
+    between = int(TABLE["salary"].isin([15, 16]).sum())
+    assert between > 0
+    assert audit(decision="salary >= 17").disagreement == between / SIZE
+    assert audit(decision=None).disagreement is None
+
+
+def test_disagreement_is_known_without_counterfactuals_too() -> None:
+    assert audit(worldview=None).disagreement == 0.0
+
+
+def test_a_rule_on_the_status_itself_is_direct_discrimination() -> None:
+    found = audit(
+        TABLE.assign(granted=np.where(TABLE["gender"] == "m", "yes", "no")),
+        decision="gender == 'm'",
+    )
+    assert found.disagreement == 0.0
+    assert found.counts()["cases"].tolist() == [10, 10, 10, 10]
+    assert found.findings("cf", k=3)["outcome_cf"].tolist() == ["yes"] * 10
+
+
+# --- CF ----------------------------------------------------------------------------------------
+
+
+def test_cf_rows_are_the_two_outcomes_and_nothing_else() -> None:
+    found = audit(ks=(2, 3, 5), decision="salary >= 15")
+    rows = found.findings("cf", k=2)
+    refused, would_be = rows["outcome"] == "no", rows["outcome_cf"] == "no"
+    assert refused.any()
+    assert (refused & ~would_be).any()
+    assert rows["p_control"].tolist() == refused.astype(float).tolist()
+    assert rows["p_test"].tolist() == would_be.astype(float).tolist()
+    assert rows["delta_p"].tolist() == (refused.astype(int) - would_be.astype(int)).tolist()
+    missing = ["ci_low", "ci_high", "p_value", "q_value", "radius_control", "radius_test"]
+    assert rows[missing].isna().all(axis=None)
+    assert (rows[["n_control", "n_test", "rows_control", "rows_test"]] == 1).all(axis=None)
+    verdicts = np.where(refused & ~would_be, "evidence", "no-evidence")
+    assert rows["verdict"].tolist() == verdicts.tolist()
+    for k in (3, 5):
+        assert found.findings("cf", k=k).equals(rows)
+    counts = found.counts()
+    counts = counts[counts["method"] == "cf"]
+    assert counts["k"].tolist() == [2, 3, 5]
+    assert counts["cases"].tolist() == [int((refused & ~would_be).sum())] * 3
+    assert counts["significant"].tolist() == [0, 0, 0]
+
+
+def test_cf_counts_both_directions() -> None:
+    # under do() everybody is refused: those who were granted turn to refused
+    found = audit(decision="salary >= 100")
+    granted = int(((TABLE["gender"] == "f") & (TABLE["granted"] == "yes")).sum())
+    flips = found.flips()
+    assert flips is not None
+    assert (flips.negative_to_positive, flips.positive_to_negative) == (0, granted)
+    assert found.findings("cf", k=3)["delta_p"].min() == -1
+    assert found.counts().set_index("method").loc["cf", "cases"] == 0
+
+
+# --- observed only -----------------------------------------------------------------------------
+
+
+def test_without_a_decision_outcomes_of_counterfactuals_are_not_known() -> None:
+    found = audit(decision=None)
+    assert found.methods == ("st", "cst_without")
+    assert set(found.findings("cst_without", k=3)["outcome_cf"]) == {None}
+    assert found.flips() is None
+    assert "granted" not in found.counterfactuals()
+    case = found.case(0)
+    assert case.outcome_cf is None
+    assert "counterfactual not decided" in str(case)
+    expected = audit()
+    for method in found.methods:
+        ours = found.findings(method, k=3).drop(columns="outcome_cf")
+        assert ours.equals(expected.findings(method, k=3).drop(columns="outcome_cf"))
+
+
+def test_without_counterfactuals_st_is_what_it_is() -> None:
+    found = audit(worldview=None, decision=None)
+    assert found.methods == ("st",)
+    assert found.counterfactuals() is None
+    assert found.case(0).counterfactual is None
+    ours = found.findings("st", k=3).drop(columns="outcome_cf")
+    assert ours.equals(audit().findings("st", k=3).drop(columns="outcome_cf"))
+
+
+# --- scale and ties ----------------------------------------------------------------------------
+
+
+def test_unscaled_attributes_are_taken_as_they_are() -> None:
+    """Salaries count 1 a unit, a job 1: the nearest of 10 is another job at 10, not 12."""
+    table = {
+        "gender": ["f", "f", "f", "m", "m", "m"],
+        "salary": [10.0, 10.0, 12.0, 10.0, 12.0, 90.0],
+        "job": ["cook", "clerk", "cook", "clerk", "cook", "clerk"],
+        "granted": ["no", "no", "yes", "no", "yes", "no"],
+    }
+    options: dict[str, Any] = {"worldview": None, "decision": None, "ks": (1,)}
+    raw = audit(table, scaling="none", **options).case(0)
+    assert raw.groups("st", k=1).control.ids.tolist() == [1]
+    assert raw.groups("st", k=1).test.ids.tolist() == [3]
+    assert raw.result("st", k=1)["radius_test"] == pytest.approx(1 / 2)
+    # divided by the range 80, two units of salary weigh less than a job
+    scaled = audit(table, **options).case(0)
+    assert scaled.groups("st", k=1).control.ids.tolist() == [2]
+    assert scaled.groups("st", k=1).test.ids.tolist() == [4]
+    assert scaled.result("st", k=1)["radius_test"] == pytest.approx(2 / 80 / 2)
+
+
+@pytest.mark.parametrize("distance", [1.0, 40.0, 1e6])
+def test_counterfactuals_may_lie_far_out(distance: float) -> None:
+    """Nothing is clipped: far beyond the range, the nearest are those at its end."""
+    table = {
+        "gender": ["f", "f", "m", "m", "m"],
+        "salary": [10.0, 11.0, 12.0, 13.0, 14.0],
+        "granted": ["no", "no", "no", "yes", "yes"],
+    }
+    would_be = {"salary": [14 + 4 * distance, 10 - 4 * distance, 12.0, 13.0, 14.0]}
+    found = audit(
+        table,
+        worldview=None,
+        decision=None,
+        counterfactuals=would_be,
+        attributes={"salary": "continuous"},
+        ks=(1,),
+    )
+    rows = found.findings("cst_without", k=1)
+    assert rows["p_test"].tolist() == [0, 1]
+    assert rows["radius_test"].tolist() == pytest.approx([distance, distance + 0.5], rel=1e-12)
+    above, below = (found.case(row).groups("cst_without", k=1).test for row in (0, 1))
+    assert (above.ids.tolist(), below.ids.tolist()) == ([4], [2])
+    assert above.distance.tolist() == pytest.approx([distance], rel=1e-12)
+    assert below.distance.tolist() == pytest.approx([distance + 0.5], rel=1e-12)
+
+
+def test_all_who_tie_may_belong() -> None:
+    table = {
+        "gender": ["f", "f", "f", "f", "m", "m", "m"],
+        "salary": [10.0, 11.0, 9.0, 14.0, 10.0, 11.0, 9.0],
+        "granted": ["no", "no", "yes", "yes", "yes", "no", "yes"],
+    }
+    options: dict[str, Any] = {
+        "worldview": None,
+        "decision": None,
+        "ks": (2,),
+        "attributes": {"salary": "continuous"},
+    }
+    fair = audit(table, **options).findings("st", k=2).iloc[0]
+    # 11 (no) and 9 (yes) tie for two places; 10 (yes), then 11 (no) and 9 (yes) for one
+    assert (fair["p_control"], fair["p_test"]) == (0.5, 0.25)
+    assert (fair["n_test"], fair["rows_test"]) == (2, 3)
+    every = audit(table, ties="all", **options).findings("st", k=2).iloc[0]
+    assert (every["p_control"], every["p_test"]) == (0.5, 1 / 3)
+    assert (every["n_test"], every["rows_test"]) == (3, 3)
+
+
+# --- what an auditor should know ---------------------------------------------------------------
+
+
+def test_a_constant_attribute_is_pointed_out() -> None:
+    attributes = {**SETTINGS["attributes"], "age": "continuous"}
+    with pytest.warns(MutandisWarning, match="'age' is constant: it contributes 0"):
+        found = audit(TABLE.assign(age=30), attributes=attributes)
+    expected = audit().findings("cst_without", k=3)
+    assert found.findings("cst_without", k=3)["p_test"].tolist() == expected["p_test"].tolist()
+
+
+@pytest.mark.parametrize(
+    "worldview", [mm.Worldview({}), mm.Worldview({"salary": mm.Linear("age")})]
+)
+def test_a_worldview_that_moves_nothing_is_pointed_out(worldview: mm.Worldview) -> None:
+    with pytest.warns(MutandisWarning, match="'gender' affects none of the attributes"):
+        found = audit(worldview=worldview)
+    assert found.findings("cst_without", k=3).equals(found.findings("st", k=3))
+    # under do() the status is another one all the same
+    assert set(found.counterfactuals()["gender"]) == {"m"}
+
+
+def test_a_worldview_that_moves_what_only_the_decision_reads_is_pointed_out() -> None:
+    with pytest.warns(MutandisWarning, match="affects none of the attributes"):
+        found = audit(
+            worldview=mm.Worldview({"age": mm.Linear("gender")}), decision="salary + age >= 36"
+        )
+    assert found.methods == ("st", "cst_without", "cst_with", "cf")
+
+
+def test_an_ordinary_audit_warns_of_nothing() -> None:
+    # warnings are errors in this suite
+    assert len(audit().findings("st", k=3)) == 10
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_change_nothing(threads: int) -> None:
+    large = pd.concat([TABLE.assign(salary=TABLE["salary"] + n / 7) for n in range(20)])
+    expected, found = audit(large), audit(large, threads=threads)
+    for method in expected.methods:
+        assert found.findings(method, k=3).equals(expected.findings(method, k=3))
+
+
+# --- significance ------------------------------------------------------------------------------
+
+
+def test_what_was_not_adjusted_is_not_significant_after_adjustment() -> None:
+    direct = TABLE.assign(granted=np.where(TABLE["gender"] == "m", "yes", "no"))
+    adjusted = audit(direct, decision=None)
+    assert set(adjusted.findings("st", k=3)["verdict"]) == {"significant-adjusted"}
+    plain = audit(direct, decision=None, adjust="none")
+    rows = plain.findings("st", k=3)
+    assert set(rows["verdict"]) == {"significant"}
+    assert rows["q_value"].isna().all()
+    assert rows["p_value"].equals(adjusted.findings("st", k=3)["p_value"])
+    assert plain.counts()["significant_adjusted"].tolist() == [0, 0]
+
+
+def test_tau_decides_what_counts_as_evidence() -> None:
+    strict, loose = audit(tau=0.5), audit()
+    for method in loose.methods:
+        delta = loose.findings(method, k=3)["delta_p"]
+        assert strict.findings(method, k=3)["delta_p"].equals(delta)
+        here = strict.findings(method, k=3)["verdict"] != "no-evidence"
+        assert here.tolist() == (delta > 0.5).tolist()
+    assert strict.counts()["cases"].sum() < loose.counts()["cases"].sum()

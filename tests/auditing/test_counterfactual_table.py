@@ -1,0 +1,294 @@
+"""Ready-made counterfactuals: rows aligned with D, or refused; values believed as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import mutandis as mm
+from mutandis.errors import AlignmentError, KindError, MissingValuesError, MutandisWarning
+
+SIZE = 20
+WOMAN = np.arange(SIZE) < 8
+TABLE = pd.DataFrame(
+    {
+        "who": [f"person {number}" for number in range(SIZE)],
+        "gender": np.where(WOMAN, "f", "m"),
+        "salary": [10, 11, 12, 13, 14, 15, 16, 17, *range(12, 24)],
+        "job": ["cook", "clerk"] * 10,
+        "bonus": np.arange(SIZE) % 3,
+        "granted": ["no"] * 8 + ["no"] * 6 + ["yes"] * 6,
+    }
+)
+WOULD_BE = TABLE.assign(salary=TABLE["salary"] + np.where(WOMAN, 4.5, 0)).drop(columns="granted")
+SETTINGS: dict[str, Any] = {
+    "outcome": "granted",
+    "negative": "no",
+    "protected": mm.Protection("gender", value="f", reference="m"),
+    "attributes": {"salary": "continuous", "job": "nominal"},
+    "ks": (2,),
+}
+
+
+def audit(would_be: Any, /, table: Any = TABLE, **options: Any) -> mm.Audit:
+    return mm.audit(table, **{**SETTINGS, "counterfactuals": would_be, **options})
+
+
+def refused(error: type[Exception], would_be: Any, /, **options: Any) -> str:
+    with pytest.raises(error) as raised:
+        audit(would_be, **options)
+    return str(raised.value)
+
+
+# --- what is read ------------------------------------------------------------------------------
+
+
+def test_without_outcomes_and_without_a_decision_nobody_decides() -> None:
+    found = audit(WOULD_BE)
+    assert found.methods == ("st", "cst_without")
+    assert found.flips() is None
+    assert set(found.findings("st", k=2)["outcome_cf"]) == {None}
+    # the table has no outcomes, so it is not handed out with those of the facts
+    assert list(found.counterfactuals()) == ["who", "gender", "salary", "job", "bonus"]
+
+
+def test_outcomes_in_the_table_are_the_counterfactual_ones() -> None:
+    outcomes = ["yes", "no"] * 10
+    found = audit(WOULD_BE.assign(granted=outcomes))
+    assert found.methods == ("st", "cst_without", "cst_with", "cf")
+    assert found.findings("cf", k=2)["outcome_cf"].tolist() == outcomes[:8]
+    assert found.counterfactuals()["granted"].tolist() == outcomes
+    flips = found.flips()
+    assert flips is not None
+    assert (flips.negative_to_positive, flips.positive_to_negative) == (4, 0)
+    # they are believed even where b() would decide otherwise
+    asked = audit(WOULD_BE.assign(granted=outcomes), decision="salary > 0")
+    assert asked.findings("cf", k=2).equals(found.findings("cf", k=2))
+
+
+def test_without_outcomes_the_decision_supplies_them() -> None:
+    found = audit(WOULD_BE, decision="salary >= 18")
+    # 14.5 … 17.5 are refused, 18.5 … 21.5 are granted
+    assert found.findings("cf", k=2)["outcome_cf"].tolist() == ["no"] * 4 + ["yes"] * 4
+    assert found.counterfactuals()["granted"].tolist()[:8] == ["no"] * 4 + ["yes"] * 4
+
+
+def test_every_column_of_the_table_is_seen_by_the_decision() -> None:
+    """`bonus` is no attribute: people are not compared on it, but b() looks at it."""
+    seen = []
+
+    def decide(frame: pd.DataFrame) -> Any:
+        seen.append(frame.copy())
+        return frame["bonus"] > 100
+
+    found = audit(WOULD_BE.assign(bonus=1000 * WOMAN), decision=decide)
+    assert found.findings("cf", k=2)["outcome_cf"].tolist() == ["yes"] * 8
+    counterfactual, factual = seen
+    assert set(counterfactual["gender"]) == {"m"}
+    assert counterfactual["salary"].tolist() == WOULD_BE["salary"].tolist()
+    assert factual.equals(TABLE)
+    rule = audit(WOULD_BE.assign(bonus=1000 * WOMAN), decision="bonus > 100")
+    assert rule.findings("cf", k=2)["outcome_cf"].tolist() == ["yes"] * 8
+
+
+def test_a_decision_on_status_sees_the_reference_whatever_the_table_says() -> None:
+    assert set(WOULD_BE["gender"]) == {"f", "m"}
+    found = audit(WOULD_BE, decision="gender == 'm'")
+    assert found.findings("cf", k=2)["outcome_cf"].tolist() == ["yes"] * 8
+    without_status = audit(WOULD_BE.drop(columns="gender"), decision="gender == 'm'")
+    assert without_status.findings("cf", k=2).equals(found.findings("cf", k=2))
+
+
+def test_columns_keep_their_own_type() -> None:
+    table = TABLE.assign(job=TABLE["job"].astype("category"))
+    kinds = []
+
+    def decide(frame: pd.DataFrame) -> Any:
+        kinds.append(str(frame["job"].dtype))
+        return frame["salary"] > 18
+
+    audit(WOULD_BE.assign(job=table["job"]), table=table, decision=decide)
+    assert kinds == ["category", "category"]
+
+
+def test_search_centers_are_those_of_the_table() -> None:
+    found = audit(WOULD_BE)
+    case = found.case(7)
+    assert case.factual == {"salary": 17.0, "job": "clerk"}
+    assert case.counterfactual == {"salary": 21.5, "job": "clerk"}
+    # among the men clerks earn 13, 15, … 23: nearest to 21.5 are 21 and 23
+    test = case.groups("cst_without", k=2).test
+    assert test.ids.tolist() == [17, 19]
+    assert test.distance.tolist() == pytest.approx([0.5 / 13 / 2, 1.5 / 13 / 2])
+
+
+def test_a_name_that_the_facts_never_had_differs_from_all() -> None:
+    would_be = WOULD_BE.assign(job=[*["baker"] * 8, *TABLE["job"][8:]])
+    case = audit(would_be).case(0)
+    assert case.counterfactual == {"salary": 14.5, "job": "baker"}
+    test = case.groups("cst_without", k=2).test
+    # 14 and 15, a cook and a clerk: both are another job away
+    assert test.ids.tolist() == [10, 11]
+    assert test.distance.tolist() == pytest.approx([(1 + 0.5 / 13) / 2] * 2)
+
+
+@pytest.mark.parametrize("preset", [None, "eaamo23"])
+def test_an_audit_of_its_own_counterfactuals_is_the_same_audit(preset: Any) -> None:
+    options: dict[str, Any] = {"decision": "salary + bonus > 16", "preset": preset}
+    worldview = mm.Worldview({"salary": mm.Linear("gender"), "bonus": mm.Linear("salary")})
+    first = audit(None, worldview=worldview, **options)
+    again = audit(first.counterfactuals(), preset=preset)
+    assert again.methods == first.methods == ("st", "cst_without", "cst_with", "cf")
+    assert again.counts().equals(first.counts())
+    for method in first.methods:
+        assert again.findings(method, k=2).equals(first.findings(method, k=2))
+    assert first.counterfactuals()["granted"].tolist() != TABLE["granted"].tolist()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_both_tables_may_be_of_any_frame_type(mixed: bool) -> None:
+    expected = audit(WOULD_BE, decision="salary > 18").findings("cst_with", k=2)
+    would_be = WOULD_BE if mixed else pl.from_pandas(WOULD_BE)
+    found = audit(would_be, table=pl.from_pandas(TABLE), decision="salary > 18")
+    assert found.findings("cst_with", k=2).to_dict(as_series=False) == expected.to_dict("list")
+    assert isinstance(found.counterfactuals(), pl.DataFrame)
+    other = audit(pl.from_pandas(WOULD_BE), decision="salary > 18")
+    assert other.findings("cst_with", k=2).equals(expected)
+
+
+def test_rows_are_aligned_by_position_not_by_index() -> None:
+    expected = audit(WOULD_BE).findings("cst_without", k=2)
+    backwards = WOULD_BE.set_index(np.arange(SIZE)[::-1])
+    assert audit(backwards).findings("cst_without", k=2).equals(expected)
+    table = TABLE.set_index(np.arange(SIZE)[::-1])
+    assert audit(WOULD_BE, table=table).findings("cst_without", k=2).equals(expected)
+
+
+# --- misaligned --------------------------------------------------------------------------------
+
+
+def test_another_number_of_rows() -> None:
+    assert refused(AlignmentError, WOULD_BE.iloc[:-1]) == (
+        "counterfactuals= has 19 rows, the table of decisions 20. "
+        "Give one counterfactual row per decision, in the same order."
+    )
+
+
+def test_other_ids() -> None:
+    swapped = WOULD_BE.assign(who=[*TABLE["who"][1::-1], *TABLE["who"][2:]])
+    assert refused(AlignmentError, swapped, id="who") == (
+        "counterfactuals= has other values of the id column 'who' in 2 rows. "
+        "Sort both tables alike: row i of one is row i of the other."
+    )
+    numbered = WOULD_BE.assign(who=range(SIZE))
+    assert "in 20 rows" in refused(AlignmentError, numbered, id="who")
+    # without id= the column is one like any other
+    assert audit(swapped).counts()["complainants"].tolist() == [8, 8]
+
+
+def test_ids_that_agree_or_are_not_there() -> None:
+    expected = audit(WOULD_BE, id="who").findings("cst_without", k=2)
+    assert expected["id"].tolist() == TABLE["who"].tolist()[:8]
+    without = audit(WOULD_BE.drop(columns="who"), id="who")
+    assert without.findings("cst_without", k=2).equals(expected)
+
+
+def test_an_attribute_that_is_not_there() -> None:
+    assert refused(AlignmentError, WOULD_BE[["job"]]) == (
+        "counterfactuals= lacks the attributes 'salary'. Add them; an attribute that the protected "
+        "status does not touch keeps its factual values."
+    )
+    assert "'salary', 'job'" in refused(AlignmentError, WOULD_BE[["who"]])
+
+
+def test_outcomes_that_are_none() -> None:
+    outcomes: list[Any] = ["maybe", None, *["no"] * 18]
+    assert refused(AlignmentError, WOULD_BE.assign(granted=outcomes)) == (
+        "counterfactuals= has 2 rows whose outcome 'granted' is neither 'no' nor 'yes'. Use the "
+        "outcome values of the table of decisions, or leave the column out and give decision=."
+    )
+
+
+def test_missing_and_wrong_values_name_the_table() -> None:
+    holes = WOULD_BE.assign(salary=[np.nan, np.inf, *WOULD_BE["salary"][2:]])
+    assert refused(MissingValuesError, holes) == (
+        "In counterfactuals=: Missing or infinite values: 'salary' has 1 missing and 1 infinite. "
+        "Give a value to every row that D has."
+    )
+    message = refused(KindError, WOULD_BE.assign(salary="much"))
+    assert message.startswith("In counterfactuals=: Column 'salary' is to be read as numbers")
+
+
+def test_a_warning_if_people_of_the_reference_status_move() -> None:
+    shuffled = WOULD_BE.iloc[np.random.default_rng(0).permutation(SIZE)]
+    with pytest.warns(MutandisWarning, match=r"In counterfactuals=, \d+% of the reference rows"):
+        audit(shuffled)
+    jobs = WOULD_BE.assign(job=[*TABLE["job"][:8], *TABLE["job"][:7:-1]])
+    with pytest.warns(MutandisWarning, match="100% of the reference rows have another 'job' than"):
+        audit(jobs)
+
+
+def test_no_warning_if_they_move_by_rounding_only() -> None:
+    rounded = WOULD_BE["salary"] + np.where(WOMAN, 0, 0.009 * 13)
+    assert len(audit(WOULD_BE.assign(salary=rounded)).findings("st", k=2)) == 8
+    with pytest.warns(MutandisWarning, match="'salary'"):
+        audit(WOULD_BE.assign(salary=WOULD_BE["salary"] + np.where(WOMAN, 0, 0.011 * 13)))
+
+
+# --- rows that are dropped ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_dropped_rows_are_dropped_from_both(frame: Any) -> None:
+    salary: list[Any] = [float(value) for value in TABLE["salary"]]
+    salary[1] = salary[9] = None
+    table = {**TABLE.to_dict("list"), "salary": salary}
+    # what the counterfactual of a dropped row says is not even looked at
+    would_be = {
+        **WOULD_BE.to_dict("list"),
+        "salary": [
+            None if value is None else value + 4.5 * (n < 8) for n, value in enumerate(salary)
+        ],
+    }
+    found = audit(frame(would_be), table=frame(table), missing="drop", id="who")
+    kept = [number for number in range(SIZE) if number not in (1, 9)]
+    expected = audit(WOULD_BE.iloc[kept], table=TABLE.iloc[kept], id="who")
+    for method in ("st", "cst_without"):
+        ours, theirs = found.findings(method, k=2), expected.findings(method, k=2)
+        values = ours.to_dict("list") if frame is pd.DataFrame else ours.to_dict(as_series=False)
+        assert values == theirs.to_dict("list")
+    assert found.provenance.data["dropped"] == {"salary": 2}
+    assert found.case("person 7").counterfactual == {"salary": 21.5, "job": "clerk"}
+    positions = audit(frame(would_be), table=frame(table), missing="drop")
+    # without id= people are named by their row in the table as it was given
+    assert list(positions.findings("st", k=2)["id"]) == [0, 2, 3, 4, 5, 6, 7]
+
+
+def test_neither_table_is_modified() -> None:
+    table, would_be = TABLE.copy(deep=True), WOULD_BE.copy(deep=True)
+
+    def vandal(frame: pd.DataFrame) -> Any:
+        answer = (frame["salary"] > 18).to_numpy()
+        frame["salary"] = 0
+        del frame["job"]
+        return answer
+
+    found = audit(would_be, table=table, decision=vandal)
+    assert table.equals(TABLE)
+    assert would_be.equals(WOULD_BE)
+    assert found.counterfactuals()["salary"].tolist() == WOULD_BE["salary"].tolist()
+
+
+def test_later_changes_of_the_table_do_not_reach_the_audit() -> None:
+    memory = WOULD_BE["salary"].to_numpy().copy()
+    columns = {"salary": pd.Series(memory, copy=False), "job": WOULD_BE["job"]}
+    would_be = pd.DataFrame(columns, copy=False)
+    assert np.shares_memory(would_be["salary"].to_numpy(), memory)
+    found = audit(would_be, decision="salary > 18")
+    memory[:] = 0
+    assert found.counterfactuals()["salary"].tolist() == WOULD_BE["salary"].tolist()
+    assert found.case(7).counterfactual == {"salary": 21.5, "job": "clerk"}

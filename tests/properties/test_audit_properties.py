@@ -1,0 +1,330 @@
+"""What holds for every audit: exact shares, no trace of row order or units, nested groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+import mutandis as mm
+from mutandis.errors import EquationError
+from mutandis.situation.methods import METHODS
+
+GRADES = ["low", "mid", "high"]
+ATTRIBUTES: dict[str, Any] = {
+    "x": "continuous",
+    "y": {"kind": "continuous", "weight": 2},
+    "job": "nominal",
+    "grade": {"kind": "ordinal", "levels": GRADES},
+}
+# three women and three men at least, both outcomes, and nothing constant
+ANCHORS = pd.DataFrame(
+    {
+        "status": ["p", "p", "p", "p", "r", "r", "r", "other"],
+        "x": [0.0, 4.0, 1.0, 2.0, 1.0, 3.0, 2.0, 5.0],
+        "y": [0.0, 0.5, 0.2, 0.1, 0.1, 0.4, 0.2, 0.0],
+        "job": ["a", "b", "a", "b", "a", "b", "c", "a"],
+        "grade": ["low", "high", "mid", "low", "mid", "high", "low", "mid"],
+        "ok": [0, 1, 0, 0, 1, 0, 1, 1],
+    }
+)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A table with many ties, ready counterfactuals for it, and group sizes that fit."""
+
+    table: pd.DataFrame
+    counterfactuals: pd.DataFrame
+    ks: tuple[int, ...] = (1, 2, 3)
+    attributes: dict[str, Any] = field(default_factory=lambda: ATTRIBUTES)
+    negative: int = 0
+    reference: str = "r"
+    value: str = "p"
+
+    def audit(self, **options: Any) -> mm.Audit:
+        settings_: dict[str, Any] = {
+            "outcome": "ok",
+            "negative": self.negative,
+            "protected": mm.Protection("status", value=self.value, reference=self.reference),
+            "attributes": self.attributes,
+            "counterfactuals": self.counterfactuals,
+            "ks": self.ks,
+            "id": "who",
+            "threads": 1,
+        }
+        return mm.audit(self.table, **{**settings_, **options})
+
+
+numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+decimals = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+row = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from(["p", "p", "r", "r", "other"]),
+        "x": numbers,
+        "y": decimals,
+        "job": st.sampled_from(["a", "b", "c"]),
+        "grade": st.sampled_from(GRADES),
+        "ok": st.sampled_from([0, 1]),
+    }
+)
+# counterfactuals lie on the grid of D, between its points, and beyond its range
+row_cf = st.fixed_dictionaries(
+    {
+        "x": st.sampled_from([-7.0, -0.5, 0.0, 1.0, 2.25, 3.0, 5.0, 6.5]),
+        "y": st.sampled_from([-0.3, 0.0, 0.05, 0.1, 0.25, 0.37, 0.5, 0.9]),
+        "job": st.sampled_from(["a", "b", "c"]),
+        "grade": st.sampled_from(GRADES),
+        "ok": st.sampled_from([0, 1]),
+    }
+)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    drawn = draw(st.lists(row, max_size=16))
+    table = pd.concat([ANCHORS, pd.DataFrame(drawn)], ignore_index=True)
+    table["who"] = [f"person {number}" for number in draw(st.permutations(range(len(table))))]
+    would_be = pd.DataFrame(draw(st.lists(row_cf, min_size=len(table), max_size=len(table))))
+    # do(reference) leaves people of the reference status as they are
+    would_be = would_be.where(table["status"] != "r", table[list(would_be)])
+    return Situation(table, would_be)
+
+
+def everything(audit: mm.Audit) -> dict[tuple[str, int, Any], tuple[str, ...]]:
+    """All findings of everybody, floats to the last bit, by id."""
+    found = {}
+    for method in audit.methods:
+        for k in audit.ks:
+            columns = audit.result.findings(METHODS[method], k).columns()
+            for who, *values in zip(*(c.tolist() for c in columns.values()), strict=True):
+                found[method, k, who] = tuple(
+                    value.hex() if isinstance(value, float) else repr(value) for value in values
+                )
+    return found
+
+
+# --- the definition, word by word --------------------------------------------------------------
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+def exact_distance(a: dict[str, Any], b: dict[str, Any], ranges: dict[str, Fraction]) -> Fraction:
+    total = Fraction(int(a["job"] != b["job"]))
+    total += Fraction(abs(GRADES.index(a["grade"]) - GRADES.index(b["grade"])), 2)
+    for name, weight in (("x", 1), ("y", 2)):
+        gap = abs(Fraction(str(a[name])) - Fraction(str(b[name])))
+        total += weight * gap / ranges[name]
+    return total / 5
+
+
+def exact_share(
+    center: dict[str, Any], among: list[dict[str, Any]], k: int, ranges: dict[str, Fraction]
+) -> tuple[Fraction, Fraction]:
+    """The share of refusals among the k nearest, and the radius."""
+    distances = [exact_distance(center, other, ranges) for other in among]
+    radius = sorted(distances)[k - 1]
+    inside = [o["ok"] == 0 for o, d in zip(among, distances, strict=True) if d < radius]
+    rim = [o["ok"] == 0 for o, d in zip(among, distances, strict=True) if d == radius]
+    return (sum(inside) + Fraction(sum(rim) * (k - len(inside)), len(rim))) / k, radius
+
+
+@settings(max_examples=60, deadline=None)
+@given(situation=situations())
+def test_shares_and_radii_are_those_of_the_definition(situation: Situation) -> None:
+    audit = situation.audit()
+    people, would_be = records(situation.table), records(situation.counterfactuals)
+    ranges = {
+        name: max(Fraction(str(p[name])) for p in people)
+        - min(Fraction(str(p[name])) for p in people)
+        for name in ("x", "y")
+    }
+    men = [person for person in people if person["status"] == "r"]
+    for me, other_me in zip(people, would_be, strict=True):
+        if me["status"] != "p":
+            continue
+        women = [p for p in people if p["status"] == "p" and p is not me]
+        case = audit.case(me["who"])
+        for k in situation.ks:
+            control, radius = exact_share(me, women, k, ranges)
+            test, radius_test = exact_share(me, men, k, ranges)
+            test_cf, radius_cf = exact_share(other_me, men, k, ranges)
+            centered = (
+                (control * k + (me["ok"] == 0)) / (k + 1),
+                (test_cf * k + (other_me["ok"] == 0)) / (k + 1),
+            )
+            expected = {
+                "st": (control, test),
+                "cst_without": (control, test_cf),
+                "cst_with": centered,
+                "cf": (Fraction(me["ok"] == 0), Fraction(other_me["ok"] == 0)),
+            }
+            for method, (p_control, p_test) in expected.items():
+                result = case.result(method, k=k)
+                assert result["p_control"] == float(p_control)
+                assert result["p_test"] == float(p_test)
+                assert result["delta_p"] == float(p_control - p_test)
+                assert (result["verdict"] != "no-evidence") == (p_control > p_test)
+            near = case.result("st", k=k)
+            assert abs(near["radius_control"] - radius) < 1e-9
+            assert abs(near["radius_test"] - radius_test) < 1e-9
+            assert abs(case.result("cst_without", k=k)["radius_test"] - radius_cf) < 1e-9
+
+
+# --- what must not matter ----------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(situation=situations(), seed=st.integers(0, 2**32 - 1))
+def test_shuffling_rows_changes_nothing(situation: Situation, seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(situation.table))
+    shuffled = replace(
+        situation,
+        table=situation.table.iloc[order],
+        counterfactuals=situation.counterfactuals.iloc[order],
+    )
+    assert everything(shuffled.audit()) == everything(situation.audit())
+
+
+@settings(max_examples=40, deadline=None)
+@given(situation=situations(), seed=st.integers(0, 2**32 - 1))
+def test_shuffling_rows_changes_nothing_of_a_fitted_worldview(
+    situation: Situation, seed: int
+) -> None:
+    order = np.random.default_rng(seed).permutation(len(situation.table))
+    worldview = mm.Worldview({"x": mm.Linear("status"), "y": mm.Linear("x", "status", "job")})
+    options: dict[str, Any] = {
+        "worldview": worldview,
+        "counterfactuals": None,
+        "decision": "x + 3 * y > 3",
+    }
+    try:
+        straight = situation.audit(**options)
+    except EquationError:  # too few rows, or x says nothing beyond the status
+        reject()
+    shuffled = replace(situation, table=situation.table.iloc[order]).audit(**options)
+    assert everything(shuffled) == everything(straight)
+    before, after = (
+        audit.counterfactuals().set_index("who").sort_index() for audit in (straight, shuffled)
+    )
+    assert after["x"].to_numpy().tobytes() == before["x"].to_numpy().tobytes()
+    assert after["y"].to_numpy().tobytes() == before["y"].to_numpy().tobytes()
+    # do(factual value) is the identity, bit for bit
+    facts = situation.table.set_index("who").sort_index()
+    stays = (facts["status"] == "r").to_numpy()
+    for name in ("x", "y"):
+        kept = before.loc[stays, name].to_numpy().tobytes()
+        assert kept == facts.loc[stays, name].to_numpy().tobytes()
+
+
+@settings(max_examples=30, deadline=None)
+@given(situation=situations(), powers=st.tuples(st.integers(-9, 9), st.integers(-9, 9)))
+def test_multiplying_columns_by_powers_of_two_changes_nothing(
+    situation: Situation, powers: tuple[int, int]
+) -> None:
+    factors = {"x": 2.0 ** powers[0], "y": 2.0 ** powers[1]}
+    scaled = replace(
+        situation,
+        table=situation.table.assign(**{n: situation.table[n] * f for n, f in factors.items()}),
+        counterfactuals=situation.counterfactuals.assign(
+            **{n: situation.counterfactuals[n] * f for n, f in factors.items()}
+        ),
+    )
+    assert everything(scaled.audit()) == everything(situation.audit())
+
+
+@settings(max_examples=20, deadline=None)
+@given(situation=situations(), order=st.permutations(list(ATTRIBUTES)))
+def test_the_order_of_attributes_changes_nothing(situation: Situation, order: list[str]) -> None:
+    other = replace(situation, attributes={name: ATTRIBUTES[name] for name in order})
+    assert everything(other.audit()) == everything(situation.audit())
+
+
+@settings(max_examples=20, deadline=None)
+@given(situation=situations())
+def test_the_names_of_statuses_and_jobs_change_nothing(situation: Situation) -> None:
+    names = {"p": "zebra", "r": "ant", "other": "mole"}
+    jobs = {"a": "zoo", "b": "bar", "c": "art"}
+    renamed = replace(
+        situation,
+        table=situation.table.assign(
+            status=situation.table["status"].map(names), job=situation.table["job"].map(jobs)
+        ),
+        counterfactuals=situation.counterfactuals.assign(
+            job=situation.counterfactuals["job"].map(jobs)
+        ),
+        value="zebra",
+        reference="ant",
+    )
+    assert everything(renamed.audit()) == everything(situation.audit())
+
+
+# --- mirrors and identities --------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(situation=situations())
+def test_calling_the_other_outcome_negative_mirrors_every_difference(
+    situation: Situation,
+) -> None:
+    audit, mirrored = situation.audit(), replace(situation, negative=1).audit()
+    for method in audit.methods:
+        for k in situation.ks:
+            here = audit.findings(method, k=k)["delta_p"].to_numpy()
+            there = mirrored.findings(method, k=k)["delta_p"].to_numpy()
+            assert (here == -there).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(situation=situations())
+def test_exchanging_the_groups_mirrors_the_difference(situation: Situation) -> None:
+    """Everybody takes the other status, but for one complainant: her two groups change places."""
+    status = situation.table["status"].map({"p": "r", "r": "p", "other": "other"})
+    status[0] = "p"
+    options: dict[str, Any] = {"counterfactuals": None}
+    exchanged = replace(situation, table=situation.table.assign(status=status)).audit(**options)
+    who = situation.table.loc[0, "who"]
+    here, there = situation.audit(**options).case(who), exchanged.case(who)
+    for k in situation.ks:
+        mine, mirrored = here.result("st", k=k), there.result("st", k=k)
+        assert (mine["p_control"], mine["p_test"]) == (mirrored["p_test"], mirrored["p_control"])
+        assert mine["delta_p"] == -mirrored["delta_p"]
+        assert mine["ci_low"] == -mirrored["ci_high"]
+        assert mine["radius_control"] == mirrored["radius_test"]
+        assert mine["rows_control"] == mirrored["rows_test"]
+
+
+@settings(max_examples=20, deadline=None)
+@given(situation=situations())
+def test_counterfactuals_that_are_the_facts_make_cst_st(situation: Situation) -> None:
+    facts = replace(situation, counterfactuals=situation.table)
+    audit = facts.audit()
+    for k in situation.ks:
+        assert audit.findings("cst_without", k=k).equals(audit.findings("st", k=k))
+    assert audit.counts().set_index("method").loc["cf", "cases"].tolist() == [0, 0, 0]
+
+
+@settings(max_examples=20, deadline=None)
+@given(situation=situations())
+def test_groups_nest_as_k_grows(situation: Situation) -> None:
+    audit = situation.audit()
+    for who in audit.findings("st", k=1)["id"]:
+        case = audit.case(who)
+        for method in ("st", "cst_without", "cst_with"):
+            for smaller, larger in pairwise(situation.ks):
+                few, many = case.groups(method, k=smaller), case.groups(method, k=larger)
+                for less, more in ((few.control, many.control), (few.test, many.test)):
+                    places = dict(zip(more.ids, more.place, strict=True))
+                    held = zip(less.ids, less.place, strict=True)
+                    assert all(places[member] >= place for member, place in held)
+                result, wider = case.result(method, k=smaller), case.result(method, k=larger)
+                assert result["radius_test"] <= wider["radius_test"]
+                assert result["radius_control"] <= wider["radius_control"]
