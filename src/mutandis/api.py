@@ -84,7 +84,7 @@ def audit(
     alpha, tau
         Significance level, and the deviation beyond which Δp is evidence.
     interval, adjust
-        The interval for Δp, and the adjustment for many complainants.
+        The interval for Δp, and the adjustment for many complainants ("none": no q-values).
     ties
         People at the same distance share the last places ("fair"), or all belong ("all").
     scaling

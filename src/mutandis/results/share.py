@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Share", "difference", "exceeds"]
 
-# products of int64 are exact below this; beyond, Python's own integers take over
-_SAFE = 2**62
+# Below this, products of int64 are exact and so are the floats made of them; beyond, Python's own
+# integers take over, whose quotients are rounded correctly too.
+_SAFE = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,7 @@ def exceeds(
     [False, True]
     """
     up, down = threshold.numerator, threshold.denominator
-    largest = float(np.max(denominator, initial=0)) * max(abs(up), down)
+    largest = int(np.max(denominator, initial=0)) * max(abs(up), down)
     if largest >= _SAFE:
         numerator, denominator = numerator.astype(object), denominator.astype(object)
     return np.asarray(numerator * down > denominator * up, dtype=np.bool_)

@@ -54,7 +54,7 @@ class Metric:
     mismatch
         What a difference in each nominal attribute costs.
     unit
-        The integer that stands for distance 1.
+        What stands for distance 1. A whole number, unless values were left unscaled.
 
     Examples
     --------
@@ -62,13 +62,13 @@ class Metric:
     >>> people = Points(
     ...     coordinates=np.array([[0], [3]]), codes=np.array([[0], [1]], dtype=np.int32)
     ... )
-    >>> metric = Metric(mismatch=np.array([10]), unit=20)
+    >>> metric = Metric(mismatch=np.array([10]), unit=20.0)
     >>> metric.from_center(people.take(np.array([0])), people).tolist()
     [0, 13]
     """
 
     mismatch: NDArray[np.int64]
-    unit: int
+    unit: float
 
     def from_center(self, center: Points, points: Points) -> NDArray[np.int64]:
         """Measure from one center (a single point) to every point."""

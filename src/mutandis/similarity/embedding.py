@@ -7,17 +7,19 @@ rows (docs/adr/0001-scale.md). A counterfactual may lie outside the range and is
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, lcm, log2
+from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from mutandis.domain.attribute import AttributeKind
-from mutandis.errors import MutandisWarning, PlanError
+from mutandis.domain.columns import Numbers
+from mutandis.errors import InputError, MutandisWarning
 from mutandis.similarity.distance import Metric, Points
-from mutandis.similarity.lattice import find_steps, float_noise
+from mutandis.similarity.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
+from mutandis.similarity.units import Term, choose_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.domain.attribute import Attribute
+    from mutandis.domain.columns import Column
     from mutandis.domain.population import Population
 
 __all__ = ["Axis", "Embedded", "Embedding", "Scaling"]
@@ -32,11 +35,11 @@ __all__ = ["Axis", "Embedded", "Embedding", "Scaling"]
 Scaling = Literal["range", "none"]
 
 _QUANTUM_BITS = 40
+# half the range of a quantised column must measure at least this, or rounding would show
+_LEAST = 2**19
 # A center further out than this many ranges is moved in to it, and the rest is kept aside: seen
 # from there every row lies on the same side, so all distances shrink alike and the order stays.
 _REACH = 32.0
-# distances must stay below this, or int64 sums would overflow
-_CAPACITY = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,36 +51,41 @@ class Axis:
     name
         The attribute.
     origin, scale
-        A value v stands at (v - origin) / scale.
-    noise
-        How far rounding may have moved that position.
+        A value v stands at (v - origin) / scale: 0 and 1 are the ends of the grid.
     steps
-        The grid: positions are whole multiples of 1 / steps.
-    on_lattice
-        Whether all of D lies on that grid exactly, or was rounded to it (quantised).
+        The grid: multiples of 1 / steps. A column without a grid has one step, its range.
+    noise
+        How far rounding may have moved a position.
     length
-        The integer that stands for position 1, the weight included.
+        The integer that stands for position 1, the weight included; a multiple of 2 * steps.
+    quantum
+        What lies off the grid is rounded to multiples of this.
+    rule
+        How equal distances are recognised, in words.
     """
 
     name: str
     origin: float
     scale: float
-    noise: float
     steps: int
-    on_lattice: bool
+    noise: float
     length: int
+    quantum: int
+    rule: str
 
     def place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Give integer coordinates, and how far beyond reach each position was."""
-        position = (values - self.origin) / self.scale
+        with np.errstate(over="ignore"):  # infinitely far out is out of reach, and no error
+            position = (values - self.origin) / self.scale
         within = np.clip(position, -_REACH, 1 + _REACH)
-        nearest = np.rint(within * self.steps)
-        on_grid = np.abs(within * self.steps - nearest) <= 2 * self.noise * self.steps
-        if not self.on_lattice:
-            on_grid = np.ones_like(on_grid)
-        # between grid points (only centers get there) the finer unit of the metric takes over
-        exact = nearest.astype(np.int64) * (self.length // self.steps)
-        rounded = np.rint(within * self.length).astype(np.int64)
+        rounded = np.rint(within * (self.length / self.quantum)).astype(np.int64) * self.quantum
+        # Midway between two grid points counts as on the grid: a center that stands there has
+        # neighbours at equal distances on both sides.
+        halves = 2 * self.steps
+        nearest = np.rint(within * halves)
+        slack = np.minimum(2 * self.noise * halves * (1 + np.abs(within)), 0.25)
+        on_grid = np.abs(within * halves - nearest) <= slack
+        exact = nearest.astype(np.int64) * (self.length // halves)
         return np.where(on_grid, exact, rounded), np.abs(position - within)
 
 
@@ -103,6 +111,19 @@ class Embedding:
         Attributes that never vary in D and contribute nothing.
     metric
         How distances between the points are measured.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mutandis.domain import Attribute, Population
+    >>> grades = Population.from_frame(
+    ...     {"grade": [3.1, 3.2, 3.3]}, attributes=[Attribute(name="grade", kind="continuous")]
+    ... )
+    >>> embedding = Embedding.fit(grades, [Attribute(name="grade", kind="continuous")])
+    >>> points = embedding.apply(grades).points
+    >>> distances = embedding.metric.from_center(points.take(np.array([1])), points)
+    >>> embedding.metric.as_float(distances).tolist(), embedding.rules
+    ([0.5, 0.0, 0.5], {'grade': 'lattice of 2 steps'})
     """
 
     axes: tuple[Axis, ...]
@@ -128,28 +149,46 @@ class Embedding:
             What people are compared on.
         scaling
             "range" divides numbers by their range in D; "none" takes them as they are, for
-            attributes that the user has scaled.
+            attributes that the user has scaled. Ordinal ranks are divided by (levels - 1) and
+            nominal differences count 1 in both.
         """
-        ordered = [a for a in attributes if a.kind is not AttributeKind.NOMINAL]
-        nominal = [a for a in attributes if a.kind is AttributeKind.NOMINAL]
-        drafts = _draft_axes(population, ordered, scaling=scaling)
-        constant = tuple(a.name for a in ordered if a.name not in {d.name for d in drafts})
+        varying = [a for a in attributes if _varies(population.columns[a.name])]
+        constant = tuple(a.name for a in attributes if a not in varying)
         for name in constant:
             warnings.warn(
                 f"Attribute {name!r} is constant: it contributes 0 to every distance.",
                 MutandisWarning,
                 stacklevel=2,
             )
-        common = max((d.scale for d in drafts), default=1.0) if scaling == "none" else 1.0
-        return _assemble(drafts, nominal, constant, total=attributes, mismatch=1 / common)
+        weight = sum((a.exact_weight for a in attributes), Fraction(0))
+        ordered = [a for a in varying if a.kind is not AttributeKind.NOMINAL]
+        drafts = [_draft(a, _ordered(population.columns[a.name]), scaling=scaling) for a in ordered]
+        nominal = [
+            Term(name=a.name, weight=a.exact_weight)
+            for a in varying
+            if a.kind is AttributeKind.NOMINAL
+        ]
+        unit = choose_unit([*(draft.term for draft in drafts), *nominal], weight=weight)
+        return cls(
+            axes=_axes([draft.settled(unit) for draft in drafts], unit),
+            nominal=tuple(term.name for term in nominal),
+            constant=constant,
+            metric=Metric(
+                mismatch=np.array([term.length(unit) for term in nominal], dtype=np.int64),
+                unit=float(unit * weight),
+            ),
+        )
 
     def apply(self, population: Population) -> Embedded:
-        """Place rows, factual or counterfactual."""
+        """Place rows, factual or counterfactual.
+
+        A nominal level that D never had must have a code that no level of D has.
+        """
         size = len(population)
         coordinates = np.empty((size, len(self.axes)), dtype=np.int64)
         beyond = np.zeros(size)
         for index, axis in enumerate(self.axes):
-            coordinates[:, index], rest = axis.place(_ordered_values(population, axis.name))
+            coordinates[:, index], rest = axis.place(_ordered(population.columns[axis.name]))
             beyond += rest * (axis.length / self.metric.unit)
         codes = np.empty((size, len(self.nominal)), dtype=np.int32)
         for index, name in enumerate(self.nominal):
@@ -159,14 +198,8 @@ class Embedding:
     @property
     def rules(self) -> dict[str, str]:
         """Say for each attribute how equal distances are recognised."""
-        ordered = {
-            axis.name: f"lattice of {axis.steps} steps"
-            if axis.on_lattice
-            else f"quantised to 2^-{axis.steps.bit_length() - 1}"
-            for axis in self.axes
-        }
         return {
-            **ordered,
+            **{axis.name: axis.rule for axis in self.axes},
             **dict.fromkeys(self.nominal, "equal or different"),
             **dict.fromkeys(self.constant, "constant"),
         }
@@ -174,118 +207,93 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """An axis before the common unit is known; `steps` is None where there is no lattice."""
+    """An axis before the common unit is known."""
 
-    name: str
-    origin: float
-    scale: float
-    noise: float
-    steps: int | None
-    weight: Fraction
+    low: float
+    high: float
+    lattice: Lattice | None
+    term: Term
+
+    def settled(self, unit: Fraction) -> _Draft:
+        """Give up a lattice so fine that its steps would be rounded too coarsely in this unit."""
+        if self.term.steps <= FINE_STEPS or self.term.is_exact(unit):
+            return self
+        return replace(self, lattice=None, term=replace(self.term, steps=1, least=_LEAST))
+
+    def rule(self, unit: Fraction, *, quantum: int) -> str:
+        """Say how equal distances are recognised."""
+        bits = (self.term.length(unit) // quantum).bit_length() - 1
+        if self.lattice is None:
+            return f"quantised to 2^-{bits}"
+        strays = self.lattice.strays
+        aside = f", {strays} values off it quantised to 2^-{bits}" if strays else ""
+        rounded = "" if self.term.is_exact(unit) else ", weight rounded"
+        return f"lattice of {self.term.steps} steps{aside}{rounded}"
 
 
-def _ordered_values(population: Population, name: str) -> NDArray[np.float64]:
-    from mutandis.domain.columns import Numbers
-
-    column = population.columns[name]
-    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)
-
-
-def _draft_axes(
-    population: Population, attributes: Sequence[Attribute], *, scaling: Scaling
-) -> list[_Draft]:
-    spans = {}
-    for attribute in attributes:
-        values = _ordered_values(population, attribute.name)
-        low, high = float(values.min()), float(values.max())
-        if attribute.kind is AttributeKind.ORDINAL:
-            low, high = 0.0, float(len(attribute.levels) - 1)
-        if high > low:
-            spans[attribute.name] = (low, high)
-    # unscaled columns share one scale; a power of two changes no digit of them
-    widest = max((high - low for low, high in spans.values()), default=1.0)
-    common = 2.0 ** ceil(log2(widest)) if scaling == "none" else None
-    drafts = []
-    for attribute in attributes:
-        if attribute.name not in spans:
-            continue
-        low, high = spans[attribute.name]
-        scale = common or high - low
-        values = _ordered_values(population, attribute.name)
-        noise = float_noise(values, scale)
-        drafts.append(
-            _Draft(
-                name=attribute.name,
-                origin=low,
-                scale=scale,
-                noise=noise,
-                steps=find_steps((values - low) / scale, noise=noise),
-                weight=attribute.exact_weight,
-            )
+def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scaling) -> _Draft:
+    if attribute.kind is AttributeKind.ORDINAL:
+        return _draft_ranks(attribute)
+    low, high = float(values.min()), float(values.max())
+    if not isfinite(high - low):
+        raise InputError(
+            f"Attribute {attribute.name!r} spans more than float64 can measure (1.8e308). "
+            "Rescale it."
         )
-    return drafts
-
-
-def _assemble(
-    drafts: Sequence[_Draft],
-    nominal: Sequence[Attribute],
-    constant: tuple[str, ...],
-    *,
-    total: Sequence[Attribute],
-    mismatch: float,
-) -> Embedding:
-    weights = {attribute.name: attribute.exact_weight for attribute in total}
-    parts = lcm(*(weight.denominator for weight in weights.values()))
-    heaviest = sum(weights.values(), Fraction(0))
-    steps, base = _common_grid(drafts, parts=parts, weight=heaviest * Fraction(max(mismatch, 1)))
-    axes = tuple(
-        Axis(
-            name=draft.name,
-            origin=draft.origin,
-            scale=draft.scale,
-            noise=draft.noise,
-            steps=steps[draft.name],
-            on_lattice=steps[draft.name] == draft.steps,
-            length=int(base * draft.weight),
-        )
-        for draft in drafts
-    )
-    costs = [max(1, round(base * weights[a.name] * Fraction(mismatch))) for a in nominal]
-    return Embedding(
-        axes=axes,
-        nominal=tuple(a.name for a in nominal),
-        constant=constant,
-        metric=Metric(
-            mismatch=np.array(costs, dtype=np.int64),
-            unit=max(1, round(base * heaviest * Fraction(mismatch))),
+    lattice = find_lattice(values)
+    span = _extent(low, high) if scaling == "range" else 1
+    if lattice is not None:
+        low, high = lattice.low, lattice.high
+    return _Draft(
+        low=low,
+        high=high,
+        lattice=lattice,
+        term=Term(
+            name=attribute.name,
+            weight=attribute.exact_weight * _extent(low, high) / span,
+            steps=lattice.steps if lattice else 1,
+            least=1 if lattice else _LEAST,
         ),
     )
 
 
-def _common_grid(
-    drafts: Sequence[_Draft], *, parts: int, weight: Fraction
-) -> tuple[dict[str, int], int]:
-    """Find a common unit in which every axis is whole, and that leaves int64 room for sums.
+def _draft_ranks(attribute: Attribute) -> _Draft:
+    """Ranks are whole by definition, whichever of them occur."""
+    steps = len(attribute.levels) - 1
+    lattice = Lattice(low=0.0, high=float(steps), steps=steps, noise=float_noise(1.0, 1.0))
+    term = Term(name=attribute.name, weight=attribute.exact_weight, steps=steps)
+    return _Draft(low=lattice.low, high=lattice.high, lattice=lattice, term=term)
 
-    Lattices are kept while their common multiple fits; the finest ones are quantised first.
-    """
-    quantum = 2**_QUANTUM_BITS
-    steps = {draft.name: draft.steps or quantum for draft in drafts}
-    room = _CAPACITY / (weight * Fraction(2 * _REACH))
-    while True:
-        base = lcm(parts, *(steps[d.name] * d.weight.denominator for d in drafts))
-        if base <= room:
-            # what room is left refines the unit, for centers that lie between grid points
-            spare = max(0, min(_QUANTUM_BITS, int(room // base).bit_length() - 1))
-            return steps, base << spare
-        lattices = [name for name, count in steps.items() if count != quantum]
-        if lattices:
-            steps[max(lattices, key=lambda name: steps[name])] = quantum
-        elif quantum > 2**20:
-            quantum //= 2
-            steps = dict.fromkeys(steps, quantum)
-        else:
-            raise PlanError(
-                "The attributes' weights are too fine to measure distances exactly. "
-                "Use weights with fewer decimals, such as 0.5 or 2."
-            )
+
+def _extent(low: float, high: float) -> Fraction:
+    """Measure from one value to another, both read as the decimals that they show."""
+    return Fraction(repr(high)) - Fraction(repr(low))
+
+
+def _axes(drafts: Sequence[_Draft], unit: Fraction) -> tuple[Axis, ...]:
+    lengths = [draft.term.length(unit) for draft in drafts]
+    # one quantum for all: what is rounded off one coordinate can be made up for by another
+    quantum = 1 << max(0, min(lengths, default=1).bit_length() - 1 - _QUANTUM_BITS)
+    return tuple(
+        Axis(
+            name=draft.term.name,
+            origin=draft.low,
+            scale=draft.high - draft.low,
+            steps=draft.term.steps,
+            noise=draft.lattice.noise if draft.lattice else float_noise(0.0, 1.0),
+            length=length,
+            quantum=quantum,
+            rule=draft.rule(unit, quantum=quantum),
+        )
+        for draft, length in zip(drafts, lengths, strict=True)
+    )
+
+
+def _varies(column: Column) -> bool:
+    values = _ordered(column)
+    return bool(values.min() < values.max())
+
+
+def _ordered(column: Column) -> NDArray[np.float64]:
+    """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
+    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)

@@ -5,44 +5,147 @@ all the time. In float64 such ties break at random (3.3 - 3.2 is not 3.2 - 3.1).
 steps between the smallest and the largest value is known, every value is an integer, and equal
 distances are equal.
 
-The search for the step looks at the values alone, scaled to [0, 1]; it does not depend on the
-unit, on the order of the rows, or on how many decimals somebody printed.
+A grid is looked for in two ways. Coarse grids are found from the positions in [0, 1] alone,
+whatever the unit (thirds, z-scores of grades). Fine grids (prices in cents up to a million) are too
+fine for that: rounding hides which of many fractions was meant. There the values must be decimals
+to the last bit. Neither way depends on the order of the rows, and neither sees a power of two.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from math import floor, frexp
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-__all__ = ["MOST_STEPS", "find_steps", "float_noise", "simplest_between"]
+__all__ = [
+    "FINE_STEPS",
+    "MOST_STEPS",
+    "Lattice",
+    "find_lattice",
+    "find_steps",
+    "float_noise",
+    "simplest_between",
+]
 
 MOST_STEPS = 2**40
 """A grid finer than this is no grid: such columns are quantised instead."""
 
-# rounding may move a value by so much of a step at most; beyond, "on the grid" means nothing
-_RECOGNISABLE = 1 / 16
+FINE_STEPS = 2**28
+"""A grid finer than this is kept only where the common unit is exact: rounded steps would add up to
+more than 2**-24 of the range."""
+
+# two fractions with denominators up to q differ by 1/q² or more: while noise stays this far below
+# that, a value that meets a fraction within noise hardly does so by chance
+_SIMPLE = 2.0**-12
+
+# so many of the distinct values must lie on a grid, for the others to be strays
+_MAJORITY = 0.75
+
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
-def float_noise(values: NDArray[np.float64], scale: float) -> float:
-    """Bound what rounding to float64 can do to (values - origin) / scale.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lattice:
+    """A grid on which the values of a column lie.
 
-    Each value is off by half a unit in its last place, and so is every one of the operations.
+    Parameters
+    ----------
+    low, high
+        The smallest and the largest value on the grid.
+    steps
+        How many steps lead from one to the other.
+    noise
+        How far rounding may have moved a value, as a part of that way.
+    strays
+        How many distinct values lie off the grid: a mean that was filled in for missing values, a
+        quantile at which somebody cut the column off.
     """
-    largest = float(np.max(np.abs(values), initial=0.0))
-    return 2 * float(np.finfo(np.float64).eps) * (1 + largest / scale)
+
+    low: float
+    high: float
+    steps: int
+    noise: float
+    strays: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """A way to read floats: as numerators of so many bits over a power of ten, times one of two.
+
+    Numerators are some bits shorter than the floats: no float meets such a fraction by chance, and
+    rounding moves a value by a small part of a step only.
+    """
+
+    bits: int
+    places: int
+    precision: type[np.floating]
+    noise: float
+
+
+# Decimals as they were typed; decimals that were stored as float32 on the way; and what the bits
+# say, for whole numbers so large that float64 holds them but no fraction of them.
+_DECIMAL = _Reading(bits=45, places=19, precision=np.float64, noise=_EPSILON / 2)
+_SINGLE = _Reading(bits=17, places=7, precision=np.float32, noise=2.0**-24)
+_BINARY = _Reading(bits=53, places=0, precision=np.float64, noise=0.0)
+
+
+def float_noise(largest: float, scale: float, *, epsilon: float = _EPSILON) -> float:
+    """Bound what rounding can do to (value - origin) / scale.
+
+    Value, origin and scale are each off by `epsilon` of the largest value, and the operations round
+    once more.
+
+    Examples
+    --------
+    >>> float_noise(1e6, 1e6) < 1e-14 < float_noise(1e9, 1.0) < 1e-5
+    True
+    """
+    return 4 * (_EPSILON + epsilon * largest / scale)
+
+
+def find_lattice(values: NDArray[np.float64]) -> Lattice | None:
+    """Find the coarsest grid that holds the values, or at least three quarters of them.
+
+    Returns
+    -------
+    Lattice or None
+        None if there is no grid of at most 2**40 steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> find_lattice(np.array([2.5, 3.1, 4.0])).steps
+    5
+    >>> find_lattice(np.array([0.0, 12_345.67, 999_999.99])).steps
+    99999999
+    >>> find_lattice(np.array([0.0, 0.1, 0.2, np.pi / 20, 0.3])).strays
+    1
+    """
+    distinct = np.unique(values)
+    low, high = float(distinct[0]), float(distinct[-1])
+    noise = float_noise(_largest(distinct), high - low)
+    steps = find_steps((distinct - low) / (high - low), noise=noise)
+    if steps is not None:
+        return Lattice(low=low, high=high, steps=steps, noise=noise)
+    readings = [_DECIMAL, _BINARY]
+    if np.array_equal(_scaled(distinct).astype(np.float32), _scaled(distinct)):
+        readings.append(_SINGLE)
+    return _best([lattice for reading in readings for lattice in _read(distinct, reading)])
 
 
 def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
     """Find the smallest q for which every position times q is an integer.
 
     Each round takes one value that is off the grid so far and refines the grid by the smallest
-    factor that puts it on. Every factor is at least 2, so there are at most 40 rounds.
+    factor that puts it on. Every factor is at least 2, so there are few rounds.
 
     Parameters
     ----------
@@ -54,7 +157,7 @@ def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
     Returns
     -------
     int or None
-        The number of steps per 1.0; None if there is no grid of at most 2**40 steps.
+        The number of steps per 1.0; None if noise hides it, or if there is none.
 
     Examples
     --------
@@ -65,21 +168,88 @@ def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
     True
     """
     steps = 1
-    while True:
+    while noise * steps**2 <= _SIMPLE:
         scaled = positions * steps
         slack = noise * steps
         off = np.abs(scaled - np.rint(scaled)) > slack
         if not off.any():
             return steps
         # the smallest value that is off, not the first: row order must not matter
-        offender = float(positions[off].min()) * steps
+        offender = float(scaled[off].min())
         part = offender - floor(offender)
         factor = simplest_between(
             Fraction(part) - Fraction(slack), Fraction(part) + Fraction(slack)
         )
         steps *= factor.denominator
-        if steps > MOST_STEPS or noise * steps > _RECOGNISABLE:
-            return None
+    return None
+
+
+def _best(lattices: list[Lattice]) -> Lattice | None:
+    """Prefer a grid that can always be kept, then one that leaves few values off."""
+    return min(
+        lattices,
+        key=lambda lattice: (lattice.steps > FINE_STEPS, lattice.strays, lattice.steps),
+        default=None,
+    )
+
+
+def _read(distinct: NDArray[np.float64], reading: _Reading) -> Iterator[Lattice]:
+    """Read sorted values as decimals with ever more places, until all of them are."""
+    scaled = _scaled(distinct)
+    # a part of the values is enough to see that most readings do not fit
+    some = scaled[:: max(1, len(scaled) // 256)]
+    for places in range(reading.places + 1):
+        if np.mean(_numerators(some, reading, places)[1]) < _MAJORITY / 2:
+            continue
+        numerators, fits = _numerators(scaled, reading, places)
+        lattice = _spanned(distinct[fits], numerators[fits], distinct, reading)
+        if lattice is not None:
+            yield lattice
+            if not lattice.strays:
+                return
+
+
+def _numerators(
+    scaled: NDArray[np.float64], reading: _Reading, places: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Give numerators over 5**places (twos are free), and which values are such fractions."""
+    five = 5**places
+    shift = reading.bits - (five - 1).bit_length()
+    numerators = np.rint(np.ldexp(scaled * five, shift))
+    # a quotient is rounded correctly, so this is the float that stands for the fraction
+    fractions = np.ldexp(numerators / five, -shift).astype(reading.precision)
+    return numerators.astype(np.int64), np.asarray(fractions == scaled, dtype=np.bool_)
+
+
+def _spanned(
+    members: NDArray[np.float64],
+    numerators: NDArray[np.int64],
+    distinct: NDArray[np.float64],
+    reading: _Reading,
+) -> Lattice | None:
+    """Give the grid that the members span, if it is one for the column."""
+    if len(members) < max(2, _MAJORITY * len(distinct)):
+        return None
+    low, high = float(members[0]), float(members[-1])
+    if float(distinct[-1] - distinct[0]) > 2 * (high - low):
+        return None  # strays so far out would lie beyond reach
+    offsets = numerators - numerators[0]
+    steps = int(offsets[-1]) // int(np.gcd.reduce(offsets))
+    noise = float_noise(_largest(distinct), high - low, epsilon=reading.noise)
+    if steps > MOST_STEPS:
+        return None
+    strays = len(distinct) - len(members)
+    return Lattice(low=low, high=high, steps=steps, noise=noise, strays=strays)
+
+
+def _largest(values: NDArray[np.float64]) -> float:
+    return float(np.max(np.abs(values)))
+
+
+def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bring values into [-1, 1] by a power of two, which changes no digit of them."""
+    _, exponent = frexp(_largest(values))
+    return np.asarray(np.ldexp(values, -exponent), dtype=np.float64)
 
 
 def simplest_between(low: Fraction, high: Fraction) -> Fraction:

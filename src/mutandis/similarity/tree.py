@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TreeSearch", "tree_dimensions"]
 
-# Coordinates are below 2**6 in the unit of the tree and there are at most some thousand of them:
-# rounding moves a float64 distance by far less than this.
+# In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
+# rounding moves a float64 distance by far less than this, and by far less than this part of it.
 _ROUNDING = 1e-9
 # candidates held at a time (queries x neighbours): bounds the memory of a search
 _BATCH = 2_000_000
@@ -44,11 +44,26 @@ def tree_dimensions(points: Points) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeSearch:
-    """Search with a KD-tree that proposes and integers that decide."""
+    """Search with a KD-tree that proposes and integers that decide.
+
+    Parameters
+    ----------
+    space
+        Where to search.
+    tree
+        The tree over its points.
+    levels
+        How many levels each nominal attribute has among them.
+    unit
+        The integer that stands for 1.0 in the tree, a power of two.
+    threads
+        How many threads ask the tree; -1 for all there are.
+    """
 
     space: Space
     tree: cKDTree
     levels: tuple[int, ...]
+    unit: float
     threads: int = -1
     name: str = "tree"
 
@@ -57,9 +72,9 @@ class TreeSearch:
         """Build the tree over the distinct points of a space."""
         from scipy.spatial import cKDTree
 
-        levels = _levels(space.points)
-        tree = cKDTree(_floats(space, space.points, levels))
-        return cls(space=space, tree=tree, levels=levels, threads=threads)
+        levels, unit = _levels(space.points), _tree_unit(space)
+        tree = cKDTree(_floats(space, space.points, levels, unit))
+        return cls(space=space, tree=tree, levels=levels, unit=unit, threads=threads)
 
     def neighbourhoods(self, queries: Queries, ks: Sequence[int]) -> Neighbourhoods:
         """Answer all queries for all ks."""
@@ -82,7 +97,7 @@ class TreeSearch:
         self, queries: Queries, ks: Sequence[int], width: int
     ) -> tuple[Neighbourhoods, NDArray[np.bool_]]:
         """Answer from the `width` nearest candidates; tell which answers are certain."""
-        centers = _floats(self.space, queries.points, self.levels)
+        centers = _floats(self.space, queries.points, self.levels, self.unit)
         near, candidates = self._nearest(centers, width)
         counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
         own = candidates == queries.own[:, None]
@@ -93,7 +108,7 @@ class TreeSearch:
         if width == len(self.space.points):
             return answers, np.ones(len(queries), dtype=np.bool_)
         horizon = near * (1 - _ROUNDING) - _ROUNDING
-        largest = answers.radius.max(axis=1) / _tree_unit(self.space)
+        largest = answers.radius.max(axis=1) / self.unit
         return answers, largest < horizon
 
     def _nearest(
@@ -110,12 +125,17 @@ def _levels(points: Points) -> tuple[int, ...]:
 
 
 def _tree_unit(space: Space) -> float:
-    return float(space.metric.unit)
+    largest = max(
+        int(np.max(np.abs(space.points.coordinates), initial=1)),
+        int(np.max(space.metric.mismatch, initial=1)),
+    )
+    return 2.0 ** largest.bit_length()
 
 
-def _floats(space: Space, points: Points, levels: Sequence[int]) -> NDArray[np.float64]:
+def _floats(
+    space: Space, points: Points, levels: Sequence[int], unit: float
+) -> NDArray[np.float64]:
     """Give the points as float64 coordinates whose L1 distance is the distance itself."""
-    unit = _tree_unit(space)
     blocks = [points.coordinates / unit]
     for codes, cost, count in zip(points.codes.T, space.metric.mismatch, levels, strict=True):
         block = np.zeros((len(points), count + 1))

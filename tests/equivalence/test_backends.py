@@ -1,0 +1,375 @@
+"""Every search backend against `brute`, and `brute` against fractions on the raw values."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mutandis.domain import Attribute, AttributeKind, Categories, Numbers, Population
+from mutandis.errors import MutandisWarning
+from mutandis.similarity import (
+    BruteSearch,
+    Embedding,
+    Neighbourhoods,
+    Queries,
+    Search,
+    Space,
+    TreeSearch,
+    choose_search,
+    find_neighbourhoods,
+    share_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+BACKENDS: dict[str, Callable[[Space], Search]] = {
+    "tree": lambda space: TreeSearch.build(space, threads=1),
+    "chosen": lambda space: choose_search(space, threads=1),
+}
+WEIGHTS = st.sampled_from([1.0, 1.0, 1.0, 0.1, 0.5, 3.0, 0.3])
+Cells = list[Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Raw cells, as a person would type them: D, one search center a row, and the outcomes."""
+
+    attributes: tuple[Attribute, ...]
+    rows: dict[str, Cells]
+    centers: dict[str, Cells]
+    negative: list[bool]
+
+    def __len__(self) -> int:
+        return len(self.negative)
+
+
+# --- the oracle: plain Python on fractions, read from the decimals that the cells show ---
+
+
+@cache
+def exact(cell: Any) -> Fraction:
+    return Fraction(str(cell))
+
+
+def exact_extents(table: Table) -> dict[str, Fraction]:
+    """The divisor of each attribute; an attribute that never varies has none."""
+    extents = {}
+    for attribute in table.attributes:
+        cells = table.rows[attribute.name]
+        if len(set(cells)) == 1:
+            continue
+        if attribute.kind is AttributeKind.CONTINUOUS:
+            extents[attribute.name] = exact(max(cells)) - exact(min(cells))
+        elif attribute.kind is AttributeKind.ORDINAL:
+            extents[attribute.name] = Fraction(len(attribute.levels) - 1)
+        else:
+            extents[attribute.name] = Fraction(1)
+    return extents
+
+
+def exact_difference(attribute: Attribute, here: Any, there: Any) -> Fraction:
+    if attribute.kind is AttributeKind.CONTINUOUS:
+        return abs(exact(here) - exact(there))
+    if attribute.kind is AttributeKind.ORDINAL:
+        return Fraction(abs(attribute.levels.index(here) - attribute.levels.index(there)))
+    return Fraction(here != there)
+
+
+def exact_distances(table: Table, center: dict[str, Any]) -> list[Fraction]:
+    extents = exact_extents(table)
+    weight = sum(exact(attribute.weight) for attribute in table.attributes)
+    return [
+        sum(
+            exact(attribute.weight)
+            * exact_difference(attribute, table.rows[attribute.name][row], center[attribute.name])
+            / extents[attribute.name]
+            for attribute in table.attributes
+            if attribute.name in extents
+        )
+        / Fraction(weight)
+        for row in range(len(table))
+    ]
+
+
+@dataclass(frozen=True)
+class Expected:
+    radius: Fraction
+    inside: set[int]
+    rim: set[int]
+
+    @classmethod
+    def among(cls, distances: dict[int, Fraction], k: int) -> Expected:
+        radius = sorted(distances.values())[k - 1]
+        return cls(
+            radius,
+            {row for row, distance in distances.items() if distance < radius},
+            {row for row, distance in distances.items() if distance == radius},
+        )
+
+    def fair_share(self, table: Table, k: int) -> Fraction:
+        """Everybody inside holds a place; those on the rim share what is left."""
+        place = Fraction(k - len(self.inside), len(self.rim))
+        negatives = Fraction(sum(table.negative[row] for row in self.inside))
+        return (negatives + place * sum(table.negative[row] for row in self.rim)) / k
+
+
+# --- what is tested ---
+
+
+@dataclass(frozen=True)
+class Searched:
+    embedding: Embedding
+    space: Space
+    own: Queries
+    outside: Queries
+    beyond: np.ndarray[Any, np.dtype[np.float64]]
+
+
+def population_of(table: Table) -> Population:
+    return Population.from_frame(table.rows, attributes=table.attributes)
+
+
+def counterfactual_of(table: Table, population: Population) -> Population:
+    columns: dict[str, Numbers | Categories] = {}
+    for attribute in table.attributes:
+        cells = table.centers[attribute.name]
+        if attribute.kind is AttributeKind.CONTINUOUS:
+            columns[attribute.name] = Numbers(np.array(cells, dtype=np.float64))
+            continue
+        known = population.categories(attribute.name).levels
+        levels = (*known, *sorted(set(cells) - set(known)))
+        columns[attribute.name] = Categories(
+            np.array([levels.index(cell) for cell in cells], dtype=np.int32), levels
+        )
+    return population.with_columns(columns)
+
+
+def prepare(table: Table) -> Searched:
+    population = population_of(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)  # constant columns are wanted here
+        embedding = Embedding.fit(population, table.attributes)
+    points = embedding.apply(population).points
+    negative = np.array(table.negative, dtype=np.bool_)
+    space, standing = Space.of(points, negative, embedding.metric)
+    centers = embedding.apply(counterfactual_of(table, population))
+    return Searched(
+        embedding,
+        space,
+        Queries(points=points, own=standing, own_negative=negative),
+        Queries.outside(centers.points),
+        centers.beyond,
+    )
+
+
+def ks_up_to(largest: int) -> list[int]:
+    return sorted({1, max(1, largest // 2), largest})
+
+
+def assert_same(found: Neighbourhoods, expected: Neighbourhoods) -> None:
+    for field in fields(Neighbourhoods):
+        np.testing.assert_array_equal(
+            getattr(found, field.name), getattr(expected, field.name), err_msg=field.name
+        )
+
+
+def check_backends(table: Table) -> None:
+    """Every backend gives what `brute` gives, to the last bit, for every k up to all rows."""
+    searched = prepare(table)
+    for queries, largest in ((searched.own, len(table) - 1), (searched.outside, len(table))):
+        if not largest:
+            continue
+        ks = ks_up_to(largest)
+        expected = BruteSearch(space=searched.space).neighbourhoods(queries, ks)
+        for name, build in BACKENDS.items():
+            # KD-trees have at least one coordinate
+            if name == "tree" and not (searched.embedding.axes or searched.embedding.nominal):
+                continue
+            assert_same(find_neighbourhoods(build(searched.space), queries, ks), expected)
+
+
+def check_oracle(table: Table, searched: Searched) -> None:
+    """`brute` finds the tie sets, shares and radii that fractions give."""
+    brute = BruteSearch(space=searched.space)
+    if len(table) > 1:
+        ks = ks_up_to(len(table) - 1)
+        check_answers(table, searched, brute.neighbourhoods(searched.own, ks), ks, own=True)
+    ks = ks_up_to(len(table))
+    check_answers(table, searched, brute.neighbourhoods(searched.outside, ks), ks, own=False)
+
+
+def check_answers(
+    table: Table, searched: Searched, found: Neighbourhoods, ks: Sequence[int], *, own: bool
+) -> None:
+    cells = table.rows if own else table.centers
+    # what float64 leaves of tenths beside 1e9 is all that a far center can be measured with
+    tolerance = 1e-12 + 100 * max((axis.noise for axis in searched.embedding.axes), default=0.0)
+    shares = [share_of(found, column, k=k, ties="fair") for column, k in enumerate(ks)]
+    for query in range(len(table)):
+        center = {name: cells[name][query] for name in cells}
+        distances = dict(enumerate(exact_distances(table, center)))
+        if own:
+            del distances[query]
+        for column, k in enumerate(ks):
+            expected = Expected.among(distances, k)
+            at = (query, column)
+            assert found.inside[at] == len(expected.inside)
+            assert found.rim[at] == len(expected.rim)
+            assert found.negatives_inside[at] == sum(table.negative[i] for i in expected.inside)
+            assert found.negatives_rim[at] == sum(table.negative[i] for i in expected.rim)
+            share = shares[column]
+            top, bottom = int(share.negatives[query]), int(share.size[query] * share.split[query])
+            assert Fraction(top, bottom) == expected.fair_share(table, k)
+            radius = float(searched.embedding.metric.as_float(found.radius[at]))
+            radius += 0.0 if own else float(searched.beyond[query])
+            assert radius == pytest.approx(float(expected.radius), rel=1e-12, abs=tolerance)
+
+
+# --- tables ---
+
+
+def decimals(places: int, low: int, high: int) -> st.SearchStrategy[float]:
+    return st.integers(low, high).map(lambda whole: whole / 10**places)
+
+
+def _numbers(cells: st.SearchStrategy[Any], centers: st.SearchStrategy[Any]) -> Any:
+    return AttributeKind.CONTINUOUS, (), cells, centers
+
+
+# places, where the cells lie, and where the centers do (out of range by up to 80 ranges)
+DECIMAL_COLUMNS = [
+    _numbers(decimals(0, 0, 6), decimals(1, -5, 65)),
+    _numbers(decimals(1, 10, 42), decimals(1, 0, 60)),
+    _numbers(decimals(2, 150, 160), decimals(2, -1000, 1000)),
+    _numbers(decimals(3, 0, 100_000), decimals(3, -500, 200_000)),
+    _numbers(decimals(2, 0, 10**8), decimals(2, 0, 2 * 10**8)),
+    _numbers(decimals(0, 1950, 2010), decimals(0, 1900, 2100)),
+    _numbers(decimals(1, 10**10, 10**10 + 9), decimals(1, 10**10 - 90, 10**10 + 90)),
+    _numbers(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([-3.9, 0.1, 0.15, 0.2, 0.3])),
+    _numbers(st.just(7.5), st.just(9.5)),
+]
+LEVEL_COLUMNS = [
+    (AttributeKind.ORDINAL, tuple("abcd"), st.sampled_from("abcd"), st.sampled_from("abcd")),
+    (AttributeKind.ORDINAL, tuple(range(70)), st.integers(0, 69), st.integers(0, 69)),
+    (AttributeKind.NOMINAL, (), st.integers(0, 2), st.integers(0, 3)),
+    (AttributeKind.NOMINAL, (), st.integers(0, 69), st.integers(0, 80)),
+    (AttributeKind.NOMINAL, (), st.just(1), st.integers(1, 2)),
+]
+ANY_NUMBER = st.floats(-1e6, 1e6)
+CONTINUOUS_COLUMNS = [
+    _numbers(ANY_NUMBER, ANY_NUMBER),
+    _numbers(st.floats(-1.0, 1.0), st.floats(-100.0, 100.0)),
+    _numbers(st.floats(1e9, 1e9 + 1), st.floats(1e9, 1e9 + 100)),
+    _numbers(st.floats(-1e300, 1e300), st.floats(-1e308, 1e308)),
+    _numbers(st.floats(0, 1e-300), st.floats(-1.0, 1.0)),
+]
+
+
+@st.composite
+def tables(draw: st.DrawFn, columns: Sequence[Any], most_rows: int) -> Table:
+    size = draw(st.integers(1, most_rows))
+    chosen = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=4))
+    attributes, rows, centers = [], {}, {}
+    for index, (kind, levels, cells, center_cells) in enumerate(chosen):
+        name = f"x{index}"
+        attributes.append(Attribute(name=name, kind=kind, levels=levels, weight=draw(WEIGHTS)))
+        rows[name] = draw(st.lists(cells, min_size=size, max_size=size))
+        centers[name] = draw(st.lists(center_cells, min_size=size, max_size=size))
+    negative = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    return Table(tuple(attributes), rows, centers, negative)
+
+
+@settings(max_examples=120)
+@given(tables(DECIMAL_COLUMNS + LEVEL_COLUMNS, most_rows=14))
+def test_brute_finds_what_fractions_find(table: Table) -> None:
+    searched = prepare(table)
+    rules = str(searched.embedding.rules)
+    assert "quantised" not in rules
+    # where int64 has no room for the common multiple, ties between attributes are not promised
+    assume("rounded" not in rules)
+    check_oracle(table, searched)
+
+
+@settings(max_examples=80)
+@given(tables(LEVEL_COLUMNS[2:4], most_rows=14))
+def test_nominal_only_agrees_with_fractions(table: Table) -> None:
+    check_oracle(table, prepare(table))
+
+
+@settings(max_examples=150)
+@given(tables(DECIMAL_COLUMNS + LEVEL_COLUMNS + CONTINUOUS_COLUMNS, most_rows=30))
+def test_backends_agree_on_mixed_data(table: Table) -> None:
+    check_backends(table)
+
+
+def simulated(seed: int, *, size: int) -> Table:
+    """A table too large to draw cell by cell: heavy ties, all kinds of attributes."""
+    rng = np.random.default_rng(seed)
+
+    def pick(high: int, places: int) -> Cells:
+        return [whole / 10**places for whole in rng.integers(0, high, size).tolist()]
+
+    attributes = (
+        Attribute(name="grade", kind=AttributeKind.CONTINUOUS, weight=0.5),
+        Attribute(name="age", kind=AttributeKind.CONTINUOUS),
+        Attribute(name="band", kind=AttributeKind.ORDINAL, levels=tuple(range(5)), weight=3.0),
+        Attribute(name="job", kind=AttributeKind.NOMINAL, weight=0.1),
+    )
+    rows = {
+        "grade": pick(12, 1),
+        "age": pick(8, 0),
+        "band": rng.integers(0, 5, size).tolist(),
+        "job": rng.integers(0, 3, size).tolist(),
+    }
+    centers = {
+        "grade": pick(40, 1),
+        "age": pick(900, 0),
+        "band": rng.integers(0, 5, size).tolist(),
+        "job": rng.integers(0, 4, size).tolist(),
+    }
+    return Table(attributes, rows, centers, (rng.random(size) < 0.4).tolist())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_backends_agree_on_a_thousand_rows_with_ties(seed: int) -> None:
+    check_backends(simulated(seed, size=1000))
+
+
+def test_brute_finds_what_fractions_find_among_a_hundred_rows() -> None:
+    table = simulated(7, size=100)
+    check_oracle(table, prepare(table))
+
+
+def test_backends_agree_on_a_thousand_continuous_rows() -> None:
+    rng = np.random.default_rng(11)
+    numbers = {name: rng.normal(size=1000).tolist() for name in ("x", "y", "z")}
+    table = Table(
+        tuple(Attribute(name=name, kind=AttributeKind.CONTINUOUS) for name in numbers),
+        numbers,
+        {name: rng.normal(scale=40, size=1000).tolist() for name in numbers},
+        (rng.random(1000) < 0.5).tolist(),
+    )
+    assert "lattice" not in str(prepare(table).embedding.rules)
+    check_backends(table)
+
+
+def test_the_complainant_is_excluded_and_her_doubles_stay() -> None:
+    grade = Attribute(name="grade", kind=AttributeKind.CONTINUOUS)
+    table = Table((grade,), {"grade": [1.0, 1.0, 1.0, 5.0]}, {"grade": [1.0] * 4}, [True] * 4)
+    searched = prepare(table)
+    for search in (BruteSearch(space=searched.space), TreeSearch.build(searched.space, threads=1)):
+        found = find_neighbourhoods(search, searched.own, [2, 3])
+        # her two doubles are at distance 0, the fourth row is not; k = 3 needs all others
+        assert found.radius[0].tolist() == [0, searched.embedding.axes[0].length]
+        assert found.rim[0].tolist() == [2, 1]
+        assert found.inside[0].tolist() == [0, 2]
+        assert found.rim[3].tolist() == [3, 3]
