@@ -20,6 +20,7 @@ __all__ = [
     "PlanError",
     "ProtectionError",
     "RootError",
+    "SettingsError",
     "UnknownColumnError",
     "UnknownIdError",
     "WorldviewError",
@@ -32,6 +33,10 @@ class MutandisError(Exception):
 
 class PlanError(MutandisError, ValueError):
     """The settings of an audit contradict each other or leave something out."""
+
+
+class SettingsError(PlanError):
+    """A file of settings or of a worldview that cannot be read as it is written."""
 
 
 class InputError(MutandisError, ValueError):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mutandis.causal import AdditiveNoise, Equation, FittedLinear, Linear, finish
-from mutandis.causal.fitting import LinearPredictor, Slope
+from mutandis.causal.fitting.predictor import LinearPredictor, Slope
 from mutandis.domain import Numbers
 from mutandis.errors import EquationError
 
@@ -91,7 +91,7 @@ def test_bad_settings(settings: dict[str, Any], message: str) -> None:
 def test_identity_link_by_hand() -> None:
     """f = 1 + 2·A. x = 10 at A = 3: f = 7, U = 3; at A = 0: 1 + 3 = 4."""
     fitted = _doubling()
-    noise = fitted.abduct(np.array([10.0]), {"A": _numbers(3)})
+    noise = fitted.abduct(Numbers(np.array([10.0])), {"A": _numbers(3)})
     assert noise.explained.tolist() == [7.0]
     assert noise.residual.tolist() == [3.0]
     assert fitted.predict({"A": _numbers(0)}, noise).values.tolist() == [4.0]
@@ -100,7 +100,7 @@ def test_identity_link_by_hand() -> None:
 def test_log_link_by_hand() -> None:
     """η = 1 + 2·A. x = e³·5 at A = 1: η = 3, U = log 5; at A = 0: e¹·5, that is x·e⁻²."""
     fitted = _doubling(link="log")
-    noise = fitted.abduct(np.array([math.exp(3) * 5]), {"A": _numbers(1)})
+    noise = fitted.abduct(Numbers(np.array([math.exp(3) * 5])), {"A": _numbers(1)})
     assert noise.residual.tolist() == pytest.approx([math.log(5)], rel=1e-14)
     predicted = fitted.predict({"A": _numbers(0)}, noise).values
     assert predicted.tolist() == pytest.approx([math.e * 5], rel=1e-14)
@@ -108,14 +108,12 @@ def test_log_link_by_hand() -> None:
 
 def test_log_link_is_fitted_on_logarithms() -> None:
     """Geometric means 2 (A = 0: 1 and 4) and 12 (A = 1: 9 and 16): a factor of 6."""
-    fitted = Linear("A", link="log").fit(
-        np.array([1.0, 4.0, 9.0, 16.0]), {"A": _numbers(0, 0, 1, 1)}
-    )
+    fitted = Linear("A", link="log").fit(_numbers(1, 4, 9, 16), {"A": _numbers(0, 0, 1, 1)})
     assert fitted.predictor.intercept == pytest.approx(math.log(2))
     (slope,) = fitted.predictor.terms
     assert isinstance(slope, Slope)
     assert slope.slope == pytest.approx(math.log(6))
-    noise = fitted.abduct(np.array([9.0, 16.0]), {"A": _numbers(1, 1)})
+    noise = fitted.abduct(Numbers(np.array([9.0, 16.0])), {"A": _numbers(1, 1)})
     predicted = fitted.predict({"A": _numbers(0, 0)}, noise).values
     assert predicted.tolist() == pytest.approx([1.5, 16 / 6])
 
@@ -125,14 +123,14 @@ def test_unchanged_causes_give_the_same_bits(link: Any) -> None:
     factual = np.array([0.1, 1e-300, 3e300, 0.7, 1e17])
     causes = {"A": _numbers(0.1, 0.2, 0.3, -7.7, 1 / 3)}
     fitted = _doubling(link=link)
-    predicted = fitted.predict(causes, fitted.abduct(factual, causes))
+    predicted = fitted.predict(causes, fitted.abduct(Numbers(factual), causes))
     assert predicted.values.tobytes() == factual.tobytes()
 
 
 def test_even_a_negative_zero_stays_one() -> None:
     fitted = _doubling()
     causes = {"A": _numbers(5)}
-    predicted = fitted.predict(causes, fitted.abduct(np.array([-0.0]), causes))
+    predicted = fitted.predict(causes, fitted.abduct(Numbers(np.array([-0.0])), causes))
     assert np.signbit(predicted.values).tolist() == [True]
 
 
@@ -149,31 +147,31 @@ def test_log_link_refuses_values_that_are_not_positive() -> None:
     )
     child = np.array([1.0, 0.0, -3.0])
     with pytest.raises(EquationError) as caught:
-        Linear("A", link="log").fit(child, {"A": _numbers(0, 1, 1)})
+        Linear("A", link="log").fit(Numbers(child), {"A": _numbers(0, 1, 1)})
     assert str(caught.value) == message
     with pytest.raises(EquationError) as caught:
-        _doubling(link="log").abduct(child, {"A": _numbers(0, 1, 1)})
+        _doubling(link="log").abduct(Numbers(child), {"A": _numbers(0, 1, 1)})
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("link", "cause"), [("log", 1000.0), ("identity", 1e308), ("log", 1e308)])
 def test_predictions_that_overflow_are_counted(link: Any, cause: float) -> None:
     fitted = _doubling(link=link)
-    noise = fitted.abduct(np.array([1.0, 2.0]), {"A": _numbers(0, 0)})
+    noise = fitted.abduct(Numbers(np.array([1.0, 2.0])), {"A": _numbers(0, 0)})
     with pytest.raises(EquationError, match="1 of 2 predicted values are not finite numbers"):
         fitted.predict({"A": _numbers(cause, 1)}, noise)
 
 
 def test_bounds_do_not_hide_an_overflow() -> None:
     fitted = _doubling(link="log", bounds=(0.0, 10.0))
-    noise = fitted.abduct(np.array([1.0]), {"A": _numbers(0)})
+    noise = fitted.abduct(Numbers(np.array([1.0])), {"A": _numbers(0)})
     with pytest.raises(EquationError, match="1 of 1 predicted values are not finite"):
         fitted.predict({"A": _numbers(1000)}, noise)
 
 
 def test_predictions_that_vanish_are_zero_without_a_warning() -> None:
     fitted = _doubling(link="log")
-    noise = fitted.abduct(np.array([1.0]), {"A": _numbers(0)})
+    noise = fitted.abduct(Numbers(np.array([1.0])), {"A": _numbers(0)})
     assert fitted.predict({"A": _numbers(-1000)}, noise).values.tolist() == [0.0]
 
 
@@ -213,14 +211,14 @@ def test_finish_counts_what_is_no_number() -> None:
 def test_bounds_apply_to_rows_whose_causes_did_not_change() -> None:
     fitted = _doubling(bounds=(0.0, 4.0), decimals=1)
     causes = {"A": _numbers(1, 1, 1)}
-    noise = fitted.abduct(np.array([4.5, 2.25, -0.5]), causes)
+    noise = fitted.abduct(Numbers(np.array([4.5, 2.25, -0.5])), causes)
     predicted = fitted.predict(causes, noise)
     assert (predicted.values.tolist(), predicted.clipped) == ([4.0, 2.2, 0.0], 2)
 
 
 def test_noise_cannot_be_written_to() -> None:
     child = np.array([1.0])
-    noise = _doubling().abduct(child, {"A": _numbers(1)})
+    noise = _doubling().abduct(Numbers(child), {"A": _numbers(1)})
     with pytest.raises(ValueError, match="read-only"):
         noise.factual[0] = 2.0
     assert child.flags.writeable

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from mutandis.causal.fitting import (
+from mutandis.causal.fitting.predictor import (
     LevelShifts,
     LinearPredictor,
     Slope,
+    canonical_order,
     fit_linear_predictor,
     least_squares,
 )
@@ -127,11 +128,16 @@ def test_the_order_of_the_rows_leaves_no_trace() -> None:
     fits = set()
     for _ in range(10):
         order = rng.permutation(rows)
-        parents: dict[str, Column] = {
+        columns: dict[str, Column] = {
             "Job": Categories(job[order], ("a", "b", "c")),
             "Age": Numbers(age[order]),
+            "Salary": Numbers(response[order]),
         }
-        fitted = fit_linear_predictor(response[order], parents)
+        canonical = canonical_order(columns)
+        ordered = {name: column.take(canonical) for name, column in columns.items()}
+        salary = ordered.pop("Salary")
+        assert isinstance(salary, Numbers)
+        fitted = fit_linear_predictor(salary.values, ordered)
         jobs, ages = fitted.terms
         assert isinstance(jobs, LevelShifts)
         assert isinstance(ages, Slope)

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from mutandis.causal import FittedLinear, Linear, Worldview
-from mutandis.causal.fitting import Slope
+from mutandis.causal.fitting.predictor import Slope
 from mutandis.domain import Population
 from mutandis.errors import (
     CycleError,
     EquationError,
-    KindError,
+    PlanError,
     RootError,
     UnknownColumnError,
     WorldviewError,
@@ -144,14 +144,108 @@ def test_many_columns_are_not_all_listed() -> None:
     assert "extra17" not in str(caught.value)
 
 
-def test_children_must_be_numbers() -> None:
+def test_a_linear_child_must_be_numbers() -> None:
     people = _people(Job=["a", "b", "a", "b"])
-    with pytest.raises(KindError) as caught:
+    with pytest.raises(EquationError) as caught:
         Worldview({"Job": Linear("Gender")}).fit(people)
     assert str(caught.value) == (
-        "Column 'Job' has an equation but holds names; equations explain numbers. "
-        "Remove its equation if it is a root, or give the column as numbers."
+        "Equation for 'Job': it explains numbers, but the attribute holds names. Use an equation "
+        "for categories, or give the column as numbers."
     )
+
+
+def _ladder(**settings: Any) -> Worldview:
+    """Gender moves Job and Salary, Job moves Salary, Salary moves Balance."""
+    return Worldview(
+        {
+            "Job": Linear("Gender"),
+            "Salary": Linear("Gender", "Job"),
+            "Balance": Linear("Salary"),
+        },
+        **settings,
+    )
+
+
+def _ladder_people() -> Population:
+    rng = np.random.default_rng(5)
+    gender = rng.integers(0, 2, 200)
+    job = 3.0 - gender + rng.normal(size=200)
+    salary = 10 + 4 * job - 2 * gender + rng.normal(size=200)
+    balance = 0.5 * salary + rng.normal(size=200)
+    table = pd.DataFrame({"Gender": gender, "Job": job, "Salary": salary, "Balance": balance})
+    return Population.from_frame(table, columns=list(map(str, table)))
+
+
+def test_a_resolving_attribute_stays_and_paths_through_it_are_not_followed() -> None:
+    people = _ladder_people()
+    free = _ladder().counterfactuals(people, do={"Gender": 0})
+    resolved = _ladder(resolving=("Job",)).counterfactuals(people, do={"Gender": 0})
+    assert free.moved == ("Job", "Salary", "Balance")
+    assert free.held == ()
+    assert resolved.moved == ("Salary", "Balance")
+    assert resolved.held == ("Job",)
+    job = people.numbers("Job").tolist()
+    assert resolved.population.numbers("Job").tolist() == job
+    # what is left of the salary's move is the direct effect of gender alone
+    fitted = _ladder().fit(people).equations["Salary"]
+    direct = fitted.predictor.terms[0].slope  # type: ignore[attr-defined]
+    women = people.numbers("Gender") == 1
+    shift = resolved.population.numbers("Salary") - people.numbers("Salary")
+    assert shift[women] == pytest.approx(np.full(women.sum(), -direct))
+    assert (shift[~women] == 0).all()
+
+
+def test_a_resolving_attribute_that_nothing_moves_is_not_reported() -> None:
+    made = _ladder(resolving=("Job",)).counterfactuals(_ladder_people(), do={"Salary": 1.0})
+    assert made.held == ()
+    assert made.moved == ("Balance",)
+
+
+def test_resolving_names_must_be_in_the_worldview() -> None:
+    with pytest.raises(WorldviewError, match="'Shoe' is not in the worldview"):
+        _ladder(resolving=("Shoe",))
+    with pytest.raises(WorldviewError, match="one text"):
+        _ladder(resolving="Job")
+
+
+def test_bootstrap_draws_repeat_themselves_and_centre_on_the_point() -> None:
+    people = _ladder_people()
+    made = [
+        _ladder().counterfactuals(
+            people, do={"Gender": 0}, draws=40, rng=np.random.default_rng(3), bootstrap=True
+        )
+        for _ in range(2)
+    ]
+    salaries = [np.array([draw.numbers("Salary") for draw in each.draws]) for each in made]
+    assert np.array_equal(salaries[0], salaries[1])
+    # a draw is the same whichever were looked at before it
+    assert np.array_equal(made[0].draws[7].numbers("Salary"), salaries[0][7])
+    assert np.array_equal(made[0].draws[5:8][2].numbers("Salary"), salaries[0][7])
+    women = people.numbers("Gender") == 1
+    spread = salaries[0][:, women].std(axis=0)
+    assert (spread > 0).all()
+    off = np.abs(salaries[0][:, women].mean(axis=0) - made[0].population.numbers("Salary")[women])
+    assert (off < 4 * spread / np.sqrt(40)).all()
+    assert (salaries[0][:, ~women] == people.numbers("Salary")[~women]).all()
+
+
+def test_draws_of_additive_noise_are_the_point() -> None:
+    people = _ladder_people()
+    made = _ladder().counterfactuals(
+        people, do={"Gender": 0}, draws=2, rng=np.random.default_rng(1)
+    )
+    assert len(made.draws) == 2
+    for draw in made.draws:
+        assert draw.numbers("Balance").tolist() == made.population.numbers("Balance").tolist()
+
+
+def test_draws_need_a_generator() -> None:
+    with pytest.raises(PlanError, match=r"draws=3 needs a generator.*rng="):
+        _ladder().counterfactuals(_ladder_people(), do={"Gender": 0}, draws=3)
+    with pytest.raises(PlanError, match="draws=-1 is negative"):
+        _ladder().counterfactuals(
+            _ladder_people(), do={"Gender": 0}, draws=-1, rng=np.random.default_rng(1)
+        )
 
 
 def test_an_equation_that_cannot_be_fitted_says_whose_it_is() -> None:
@@ -177,3 +271,37 @@ def test_fitting_does_not_touch_the_population() -> None:
     for name, copy in copies.items():
         assert np.array_equal(people.numbers(name), copy)
     assert people.changed == frozenset()
+
+
+def test_a_resample_that_lost_a_rare_level_is_drawn_again() -> None:
+    job = np.array(["cook"] * 30 + ["clerk"] * 29 + ["judge"])
+    rng = np.random.default_rng(0)
+    gender = rng.integers(0, 2, 60)
+    salary = 10.0 + 3 * (job == "judge") - gender + rng.normal(size=60)
+    table = pd.DataFrame({"Gender": gender, "Job": job, "Salary": salary})
+    people = Population.from_frame(table, columns=list(map(str, table)))
+    worldview = Worldview({"Salary": Linear("Gender", "Job")})
+    made = worldview.counterfactuals(
+        people, do={"Gender": 0}, draws=20, rng=np.random.default_rng(1), bootstrap=True
+    )
+    # more than a third of all resamples have no judge
+    assert len({draw.numbers("Salary").tobytes() for draw in made.draws}) == 20
+
+
+def test_a_worldview_that_no_resample_fits_says_so() -> None:
+    table = {"Gender": [0.0, 1.0, 1.0], "Salary": [1.0, 2.0, 4.0], "Age": [1.0, 2.0, 3.0]}
+    people = Population.from_frame(table, columns=list(table))
+    worldview = Worldview({"Salary": Linear("Gender", "Age")})
+    made = worldview.counterfactuals(
+        people, do={"Gender": 0}, draws=300, rng=np.random.default_rng(1), bootstrap=True
+    )
+    assert len(made.draws) == 300
+    rare = Population.from_frame(
+        {"Job": [f"job {n}" for n in range(40)], "Salary": np.arange(40.0)},
+        columns=["Job", "Salary"],
+    )
+    lost = Worldview({"Salary": Linear("Job")}).counterfactuals(
+        rare, do={"Job": "job 1"}, draws=1, rng=np.random.default_rng(1), bootstrap=True
+    )
+    with pytest.raises(EquationError, match="did not occur"):
+        lost.draws[0]

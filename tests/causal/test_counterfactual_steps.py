@@ -24,8 +24,9 @@ from mutandis.causal import (
     finish,
     predict,
 )
-from mutandis.causal.fitting import LevelShifts, LinearPredictor, Slope
-from mutandis.domain import Attribute, AttributeKind, Column, Population
+from mutandis.causal.equations.equation import numbers_of
+from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
+from mutandis.domain import Attribute, AttributeKind, Column, Numbers, Population
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _stated(intercept: float, **slopes: float) -> FittedLinear:
 def _worldview(**equations: FittedLinear) -> FittedWorldview:
     """Build a worldview whose coefficients are stated instead of fitted."""
     parents = {
-        child: [term.parent for term in fitted.predictor.terms]
+        child: [term.parent for term in fitted.predictor.terms if isinstance(term, Slope)]
         for child, fitted in equations.items()
     }
     return FittedWorldview(
@@ -205,7 +206,7 @@ class _RoundedNoise:
     def parents(self) -> tuple[str, ...]:
         return self.linear.parents
 
-    def fit(self, child: NDArray[np.float64], parents: Mapping[str, Column]) -> _FittedRounded:
+    def fit(self, child: Column, parents: Mapping[str, Column]) -> _FittedRounded:
         return _FittedRounded(self.linear.fit(child, parents), self.decimals)
 
 
@@ -215,9 +216,14 @@ class _FittedRounded:
     decimals: int
 
     def abduct(
-        self, child: NDArray[np.float64], parents: Mapping[str, Column]
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        rng: np.random.Generator | None = None,
     ) -> NDArray[np.float64]:
-        return np.round(child - self.fitted.explained(parents, rows=len(child)), self.decimals)
+        explained = self.fitted.explained(parents, rows=len(child))
+        return np.round(numbers_of(child) - explained, self.decimals)
 
     def predict(self, parents: Mapping[str, Column], noise: NDArray[np.float64]) -> Predicted:
         explained = self.fitted.explained(parents, rows=len(noise))
@@ -241,15 +247,21 @@ class _Broken:
     values: Any
     parents: tuple[str, ...] = ("Gender",)
 
-    def fit(self, child: NDArray[np.float64], parents: Mapping[str, Column]) -> _Broken:
+    def fit(self, child: Column, parents: Mapping[str, Column]) -> _Broken:
         return self
 
-    def abduct(self, child: NDArray[np.float64], parents: Mapping[str, Column]) -> str:
+    def abduct(
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        rng: np.random.Generator | None = None,
+    ) -> str:
         return "any noise"
 
     def predict(self, parents: Mapping[str, Column], noise: str) -> Predicted:
         assert noise == "any noise"
-        return Predicted(values=self.values)
+        return Predicted(column=Numbers(self.values))
 
 
 @pytest.mark.parametrize(

@@ -7,24 +7,24 @@ U3 = X3 - β1·X1 - β2·X2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.equations import naming, require_finite
+from mutandis.causal.draws import Draws
+from mutandis.causal.equations.equation import naming, require_finite
 from mutandis.domain import Categories, Column, Numbers
 from mutandis.domain.columns import describe_levels
-from mutandis.errors import EquationError, KindError, PlanError, UnknownColumnError
+from mutandis.errors import EquationError, PlanError, UnknownColumnError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from numpy.typing import NDArray
-
-    from mutandis.causal.equations import FittedEquation, Predicted
+    from mutandis.causal.equations.equation import FittedEquation, Predicted
+    from mutandis.causal.latent.latent import FittedLatent
     from mutandis.domain import Population
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "StructuralEquation",
     "abduct",
     "act",
-    "child_values",
     "predict",
     "require_columns",
 ]
@@ -62,15 +61,29 @@ class Counterfactuals:
         attributes cause nothing in this worldview.
     clipped
         For each of them, how many values were cut off at the equation's bounds.
+    held
+        Resolving attributes that would have moved, had the worldview not held them fixed.
+    couplings
+        For each moved attribute whose noise the facts leave open, the coupling between the two
+        worlds that is assumed for it, and that no data can test.
+    draws
+        Further counterfactual populations, where they were asked for.
     """
 
     population: Population
     moved: tuple[str, ...]
     clipped: Mapping[str, int]
+    held: tuple[str, ...] = ()
+    couplings: Mapping[str, str] = field(default_factory=dict)
+    draws: Draws = field(default_factory=Draws)
 
 
 def abduct(
-    population: Population, equations: Mapping[str, StructuralEquation]
+    population: Population,
+    equations: Mapping[str, StructuralEquation],
+    latents: Iterable[FittedLatent] = (),
+    *,
+    rng: np.random.Generator | None = None,
 ) -> Mapping[str, Any]:
     """Abduct: recover each row's noise from the facts (the first step, P(U | X, A)).
 
@@ -81,6 +94,11 @@ def abduct(
     equations
         The equations whose attributes will be recomputed. Noise of the others is not needed,
         because an attribute that is no effect of the intervened ones keeps its value.
+    latents
+        Hidden common causes; the attributes that one drives are abducted together.
+    rng
+        Draws noise from its posterior where the facts leave it open; without it, noise is the one
+        value that stands for its posterior.
 
     Returns
     -------
@@ -98,12 +116,17 @@ def abduct(
     >>> abduct(people, equations)["Salary"].residual.tolist()
     [-10.0, 10.0, -5.0, 5.0]
     """
-    noise = {}
+    noise: dict[str, Any] = {}
+    for latent in latents:
+        if not equations.keys().isdisjoint(latent.equations):
+            require_columns(population, latent.names)
+            noise.update(latent.abduct(population.columns, rng=rng))
     for child, equation in equations.items():
-        require_columns(population, (*equation.parents, child))
-        values = child_values(population, child)
-        with naming(child):
-            noise[child] = equation.fitted.abduct(values, _causes(population, equation))
+        if child not in noise:
+            require_columns(population, (*equation.parents, child))
+            causes = _causes(population, equation)
+            with naming(child):
+                noise[child] = equation.fitted.abduct(population.columns[child], causes, rng=rng)
     return MappingProxyType(noise)
 
 
@@ -174,9 +197,9 @@ def predict(
     for child, equation in equations.items():
         with naming(child):
             predicted = equation.fitted.predict(_causes(population, equation), noise[child])
-            values = _checked(predicted, rows=len(population))
+            column = _checked(predicted, rows=len(population))
         clipped[child] = predicted.clipped
-        population = population.with_columns({child: Numbers(values)})
+        population = population.with_columns({child: column})
     return Counterfactuals(
         population=population, moved=tuple(equations), clipped=MappingProxyType(clipped)
     )
@@ -193,17 +216,6 @@ def require_columns(population: Population, names: Iterable[str]) -> None:
             f"population does not have. It holds {shown}. Correct the name, or read that column "
             "into the population too."
         )
-
-
-def child_values(population: Population, child: str) -> NDArray[np.float64]:
-    """Give the numbers of an attribute that has an equation."""
-    column = population.columns[child]
-    if isinstance(column, Numbers):
-        return column.values
-    raise KindError(
-        f"Column {child!r} has an equation but holds names; equations explain numbers. "
-        "Remove its equation if it is a root, or give the column as numbers."
-    )
 
 
 def _causes(population: Population, equation: StructuralEquation) -> Mapping[str, Column]:
@@ -233,12 +245,14 @@ def _held(name: str, column: Column, value: object) -> Column:
     return Numbers(np.full(len(column), float(value)))
 
 
-def _checked(predicted: Predicted, *, rows: int) -> NDArray[np.float64]:
-    values = np.asarray(predicted.values, dtype=np.float64)
+def _checked(predicted: Predicted, *, rows: int) -> Column:
+    column = predicted.column
+    values = column.values if isinstance(column, Numbers) else column.codes
     if values.shape != (rows,):
         raise EquationError(
             f"it predicted values of shape {values.shape} for {rows} rows. "
             "An equation predicts one value a row."
         )
-    require_finite(values)
-    return values
+    if isinstance(column, Numbers):
+        require_finite(column.values)
+    return column

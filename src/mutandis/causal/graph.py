@@ -57,19 +57,20 @@ class Graph:
         """The nodes that nothing in the graph causes."""
         return tuple(name for name, causes in self.parents.items() if not causes)
 
-    def descendants(self, nodes: Collection[str]) -> tuple[str, ...]:
+    def descendants(self, nodes: Collection[str], *, held: Collection[str] = ()) -> tuple[str, ...]:
         """Give all effects of some nodes, direct and indirect, causes before their effects.
 
         The nodes themselves are not among them, even if one causes another: under do() each of
-        them is held. A node that the graph does not mention has no effects.
+        them is held. Nor are those in `held`, and no path is followed through them. A node that
+        the graph does not mention has no effects.
         """
-        held = frozenset(nodes)
-        reached = set(held)
+        fixed = frozenset(nodes) | frozenset(held)
+        reached = set(nodes)
         # one pass is enough: causes come before their effects
         for name, causes in self.parents.items():
-            if not reached.isdisjoint(causes):
+            if name not in fixed and not reached.isdisjoint(causes):
                 reached.add(name)
-        return tuple(name for name in self.parents if name in reached and name not in held)
+        return tuple(name for name in self.parents if name in reached and name not in fixed)
 
 
 def _read_parents(child: object, causes: Iterable[str]) -> tuple[str, ...]:

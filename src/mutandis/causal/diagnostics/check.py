@@ -1,0 +1,300 @@
+"""The check of a worldview: fit, residuals, implied independences, extrapolation.
+
+What is tested, how to read it and what it cannot see is said in docs/diagnostics.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from mutandis.causal.counterfactual import act, require_columns
+from mutandis.causal.diagnostics.dependence import holm
+from mutandis.causal.diagnostics.diagnosis import (
+    Diagnosis,
+    EquationCheck,
+    IndependenceCheck,
+    ResidualCheck,
+)
+from mutandis.causal.diagnostics.independence_checks import check_independences
+from mutandis.causal.diagnostics.independences import implied_independences
+from mutandis.causal.diagnostics.residual_checks import check_residuals
+from mutandis.causal.diagnostics.residuals import fit_of, residuals_of
+from mutandis.causal.equations.equation import naming
+from mutandis.causal.fitting.predictor import canonical_order
+from mutandis.causal.graph import Graph
+from mutandis.domain import Categories, Numbers
+from mutandis.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.causal.diagnostics.residuals import Residuals
+    from mutandis.causal.worldview import FittedWorldview, Worldview
+    from mutandis.domain import Column, Population
+
+__all__ = ["check_worldview"]
+
+# Draws of noise that the facts leave open start here: the same table gets the same diagnosis.
+_SEED = 1996
+
+
+def check_worldview(
+    worldview: Worldview,
+    population: Population,
+    *,
+    protected: str | None = None,
+    do: Mapping[str, Any] | None = None,
+    alpha: float = 0.01,
+) -> Diagnosis:
+    """Look for signs that a table contradicts a worldview.
+
+    Parameters
+    ----------
+    worldview
+        The worldview; its equations are fitted to the table.
+    population
+        The facts.
+    protected
+        The protected attribute A. Residuals are tested on it even where it is no cause, and its
+        effect is tested for interactions with other causes.
+    do
+        An intervention, as counterfactuals will ask for. Its attributes are treated as A is, and it
+        is reported how many counterfactuals lie outside the facts, or were cut off.
+    alpha
+        The chance of finding any problem in a worldview that is right. p-values are adjusted for
+        the number of tests by Holm's method.
+
+    Returns
+    -------
+    Diagnosis
+        The checks; `print` shows them as sentences.
+
+    Examples
+    --------
+    >>> from mutandis.causal import Linear, Worldview
+    >>> from mutandis.domain import Population
+    >>> rng = np.random.default_rng(1)
+    >>> age = rng.uniform(20, 60, size=1000)
+    >>> salary = 30 + 0.02 * (age - 20) ** 2 + rng.normal(size=1000)
+    >>> people = Population.from_frame({"Age": age, "Salary": salary}, columns=["Age", "Salary"])
+    >>> diagnosis = check_worldview(Worldview({"Salary": Linear("Age")}), people)
+    >>> round(diagnosis.equations[0].fit, 2), len(diagnosis.problems)
+    (0.93, 1)
+    >>> print(diagnosis.sentences()[1])
+    Salary: residuals still depend on Age (p < 0.001): the equation misses part of the effect of
+    Age, counterfactuals for it will be biased. That is 83.9 % of the variance that the equation
+    leaves.
+    """
+    _check_alpha(alpha)
+    if protected is not None:
+        worldview.check_root(protected)
+    attributes = tuple(dict.fromkeys([*([protected] if protected else []), *(do or {})]))
+    names = tuple(dict.fromkeys([*worldview.names, *attributes]))
+    require_columns(population, names)
+    fitted = worldview.fit(population)
+    columns = {name: population.columns[name] for name in names}
+    # equal rows are interchangeable, so nothing below depends on how the table was sorted
+    order = canonical_order(columns)
+    ordered = {name: column.take(order) for name, column in columns.items()}
+    # an attribute that the worldview does not know is one that it says to be without causes
+    graph = Graph.from_parents({**_alone(attributes, worldview), **worldview.graph.parents})
+    leftovers = dict(_leftovers(worldview, fitted, ordered))
+    residuals, independences = _adjusted(
+        tuple(_residual_checks(worldview, leftovers, ordered, attributes=attributes)),
+        tuple(_independence_checks(worldview, leftovers, ordered, graph=graph)),
+    )
+    return Diagnosis(
+        rows=len(population),
+        alpha=alpha,
+        equations=tuple(leftover.check for leftover in leftovers.values()),
+        residuals=residuals,
+        independences=independences,
+        roots=graph.roots,
+        couplings=MappingProxyType(dict(worldview.couplings)),
+        **(_reach(fitted, population, do) if do is not None else {}),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leftover:
+    check: EquationCheck
+    residuals: Residuals
+
+
+def _leftovers(
+    worldview: Worldview, fitted: FittedWorldview, columns: Mapping[str, Column]
+) -> Iterator[tuple[str, _Leftover]]:
+    """Find what each equation explains and what it leaves over, causes before their effects."""
+    declared = dict(worldview.equations)
+    noise: dict[str, Any] = {}
+    hidden: dict[str, str] = {}
+    for before, latent in zip(worldview.latents, fitted.latents, strict=True):
+        declared.update(before.equations)
+        hidden.update(dict.fromkeys(before.equations, before.name))
+        noise.update(latent.abduct(columns, rng=_generator(before.name)))
+    for child in worldview.names:
+        if child not in declared:
+            continue
+        equation = fitted.equations[child]
+        causes = {name: columns[name] for name in declared[child].parents}
+        with naming(child):
+            if child not in noise:
+                noise[child] = equation.abduct(columns[child], causes, rng=_generator(child))
+            fit = fit_of(noise[child], equation, columns[child], causes)
+            left = residuals_of(noise[child], equation, columns[child], causes)
+        check = EquationCheck(
+            child=child,
+            family=type(declared[child]).__name__,
+            parents=tuple(causes),
+            measure=fit.measure,
+            fit=fit.value,
+            hidden=hidden.get(child),
+        )
+        yield child, _Leftover(check=check, residuals=left)
+
+
+def _residual_checks(
+    worldview: Worldview,
+    leftovers: Mapping[str, _Leftover],
+    columns: Mapping[str, Column],
+    *,
+    attributes: Sequence[str],
+) -> Iterator[ResidualCheck]:
+    for child, leftover in leftovers.items():
+        parents = leftover.check.parents
+        yield from check_residuals(
+            child,
+            leftover.residuals,
+            columns,
+            parents=parents,
+            # what has causes may follow from this very noise: the implied independences know
+            attributes=[name for name in attributes if name in parents or name not in leftovers],
+            tied=_tied(child, worldview),
+        )
+
+
+def _tied(child: str, worldview: Worldview) -> frozenset[str]:
+    """Find what follows from a hidden cause of the child, and so depends on its noise by right."""
+    driven = {
+        name
+        for latent in worldview.latents
+        if child in latent.equations
+        for name in latent.equations
+        if name != child
+    }
+    return frozenset(driven | set(worldview.graph.descendants(driven)))
+
+
+def _independence_checks(
+    worldview: Worldview,
+    leftovers: Mapping[str, _Leftover],
+    columns: Mapping[str, Column],
+    *,
+    graph: Graph,
+) -> Iterator[IndependenceCheck]:
+    hidden = {latent.name: tuple(latent.equations) for latent in worldview.latents}
+    # given a draw of a hidden cause, residuals say nothing about what holds without it
+    residuals = {
+        child: leftover.residuals.vectors
+        for child, leftover in leftovers.items()
+        if leftover.residuals.vectors and leftover.check.hidden is None
+    }
+    return check_independences(
+        implied_independences(graph, hidden=hidden),
+        columns,
+        parents=graph.parents,
+        residuals=residuals,
+    )
+
+
+_Checks = TypeVar("_Checks", ResidualCheck, IndependenceCheck)
+
+
+def _adjusted(
+    residuals: tuple[ResidualCheck, ...], independences: tuple[IndependenceCheck, ...]
+) -> tuple[tuple[ResidualCheck, ...], tuple[IndependenceCheck, ...]]:
+    """Adjust the p-values of all tests that were done, together."""
+    found = [check.p_value for check in (*residuals, *independences) if check.p_value is not None]
+    adjusted = iter(holm(found))
+
+    def with_adjusted(checks: tuple[_Checks, ...]) -> tuple[_Checks, ...]:
+        return tuple(
+            check if check.p_value is None else replace(check, p_adjusted=next(adjusted))
+            for check in checks
+        )
+
+    return with_adjusted(residuals), with_adjusted(independences)
+
+
+def _reach(
+    fitted: FittedWorldview, population: Population, do: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Find how far the counterfactuals of those who are changed reach beyond the facts."""
+    act(population, do)  # refuses what is no intervention
+    changed = np.zeros(len(population), dtype=np.bool_)
+    for name, value in do.items():
+        column = population.columns[name]
+        changed |= (
+            column.codes != column.code_of(value)
+            if isinstance(column, Categories)
+            else column.values != value
+        )
+    rows = np.flatnonzero(changed)
+    if not len(rows):
+        return {"changed": 0}
+    made = fitted.counterfactuals_once(_taken(population, rows), do=do)
+    moved = {name: made.population.columns[name] for name in made.moved}
+    outside = {name: _outside(moved[name], population.columns[name]) for name in moved}
+    return {
+        "changed": len(rows),
+        "clipped": MappingProxyType({name: made.clipped[name] / len(rows) for name in made.moved}),
+        "outside": MappingProxyType(
+            {name: int(beyond.sum()) / len(rows) for name, beyond in outside.items()}
+        ),
+    }
+
+
+def _outside(counterfactual: Column, factual: Column) -> NDArray[np.bool_]:
+    """Mark numbers beyond all facts, and names that no fact has."""
+    if isinstance(counterfactual, Numbers) and isinstance(factual, Numbers):
+        below = counterfactual.values < factual.values.min()
+        return np.asarray(below | (counterfactual.values > factual.values.max()))
+    if isinstance(counterfactual, Categories) and isinstance(factual, Categories):
+        counts = zip(factual.levels, factual.counts().tolist(), strict=True)
+        occurring = {level for level, count in counts if count}
+        strange = np.array([level not in occurring for level in counterfactual.levels])
+        return np.asarray(strange[counterfactual.codes])
+    return np.ones(len(counterfactual), dtype=np.bool_)
+
+
+def _taken(population: Population, rows: NDArray[np.intp]) -> Population:
+    return replace(
+        population,
+        columns=MappingProxyType(
+            {name: column.take(rows) for name, column in population.columns.items()}
+        ),
+        ids=population.ids[rows],
+        positions=population.positions[rows],
+        source=population.source[rows],
+    )
+
+
+def _alone(attributes: Sequence[str], worldview: Worldview) -> dict[str, tuple[str, ...]]:
+    return {name: () for name in attributes if name not in worldview.names}
+
+
+def _generator(name: str) -> np.random.Generator:
+    # by name, so that another equation's draws change nothing in this one's
+    return np.random.default_rng([_SEED, crc32(name.encode())])
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0.0 < alpha < 0.5:
+        raise PlanError(f"alpha={alpha} is outside (0, 0.5). Give the level of the tests: 0.01.")

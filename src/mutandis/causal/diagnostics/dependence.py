@@ -1,0 +1,321 @@
+"""Does one thing still depend on another? Tests with analytic p-values, made for residuals.
+
+Residuals of a fitted equation are not independent draws of its noise: the fit makes them
+uncorrelated with its parents. A rank test does not know that. Where noise is skewed, least squares
+equalises means and leaves medians apart by chance, and Kruskal-Wallis takes that for an effect
+(docs/diagnostics.md has numbers). So the tests here are built on means, of residuals and of their
+absolute deviations, which the fit affects in a known way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.causal.diagnostics.features import Conditioning, dot, orthonormal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.causal.diagnostics.features import Features
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "NOTHING_LEFT",
+    "Dependence",
+    "chi_square_tail",
+    "holm",
+    "mean_dependence",
+    "normal_departure",
+    "spread_dependence",
+    "untested",
+]
+
+NOTHING_LEFT = "nothing of it is left once what is held fixed is taken out"
+"""Why a test is not done where what is held fixed determines one of the two sides."""
+
+# Of a residual whose length is no larger part of the original than this, rounding is all.
+_NOTHING = 1e-9
+# Fewer rows a fitted number than these, and the p-value would be a guess.
+_ROWS_A_NUMBER = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependence:
+    """The result of one test, or the reason why there is none.
+
+    Parameters
+    ----------
+    test
+        Which test it was.
+    statistic, degrees, p_value
+        The statistic, its degrees of freedom and its p-value; missing if it was not done.
+    effect, effect_name
+        How strong the dependence is in the table, whatever its p-value, and how that is measured.
+    note
+        Why it was not done, or which rows it leaves out.
+    """
+
+    test: str
+    statistic: float | None = None
+    degrees: int | None = None
+    p_value: float | None = None
+    effect: float | None = None
+    effect_name: str = ""
+    note: str = ""
+
+
+def untested(test: str, reason: str) -> Dependence:
+    """Say that a test could not be done, and why."""
+    return Dependence(test=test, note=reason)
+
+
+def mean_dependence(
+    residuals: Sequence[Floats],
+    features: Sequence[Floats],
+    *,
+    given: Conditioning,
+    test: str,
+) -> Dependence:
+    """Test whether the mean of residuals changes with features, while something is held fixed.
+
+    Parameters
+    ----------
+    residuals
+        One vector; or several, tested together (one for each category).
+    features
+        What their mean may change with.
+    given
+        What is held fixed: taken out of the residuals and of the features.
+    test
+        What the test is called.
+
+    Notes
+    -----
+    With e and f what is left of a residual and of a feature, the statistic is s'V⁻¹s for the sums
+    s = Σ e·f and V = Σ (e·f)(e·f)', and has a chi-square distribution: the score test with a
+    variance that does not assume the spread of the residuals to be the same everywhere (Wooldridge
+    1991, *Journal of Econometrics* 47, 5-46). For one residual and one feature it is the square of
+    the generalised covariance measure of Shah and Peters 2020 (*Annals of Statistics* 48,
+    1514-1538) and vanishes with the partial correlation.
+
+    Where features are indicators, a variance in V counts for no less than it would be if e and f
+    were independent. Otherwise two rare things that never meet would look as if they avoided each
+    other, when meeting was not to be expected.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(3)
+    >>> cause, noise = rng.normal(size=(2, 500))
+    >>> nothing = Conditioning.on_columns([], rows=500)
+    >>> found = mean_dependence([0.5 * cause + noise], [cause], given=nothing, test="correlation")
+    >>> round(found.effect, 2), found.p_value < 0.001
+    (0.38, True)
+    """
+    left = [rest for residual in residuals if (rest := _left(residual, given)) is not None]
+    directions = orthonormal(features, given=given)
+    if not left or not directions:
+        return untested(test, NOTHING_LEFT)
+    rows = len(left[0])
+    numbers = given.rank + len(left) * len(directions)
+    if rows < _ROWS_A_NUMBER * numbers:
+        return untested(test, f"{rows} rows are too few to fit {numbers} numbers to")
+    products = [residual * direction for residual in left for direction in directions]
+    sums = np.array([np.add.reduce(product) for product in products])
+    variance = _second_moments(products) * (rows / (rows - given.rank))
+    if all(map(_is_indicator, features)):
+        # a direction has length 1, so that is its variance if residuals do not depend on it at all
+        independent = np.array([dot(one, one) / rows for one in left for _ in directions])
+        variance = _raised(variance, least=independent)
+    statistic, degrees = _quadratic_form(sums, variance)
+    total = sum(dot(residual, residual) for residual in left)
+    single = len(products) == 1
+    return Dependence(
+        test=test,
+        statistic=statistic,
+        degrees=degrees,
+        p_value=chi_square_tail(statistic, degrees),
+        effect=float(sums[0] / total**0.5) if single else dot(sums, sums) / total,
+        effect_name="correlation" if single else "share of the variance left",
+    )
+
+
+def spread_dependence(residual: Floats, features: Features, *, test: str) -> Dependence:
+    """Test whether residuals spread more widely for some values of a column than for others.
+
+    Parameters
+    ----------
+    residual
+        The residuals.
+    features
+        Of the column; its groups say from whose median each residual's distance is taken.
+    test
+        What the test is called.
+
+    Notes
+    -----
+    An F test on absolute deviations from the median of the own group, as Brown and Forsythe (1974,
+    *Journal of the American Statistical Association* 69, 364-367) made it out of Levene's: taking
+    the median makes it safe against skewed noise, and against errors in the fitted level. For a
+    column of few values it is their test; for one of many, the deviations are regressed on its
+    curve.
+
+    Examples
+    --------
+    >>> from mutandis.causal.diagnostics.features import features_of
+    >>> from mutandis.domain import Numbers
+    >>> rng = np.random.default_rng(3)
+    >>> group = np.repeat([0.0, 1.0], 500)
+    >>> noise = rng.normal(size=1000) * (1 + group)
+    >>> found = spread_dependence(noise, features_of(Numbers(group)), test="Brown-Forsythe")
+    >>> round(found.effect, 2), found.p_value < 0.001
+    (2.02, True)
+    """
+    groups = features.groups
+    residual = residual / max(float(np.abs(residual).max()), np.finfo(np.float64).tiny)
+    medians = np.array([np.median(residual[groups == group]) for group in np.unique(groups)])
+    deviations = np.abs(residual - medians[groups])
+    directions = orthonormal(features.vectors)
+    rows, degrees = len(residual), len(directions)
+    if not directions:
+        return untested(test, "the column does not vary")
+    if rows < _ROWS_A_NUMBER * (1 + degrees):
+        return untested(test, f"{rows} rows are too few to fit {1 + degrees} numbers to")
+    centred = deviations - np.add.reduce(deviations) / rows
+    total = dot(centred, centred)
+    explained = sum(dot(direction, centred) ** 2 for direction in directions)
+    if total <= (_NOTHING * float(np.abs(deviations).max(initial=0.0))) ** 2 * rows:
+        return untested(test, "all residuals are equally far from the middle")
+    free = rows - 1 - degrees
+    # a perfect fit leaves no rounding to divide by
+    unexplained = max(total - explained, total * 1e-15)
+    statistic = (explained / degrees) / (unexplained / free)
+    widths = np.bincount(groups, weights=deviations) / np.bincount(groups)
+    narrowest = float(widths.min())
+    return Dependence(
+        test=test,
+        statistic=statistic,
+        degrees=degrees,
+        p_value=_f_tail(statistic, degrees, free),
+        effect=float(widths.max()) / narrowest if narrowest > 0.0 else None,
+        effect_name="widest group over narrowest",
+    )
+
+
+def normal_departure(values: Floats, *, test: str) -> Dependence:
+    """Test whether values are standard normal, by the largest gap between distribution functions.
+
+    The values of a fitted equation are nearer to it than draws would be, so that the test errs on
+    the side of finding nothing.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(3)
+    >>> found = normal_departure(0.5 * rng.normal(size=500), test="Kolmogorov-Smirnov")
+    >>> round(found.effect, 2), found.p_value < 0.001
+    (0.5, True)
+    """
+    from scipy.special import kolmogorov, ndtr
+
+    rows = len(values)
+    if rows < _ROWS_A_NUMBER * 5:
+        return untested(test, f"{rows} rows are too few to see a distribution in")
+    expected = ndtr(np.sort(values))
+    steps = np.arange(rows + 1) / rows
+    gap = float(max((steps[1:] - expected).max(), (expected - steps[:-1]).max()))
+    centred = values - np.add.reduce(values) / rows
+    return Dependence(
+        test=test,
+        statistic=gap,
+        p_value=float(kolmogorov(gap * rows**0.5)),
+        effect=(dot(centred, centred) / rows) ** 0.5,
+        effect_name="standard deviation, 1 expected",
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for their number, after Holm (1979, *Scandinavian Journal of Statistics* 6).
+
+    Whatever the tests have to do with each other, the chance that any true hypothesis gets an
+    adjusted p-value below alpha is at most alpha.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.02])
+    [0.03, 0.04, 0.04]
+    """
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for place, index in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def _left(residual: Floats, given: Conditioning) -> Floats | None:
+    """Give what is left of a residual, scaled; nothing if that is rounding."""
+    largest = float(np.abs(residual).max())
+    if largest == 0.0:
+        return None
+    scaled = residual / largest
+    rest = given.residual(scaled)
+    return rest if float(np.abs(rest).max()) > _NOTHING else None
+
+
+def _second_moments(products: Sequence[Floats]) -> Floats:
+    size = len(products)
+    moments = np.empty((size, size))
+    for row in range(size):
+        for column in range(row + 1):
+            moments[row, column] = moments[column, row] = dot(products[row], products[column])
+    return moments
+
+
+def _raised(variance: Floats, *, least: Floats) -> Floats:
+    """Scale up the variances that are below the least, and their covariances along with them."""
+    found = np.maximum(np.diag(variance), _NOTHING * least)
+    scale = np.maximum(1.0, least / found) ** 0.5
+    raised: Floats = variance * np.outer(scale, scale)
+    return raised
+
+
+def _is_indicator(vector: Floats) -> bool:
+    return bool(((vector == vector.min()) | (vector == vector.max())).all())
+
+
+def _quadratic_form(sums: Floats, variance: Floats) -> tuple[float, int]:
+    """Compute s'V⁻¹s by elimination, over the entries that those before them do not determine.
+
+    Not by a library: its rounding would depend on the number of threads.
+    """
+    rest, right = variance.copy(), sums.copy()
+    statistic, degrees = 0.0, 0
+    for place in range(len(sums)):
+        pivot = rest[place, place]
+        if pivot <= _NOTHING * variance[place, place]:
+            continue
+        statistic += float(right[place] ** 2 / pivot)
+        degrees += 1
+        share = rest[place, place + 1 :] / pivot
+        right[place + 1 :] -= share * right[place]
+        rest[place + 1 :, place + 1 :] -= np.outer(share, rest[place, place + 1 :])
+    return statistic, degrees
+
+
+def chi_square_tail(statistic: float, degrees: int) -> float:
+    """Give the chance of a larger statistic, with so many degrees of freedom."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(degrees, statistic))
+
+
+def _f_tail(statistic: float, degrees: int, free: int) -> float:
+    from scipy.special import fdtrc
+
+    return float(fdtrc(degrees, free, statistic))

@@ -1,0 +1,102 @@
+"""Which attributes a worldview says to be independent, and given which others (d-separation).
+
+The equations' noises are independent of each other unless a hidden common cause says otherwise.
+Hence an attribute is independent of everything before it in the order of causes, given its parents;
+all else that the graph implies follows from that (Verma and Pearl 1990, "Causal networks: semantics
+and expressiveness"). Taken apart, it is one statement for each pair without an arrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from mutandis.causal.graph import Graph
+
+__all__ = ["Independence", "implied_independences"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Independence:
+    """Among people who are alike in `given`, `first` says nothing about `second`."""
+
+    first: str
+    second: str
+    given: tuple[str, ...] = ()
+
+
+def implied_independences(
+    graph: Graph, *, hidden: Mapping[str, Collection[str]] | None = None
+) -> tuple[Independence, ...]:
+    """List a basis of the independences that a graph implies, one for each separable pair.
+
+    Parameters
+    ----------
+    graph
+        The causal graph.
+    hidden
+        For each hidden common cause, the attributes that it drives. A pair that it connects in a
+        way that no observed attribute can block is left out: it is not independent.
+
+    Examples
+    --------
+    >>> from mutandis.causal import Graph
+    >>> law = Graph.from_parents({"UGPA": ("sex", "race"), "LSAT": ("sex", "race")})
+    >>> for implied in implied_independences(law):
+    ...     print(implied.first, implied.second, implied.given)
+    sex race ()
+    UGPA LSAT ('sex', 'race')
+    >>> len(implied_independences(law, hidden={"Knowledge": ("UGPA", "LSAT")}))
+    1
+    """
+    # roots first: the later of a pair then has parents to be given, wherever one of them has
+    names = (*graph.roots, *(name for name in graph.names if name not in graph.roots))
+    place = {name: position for position, name in enumerate(names)}
+    arrows = _with_hidden(graph, hidden) if hidden else None
+    basis = []
+    # combinations come in an order of causes, so `second` is no cause of `first`
+    for first, second in combinations(names, 2):
+        if first in graph.parents[second]:
+            continue
+        given = _separator(arrows, first, second, graph)
+        if given is not None:
+            ordered = tuple(sorted(given, key=place.__getitem__))
+            basis.append(Independence(first=first, second=second, given=ordered))
+    return tuple(basis)
+
+
+def _with_hidden(graph: Graph, hidden: Mapping[str, Collection[str]]) -> Any:
+    import networkx as nx
+
+    arrows = nx.DiGraph()
+    arrows.add_nodes_from(graph.names)
+    arrows.add_edges_from(
+        (cause, child) for child, causes in graph.parents.items() for cause in causes
+    )
+    # a pair, so that no attribute can have the same name
+    arrows.add_edges_from(
+        (("hidden", name), child) for name, driven in hidden.items() for child in driven
+    )
+    return arrows
+
+
+def _separator(arrows: Any, first: str, second: str, graph: Graph) -> Collection[str] | None:
+    """Find observed attributes that separate a pair: the parents of the later, or what else can."""
+    parents = graph.parents[second]
+    if arrows is None:
+        return parents
+    from networkx.algorithms import d_separation
+
+    # the stubs do not know these functions
+    separation: Any = d_separation
+    if separation.is_d_separator(arrows, {first}, {second}, set(parents)):
+        return parents
+    observed = set(graph.names) - {first, second}
+    found: set[str] | None = separation.find_minimal_d_separator(
+        arrows, {first}, {second}, restricted=observed
+    )
+    return found

@@ -1,0 +1,242 @@
+"""What an equation leaves over, as numbers that can be tested, and how much it explains.
+
+Additive noise is its own residual. The noise behind a count or an ordered level is known up to an
+interval only; drawn from it at random and put on the normal scale, it is a randomised quantile
+residual (Dunn and Smyth 1996, *Journal of Computational and Graphical Statistics* 5, 236-244),
+which is standard normal and independent of the causes if the equation is right. Of a category,
+there is left what its indicators differ by from their probabilities.
+
+Families are told apart by what they offer, not by their names, so that an equation of somebody
+else's can be checked as far as it says something about itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.causal.diagnostics.features import MOST_GROUPS, SMALLEST_GROUP, dot
+from mutandis.domain import Categories, Numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.causal.equations.equation import FittedEquation
+    from mutandis.domain import Column
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Fit", "Residuals", "fit_of", "residuals_of"]
+
+_DEVIANCE = "deviance explained"
+# Of an attribute of whose variation no larger part than this is left, nothing is left.
+_NOTHING = 1e-10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residuals:
+    """What an equation leaves over of each row.
+
+    Parameters
+    ----------
+    vectors
+        The residuals: one vector, or one for each category; none if there is nothing to test.
+    standard
+        Whether they are standard normal if the equation is right.
+    spreading
+        Whether they spread equally if the equation is right; those of categories do not.
+    reason
+        Why there are none, where there are none.
+    """
+
+    vectors: tuple[Floats, ...] = ()
+    standard: bool = False
+    spreading: bool = True
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How much of an attribute its equation explains, and how that is measured."""
+
+    measure: str
+    value: float | None = None
+
+
+def residuals_of(
+    noise: object,
+    fitted: FittedEquation[Any],
+    child: Column,
+    parents: Mapping[str, Column],
+) -> Residuals:
+    """Read residuals from the noise that an equation abducts, whatever its family.
+
+    Parameters
+    ----------
+    noise
+        What the equation abducted, with a generator where the facts leave noise open.
+    fitted, child, parents
+        The equation, and the columns that it abducted from.
+
+    Examples
+    --------
+    >>> from mutandis.causal import Linear
+    >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
+    >>> salary = Numbers(np.array([40.0, 60.0, 30.0, 40.0]))
+    >>> fitted = Linear("Gender").fit(salary, gender)
+    >>> noise = fitted.abduct(salary, gender)
+    >>> residuals_of(noise, fitted, salary, gender).vectors[0].tolist()
+    [-10.0, 10.0, -5.0, 5.0]
+    """
+    rows = len(child)
+    values = _numbers(noise, "residual", rows=rows)
+    if values is not None:
+        # without the scale that the noise was added on, the attribute's own has to do
+        explained = _numbers(noise, "explained", rows=rows)
+        scale = values + explained if explained is not None else _own_numbers(child, values)
+        if _spread(values) <= _NOTHING * _spread(scale):
+            return Residuals(reason="its causes determine it, so no noise is left over")
+        return Residuals(vectors=(values,))
+    # the rank of an ordered level is kept beside the names of the levels
+    normal = _normal_quantiles(getattr(noise, "ranked", noise), rows=rows)
+    if normal is not None and np.isfinite(normal).all():
+        return Residuals(vectors=(normal,), standard=True)
+    offered = _Probabilities.of(fitted, child, parents)
+    if offered is not None:
+        rare = f"all categories but one have fewer than {SMALLEST_GROUP} rows"
+        return Residuals(vectors=offered.residuals(), spreading=False, reason=rare)
+    return Residuals(reason="its equation does not give its noise as numbers")
+
+
+def fit_of(
+    noise: object,
+    fitted: FittedEquation[Any],
+    child: Column,
+    parents: Mapping[str, Column],
+) -> Fit:
+    """Measure how much of an attribute its causes explain.
+
+    An equation may say so itself, by a method ``deviance_explained(child, parents)``. Otherwise it
+    is R² on the scale that the noise is added on; for counts and for categories the share of the
+    deviance, against an equation without causes; or it is not available.
+
+    Examples
+    --------
+    >>> from mutandis.causal import Linear
+    >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
+    >>> salary = Numbers(np.array([40.0, 60.0, 30.0, 40.0]))
+    >>> fitted = Linear("Gender").fit(salary, gender)
+    >>> fit = fit_of(fitted.abduct(salary, gender), fitted, salary, gender)
+    >>> fit.measure, round(fit.value, 3)
+    ('R²', 0.474)
+    """
+    own = getattr(fitted, "deviance_explained", None)
+    if callable(own):
+        return Fit(measure=_DEVIANCE, value=float(own(child, parents)))
+    residual = _numbers(noise, "residual", rows=len(child))
+    explained = _numbers(noise, "explained", rows=len(child))
+    if residual is not None and explained is not None:
+        log = getattr(noise, "link", "identity") == "log"
+        measure = "R² of the logarithm" if log else "R²"
+        return Fit(measure=measure, value=_r_squared(explained + residual, residual))
+    means = getattr(fitted, "means", None)
+    if callable(means) and isinstance(child, Numbers):
+        expected = np.asarray(means(parents, rows=len(child)), dtype=np.float64)
+        return Fit(measure=_DEVIANCE, value=_poisson_deviance_explained(child.values, expected))
+    offered = _Probabilities.of(fitted, child, parents)
+    if offered is not None:
+        return Fit(measure=_DEVIANCE, value=offered.deviance_explained())
+    return Fit(measure="not available")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Probabilities:
+    """What an equation gives to each category, and the category of each row."""
+
+    table: Floats
+    observed: NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls, fitted: object, child: Column, parents: Mapping[str, Column]
+    ) -> _Probabilities | None:
+        """Ask the equation; None if it has no probabilities of known levels."""
+        known, probabilities = (getattr(fitted, name, None) for name in ("known", "probabilities"))
+        if known is None or not callable(probabilities) or not isinstance(child, Categories):
+            return None
+        table = np.asarray(probabilities(parents, rows=len(child)), dtype=np.float64)
+        return cls(table=table, observed=known.places(child))
+
+    def residuals(self) -> tuple[Floats, ...]:
+        """Give indicator less probability, of each category but the largest and the rare ones."""
+        counts = np.bincount(self.observed, minlength=self.table.shape[1])
+        by_size = np.argsort(-counts, kind="stable").tolist()
+        kept = [place for place in by_size[1:MOST_GROUPS] if counts[place] >= SMALLEST_GROUP]
+        return tuple((self.observed == place) - self.table[:, place] for place in kept)
+
+    def deviance_explained(self) -> float | None:
+        """Compare log-likelihoods with those of the shares in the whole table."""
+        counts = np.bincount(self.observed, minlength=self.table.shape[1])
+        shares = counts[self.observed] / len(self.observed)
+        without = float(np.add.reduce(np.log(shares)))
+        own = self.table[np.arange(len(self.observed)), self.observed]
+        with np.errstate(divide="ignore"):
+            with_causes = float(np.add.reduce(np.log(own)))
+        return 1.0 - with_causes / without if without and np.isfinite(with_causes) else None
+
+
+def _numbers(noise: object, name: str, *, rows: int) -> Floats | None:
+    """Read an attribute that holds one finite number a row; None if there is no such."""
+    held = getattr(noise, name, None)
+    if not isinstance(held, np.ndarray) or held.shape != (rows,) or held.dtype.kind != "f":
+        return None
+    values: Floats = held.astype(np.float64)
+    return values if np.isfinite(values).all() else None
+
+
+def _normal_quantiles(noise: object, *, rows: int) -> Floats | None:
+    """Put u on the normal scale, by the tail that is known more precisely where there is one."""
+    from scipy.special import ndtri, ndtri_exp
+
+    log_tail = _numbers(noise, "log_tail", rows=rows)
+    upper = getattr(noise, "upper", None)
+    if log_tail is not None and isinstance(upper, np.ndarray):
+        quantiles: Floats = ndtri_exp(log_tail)
+        return np.where(upper, -quantiles, quantiles)
+    rank = _numbers(noise, "rank", rows=rows)
+    if rank is None:
+        return None
+    found: Floats = ndtri(rank)
+    return found
+
+
+def _own_numbers(child: Column, otherwise: Floats) -> Floats:
+    return otherwise if isinstance(child, Categories) else child.values
+
+
+def _spread(values: Floats) -> float:
+    return float(values.max() - values.min())
+
+
+def _r_squared(response: Floats, residual: Floats) -> float | None:
+    centred = response - np.add.reduce(response) / len(response)
+    scale = float(np.abs(centred).max())
+    if scale == 0.0:
+        return None
+    centred, residual = centred / scale, residual / scale
+    return 1.0 - dot(residual, residual) / dot(centred, centred)
+
+
+def _poisson_deviance_explained(counts: Floats, means: Floats) -> float | None:
+    without = _poisson_deviance(counts, np.full(len(counts), np.add.reduce(counts) / len(counts)))
+    return 1.0 - _poisson_deviance(counts, means) / without if without > 0.0 else None
+
+
+def _poisson_deviance(counts: Floats, means: Floats) -> float:
+    from scipy.special import xlogy
+
+    return float(2.0 * np.add.reduce(xlogy(counts, counts / means) - (counts - means)))

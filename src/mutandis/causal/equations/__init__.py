@@ -1,0 +1,1 @@
+"""Structural equations: the protocol, and one file per family."""

@@ -1,0 +1,344 @@
+"""Additive equations: whatever a regressor learns of the causes, plus noise."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from mutandis.causal.equations.equation import (
+    Bounds,
+    Levels,
+    Predicted,
+    finish,
+    numbers_of,
+    read_bounds,
+    read_decimals,
+    read_levels,
+    shown_call,
+)
+from mutandis.causal.equations.noise import AdditiveNoise
+from mutandis.causal.fitting.ordering import distinct_rows
+from mutandis.causal.fitting.predictor import LevelShifts, Slope, occurring_levels, require_varying
+from mutandis.domain import Categories
+from mutandis.domain.columns import frozen
+from mutandis.errors import EquationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.domain import Column
+
+__all__ = ["Additive", "Encoding", "FittedAdditive", "RegressedNoise", "Regressor"]
+
+
+class Regressor(Protocol):
+    """What learns a number from a table of numbers, as scikit-learn's regressors do."""
+
+    def fit(self, features: Any, target: Any, /) -> Any:
+        """Learn from one row of features a person and one number a person."""
+
+    def predict(self, features: Any, /) -> Any:
+        """Give one number a row."""
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Additive:
+    """X = f(pa) + U, where a regressor learns f.
+
+    Numeric parents are handed to the regressor as they are; nominal ones as one column a level that
+    occurs, which is 1 in the rows that have it and 0 in the others.
+
+    Parameters
+    ----------
+    *parents
+        The direct causes, by column name.
+    regressor
+        Any object with fit(features, target) and predict(features): scikit-learn's gradient
+        boosting, for example. It is copied before it is fitted; the one that is given stays as it
+        is.
+    bounds
+        The lowest and the highest value the attribute can take; None where there is no such limit.
+        Predictions beyond are cut off there, and counted.
+    decimals
+        Round predictions to so many decimals, half to even.
+    levels
+        All values the attribute can take, lowest first. Predictions are moved to the nearest of
+        them, to the lower of two that are as near; those beyond the outermost are counted along
+        with those beyond the bounds.
+
+    Notes
+    -----
+    The counterfactual is x + (f(pa') - f(pa)), and exactly x in rows whose causes did not change.
+
+    Whether two fits give the same f is up to the regressor. Many draw random numbers: set its
+    random_state, otherwise results cannot be repeated.
+
+    A regressor that learns its rows by heart explains x itself: little noise is left, and the
+    counterfactual of a person becomes that of others with the same changed causes. An equation is
+    used on the rows it was fitted to, and nothing tells it which row of which fold a person was, so
+    it does not fit in folds. Choose a regressor that does not over-fit: shallow trees, large
+    leaves, few rounds, as cross-validation finds them.
+
+    Examples
+    --------
+    >>> from mutandis.domain import Numbers
+    >>> class Means:  # the mean of those who have the same first cause
+    ...     def fit(self, features, target):
+    ...         self.means = {v: target[features[:, 0] == v].mean() for v in features[:, 0]}
+    ...
+    ...     def predict(self, features):
+    ...         return [self.means[v] for v in features[:, 0]]
+    >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
+    >>> salary = Numbers(np.array([40.0, 60.0, 30.0, 40.0]))
+    >>> fitted = Additive("Gender", regressor=Means()).fit(salary, gender)
+    >>> everybody_zero = {"Gender": Numbers(np.zeros(4))}
+    >>> fitted.predict(everybody_zero, fitted.abduct(salary, gender)).values.tolist()
+    [40.0, 60.0, 45.0, 55.0]
+    """
+
+    parents: tuple[str, ...]
+    regressor: Regressor = field(hash=False)  # what can be fitted need not be hashable
+    bounds: Bounds | None
+    decimals: int | None
+    levels: Levels | None
+
+    def __init__(
+        self,
+        *parents: str,
+        regressor: Regressor,
+        bounds: Bounds | None = None,
+        decimals: int | None = None,
+        levels: Iterable[float] | None = None,
+    ) -> None:
+        if not parents:
+            raise EquationError(
+                "an additive equation has no parents for its regressor to learn from. "
+                "Name at least one."
+            )
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "regressor", _read_regressor(regressor))
+        object.__setattr__(self, "bounds", read_bounds(bounds))
+        object.__setattr__(self, "decimals", read_decimals(decimals))
+        object.__setattr__(self, "levels", read_levels(levels, bounds=self.bounds))
+
+    def __repr__(self) -> str:
+        """Show the call that makes it, without what is left at its default."""
+        settings = [
+            ("regressor", self.regressor, None),
+            ("bounds", self.bounds, None),
+            ("decimals", self.decimals, None),
+            ("levels", self.levels, None),
+        ]
+        return shown_call("Additive", self.parents, settings)
+
+    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedAdditive:
+        """Let a copy of the regressor learn f from the factual columns."""
+        target = np.array(numbers_of(child))  # a copy: regressors may write to what they get
+        if len(target) < 2:
+            raise EquationError(
+                f"a regressor cannot learn anything from {len(target)} rows. Use more rows."
+            )
+        causes = {name: parents[name] for name in self.parents}
+        require_varying(causes, occurring_levels(causes))
+        encoding = Encoding.of(causes)
+        with _someone_elses(self.regressor, "being copied"):
+            regressor = _copied(self.regressor)
+        with _someone_elses(regressor, "fit()"):
+            regressor.fit(encoding.matrix(causes), target)
+        return FittedAdditive(
+            regressor=regressor,
+            encoding=encoding,
+            bounds=self.bounds,
+            decimals=self.decimals,
+            levels=self.levels,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoding:
+    """How parents become columns of numbers for a regressor.
+
+    Examples
+    --------
+    >>> jobs = Categories(np.array([1, 0, 1], dtype=np.int32), ("clerk", "cook", "pilot"))
+    >>> Encoding.of({"Job": jobs}).matrix({"Job": jobs}).tolist()
+    [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    """
+
+    parents: tuple[Slope | LevelShifts, ...]
+    """For a numeric parent its values, for a nominal one the place of each level that occurred."""
+
+    @classmethod
+    def of(cls, parents: Mapping[str, Column]) -> Encoding:
+        """Note the kind of each parent, and the levels that occur."""
+        occurring = occurring_levels(parents)
+        return cls(
+            parents=tuple(
+                LevelShifts(
+                    parent=name,
+                    shifts=MappingProxyType(
+                        {
+                            column.levels[code]: float(place)
+                            for place, code in enumerate(occurring[name])
+                        }
+                    ),
+                )
+                if isinstance(column, Categories)
+                else Slope(parent=name, slope=1.0)
+                for name, column in parents.items()
+            )
+        )
+
+    def matrix(self, parents: Mapping[str, Column]) -> NDArray[np.float64]:
+        """Give one row a person; refuse levels that did not occur before."""
+        columns: list[NDArray[np.float64]] = []
+        for parent in self.parents:
+            values = parent.at(parents)
+            if isinstance(parent, LevelShifts):
+                columns += [
+                    (values == place).astype(np.float64) for place in parent.shifts.values()
+                ]
+            else:
+                columns.append(values)
+        return np.column_stack(columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressedNoise(AdditiveNoise):
+    """Additive noise, with the causes as the regressor saw them.
+
+    Parameters
+    ----------
+    features
+        One row a person.
+    """
+
+    features: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedAdditive:
+    """An additive equation whose regressor has learnt f.
+
+    Notes
+    -----
+    The regressor is asked once for each distinct row of causes, and these come in an order of their
+    own. So people with the same causes get the same f(pa), in whatever order they stand, even from
+    a regressor whose rounding depends on what is computed together.
+    """
+
+    regressor: Regressor = field(hash=False)
+    encoding: Encoding
+    bounds: Bounds | None = None
+    decimals: int | None = None
+    levels: Levels | None = None
+
+    def explained(self, parents: Mapping[str, Column]) -> NDArray[np.float64]:
+        """Compute f(pa) for each row."""
+        return self._explained_by(self.encoding.matrix(parents))
+
+    def abduct(
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
+    ) -> RegressedNoise:
+        """Recover U = x - f(pa), kept as the pair of x and f(pa)."""
+        features = self.encoding.matrix(parents)
+        return RegressedNoise(
+            factual=numbers_of(child),
+            explained=frozen(self._explained_by(features)),
+            features=frozen(features),
+        )
+
+    def predict(self, parents: Mapping[str, Column], noise: RegressedNoise) -> Predicted:
+        """Move each factual value by what the change in its causes explains, and finish it."""
+        features = self.encoding.matrix(parents)
+        unchanged = (features == noise.features).all(axis=1)
+        explained = np.where(unchanged, noise.explained, self._explained_by(features))
+        return finish(
+            noise.carried_to(explained),
+            decimals=self.decimals,
+            bounds=self.bounds,
+            levels=self.levels,
+        )
+
+    def _explained_by(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        chosen, kinds = distinct_rows(features)
+        return _predicted(self.regressor, features[chosen])[kinds]
+
+
+def _predicted(regressor: Regressor, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ask the regressor, and check that it answers with one finite number a row."""
+    rows, name = len(features), type(regressor).__name__
+    with _someone_elses(regressor, "predict()"):
+        answer = regressor.predict(features)
+    try:
+        values = np.array(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise EquationError(
+            f"its regressor ({name}) predicted {type(answer).__name__}, which does not hold one "
+            "number a row. Use a regressor, not a classifier."
+        ) from None
+    if values.shape not in {(rows,), (rows, 1)}:
+        raise EquationError(
+            f"its regressor ({name}) predicted values of shape {values.shape} for {rows} rows. "
+            "It must give one number a row."
+        )
+    lost = int(np.count_nonzero(~np.isfinite(values)))
+    if lost:
+        raise EquationError(
+            f"its regressor ({name}) predicted {lost} of {rows} values that are not finite "
+            "numbers. Scale the causes, or use another regressor."
+        )
+    return values.reshape(rows)
+
+
+@contextmanager
+def _someone_elses(regressor: object, doing: str) -> Iterator[None]:
+    """Turn whatever a regressor raises into an error of ours, with its type alone.
+
+    Messages of others may quote cells.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever somebody else's code may raise
+        raise EquationError(
+            f"its regressor ({type(regressor).__name__}) raised {type(error).__name__} in {doing}. "
+            "Try it on the parents' columns alone to see why."
+        ) from None
+
+
+def _read_regressor(regressor: Any) -> Regressor:
+    methods = ("fit", "predict")
+    if isinstance(regressor, type):
+        raise EquationError(
+            f"regressor={regressor.__name__} is a class. Give an object of it: "
+            f"regressor={regressor.__name__}()."
+        )
+    if not all(callable(getattr(regressor, method, None)) for method in methods):
+        raise EquationError(
+            f"the regressor ({type(regressor).__name__}) does not have fit() and predict(). "
+            "Give one that has, such as a regressor of scikit-learn."
+        )
+    return regressor  # type: ignore[no-any-return]
+
+
+def _copied(regressor: Regressor) -> Regressor:
+    """Copy the declared regressor, without what it may have learnt before if it knows how."""
+    if hasattr(regressor, "get_params"):
+        from importlib import import_module
+
+        try:
+            return import_module("sklearn.base").clone(regressor)  # type: ignore[no-any-return]
+        except (ImportError, TypeError, RuntimeError):
+            pass  # get_params is not scikit-learn's own
+    return deepcopy(regressor)

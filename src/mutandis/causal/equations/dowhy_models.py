@@ -1,0 +1,375 @@
+"""Fitted DoWhy models as worldviews.
+
+A `dowhy.gcm.InvertibleStructuralCausalModel` holds what a worldview holds: a graph, and for each
+node with causes a mechanism X = g(pa, N) that can be solved for the noise N. Each mechanism becomes
+an equation that is fitted already; the three steps are ours.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.causal.equations.equation import Predicted, finish, numbers_of
+from mutandis.causal.fitting.ordering import distinct_rows
+from mutandis.causal.worldview import Worldview
+from mutandis.domain.columns import Categories, Numbers, frozen, in_order
+from mutandis.errors import EquationError, WorldviewError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.domain import Column
+
+__all__ = ["DowhyMechanism", "MechanismNoise", "worldview_from_dowhy"]
+
+# How far from the fact the value may be that its own noise leads back to, as a part of the largest
+# fact: more than rounding leaves, less than what a mechanism misses that has no inverse.
+_ROUND_TRIP = 1e-6
+
+_NEEDED = "Give a fitted dowhy.gcm.InvertibleStructuralCausalModel."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismNoise:
+    """What abduction finds out about each row of a mechanism.
+
+    Parameters
+    ----------
+    factual
+        The observed values x.
+    causes
+        The factual causes pa, one column a cause; categories as ranks of their levels.
+    residual
+        The noise N, on DoWhy's own scale.
+    recovered
+        What the mechanism makes of pa and N: x, but for rounding.
+    """
+
+    factual: NDArray[np.float64]
+    causes: NDArray[np.float64]
+    residual: NDArray[np.float64]
+    recovered: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DowhyMechanism:
+    """A mechanism that DoWhy has fitted: an equation that has its coefficients already.
+
+    Parameters
+    ----------
+    parents
+        The direct causes, in the order in which DoWhy fitted them.
+    mechanism
+        A `dowhy.gcm` mechanism that is invertible: it has `estimate_noise` and `evaluate`.
+    levels
+        For each cause that DoWhy takes for a category, the levels it was fitted on.
+
+    Notes
+    -----
+    The counterfactual is computed as x + (g(pa', N) - g(pa, N)). In exact arithmetic that is
+    g(pa', N), and for additive noise x + (f(pa') - f(pa)); in floating point it alone leaves a
+    value untouched when the causes do not change.
+
+    Fitting changes nothing, so draws that refit the other equations (`bootstrap=True`) show no
+    doubt about this one.
+    """
+
+    parents: tuple[str, ...]
+    mechanism: Any
+    levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, compare=False)
+
+    def __repr__(self) -> str:
+        """Show the causes, and the mechanism as DoWhy describes it."""
+        return f"DowhyMechanism({', '.join([*map(repr, self.parents), _describe(self.mechanism)])})"
+
+    def fit(self, child: Column, parents: Mapping[str, Column]) -> DowhyMechanism:
+        """Check that the columns can be handed to DoWhy; the mechanism stays as it is."""
+        numbers_of(child)
+        self._causes(parents)
+        return self
+
+    def abduct(
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
+    ) -> MechanismNoise:
+        """Solve the mechanism for its noise, and refuse one that cannot be solved."""
+        factual, causes = numbers_of(child), self._causes(parents)
+        residual = self._ask(self.mechanism.estimate_noise, factual, causes)
+        recovered = self._evaluate(causes, residual)
+        _check_round_trip(factual, recovered)
+        return MechanismNoise(
+            factual=factual,
+            causes=frozen(causes),
+            residual=frozen(residual),
+            recovered=frozen(recovered),
+        )
+
+    def predict(self, parents: Mapping[str, Column], noise: MechanismNoise) -> Predicted:
+        """Move each factual value by what the change in its causes does to it."""
+        causes = self._causes(parents)
+        moved = self._evaluate(causes, noise.residual)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = noise.factual + (moved - noise.recovered)
+        # asked again among other rows, a model may answer with other last bits
+        unchanged = (causes == noise.causes).all(axis=1)
+        return finish(np.where(unchanged, noise.factual, values))
+
+    def _evaluate(
+        self, causes: NDArray[np.float64], residual: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return self._ask(lambda n, pa: self.mechanism.evaluate(pa, n), residual, causes)
+
+    def _ask(
+        self,
+        question: Callable[[NDArray[np.float64], NDArray[Any]], Any],
+        values: NDArray[np.float64],
+        causes: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Ask DoWhy once for every different row, in an order that the table has no part in.
+
+        The matrix products in many models round the same row in one way at one place and in
+        another way at another.
+        """
+        chosen, kinds = distinct_rows(np.column_stack([values, causes]))
+        try:
+            # what overflows is not finite, and is found by those who asked
+            with np.errstate(all="ignore"):
+                answer = np.asarray(question(values[chosen], self._matrix(causes[chosen])))
+            return answer.astype(np.float64).reshape(len(chosen))[kinds]
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise EquationError(
+                f"DoWhy's mechanism refuses these rows ({type(error).__name__}). "
+                "Give it values such as it was fitted on."
+            ) from error
+
+    def _causes(self, parents: Mapping[str, Column]) -> NDArray[np.float64]:
+        return np.column_stack(
+            [
+                _ranks(name, parents[name], self.levels[name])
+                if name in self.levels
+                else _numbers(name, parents[name])
+                for name in self.parents
+            ]
+        )
+
+    def _matrix(self, causes: NDArray[np.float64]) -> NDArray[Any]:
+        """Give the causes as DoWhy expects them: as objects if one of them is a category."""
+        if not self.levels:
+            return causes
+        matrix = causes.astype(np.object_)
+        for place, name in enumerate(self.parents):
+            if name in self.levels:
+                levels = np.array(self.levels[name], dtype=np.object_)
+                matrix[:, place] = levels[causes[:, place].astype(np.intp)]
+        return matrix
+
+
+def worldview_from_dowhy(model: Any, *, outcome: str | None = None) -> Worldview:
+    """Take a fitted DoWhy model as a worldview.
+
+    Parameters
+    ----------
+    model
+        A fitted `dowhy.gcm.InvertibleStructuralCausalModel` whose nodes are columns of the table.
+        It is copied: fitting it again later changes nothing here.
+    outcome
+        The node of the decision, if the model has one: it is left out, because outcomes are
+        decided by b(). Its mechanism need not be invertible.
+
+    Returns
+    -------
+    Worldview
+        An ordinary worldview, with one `DowhyMechanism` for each node that has causes. Fitting it
+        to a population leaves DoWhy's coefficients as they are.
+
+    Examples
+    --------
+    >>> import networkx as nx, pandas as pd
+    >>> from dowhy import gcm
+    >>> gcm.config.disable_progress_bars()
+    >>> table = pd.DataFrame({"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]})
+    >>> model = gcm.InvertibleStructuralCausalModel(nx.DiGraph([("Gender", "Salary")]))
+    >>> model.set_causal_mechanism("Gender", gcm.EmpiricalDistribution())
+    >>> model.set_causal_mechanism(
+    ...     "Salary", gcm.AdditiveNoiseModel(gcm.ml.create_linear_regressor())
+    ... )
+    >>> gcm.fit(model, table)
+    >>> worldview = worldview_from_dowhy(model)
+    >>> worldview.equations["Salary"]
+    DowhyMechanism('Gender', AdditiveNoiseModel using LinearRegression)
+    >>> from mutandis.domain import Population
+    >>> people = Population.from_frame(table, columns=worldview.names)
+    >>> after = worldview.counterfactuals(people, do={"Gender": 0}).population
+    >>> after.numbers("Salary").round(6).tolist()
+    [40.0, 60.0, 45.0, 55.0]
+    """
+    try:
+        from dowhy.gcm import ProbabilisticCausalModel
+    except ModuleNotFoundError:
+        raise WorldviewError(
+            "DoWhy models need the package dowhy, which is not installed. "
+            "Install it: pip install 'mutandis[dowhy]'."
+        ) from None
+    # the base class of all: what has to be invertible is each node, and its error says which
+    if not isinstance(model, ProbabilisticCausalModel):
+        raise WorldviewError(f"{type(model).__name__} is no graphical causal model. {_NEEDED}")
+    causes = _read_graph(model.graph, outcome)
+    levels = {
+        node: found
+        for node, parents in causes.items()
+        if not parents and (found := _levels_of(model.causal_mechanism(node)))
+    }
+    return Worldview(
+        {
+            node: DowhyMechanism(
+                parents=parents,
+                mechanism=deepcopy(_invertible(node, model.causal_mechanism(node))),
+                levels={name: levels[name] for name in parents if name in levels},
+            )
+            for node, parents in causes.items()
+            if parents
+        }
+    )
+
+
+def _read_graph(graph: Any, outcome: str | None) -> dict[str, tuple[str, ...]]:
+    """Give the causes of each node, in the order of the fit; refuse nodes that are not fitted."""
+    if outcome is not None:
+        _check_outcome(graph, outcome)
+    return {node: _fitted_parents(graph, node) for node in graph.nodes if node != outcome}
+
+
+def _check_outcome(graph: Any, outcome: str) -> None:
+    if outcome not in graph.nodes:
+        nodes = ", ".join(map(repr, graph.nodes))
+        raise WorldviewError(
+            f"The DoWhy model has no node {outcome!r}. Its nodes are {nodes}. "
+            "Leave outcome= out if the decision is none of them."
+        )
+    effects = [node for node in graph.nodes if outcome in graph.predecessors(node)]
+    if effects:
+        raise WorldviewError(
+            f"The DoWhy model says that the outcome {outcome!r} causes "
+            f"{', '.join(map(repr, effects))}. An audit asks what leads to the decision: "
+            "remove what follows from it from the model."
+        )
+
+
+def _fitted_parents(graph: Any, node: object) -> tuple[str, ...]:
+    from dowhy.gcm.causal_models import CAUSAL_MECHANISM, PARENTS_DURING_FIT
+    from dowhy.graph import get_ordered_predecessors
+
+    if not isinstance(node, str):
+        raise WorldviewError(
+            f"Node {node!r} of the DoWhy model is no text. Nodes are columns of the table: name "
+            "them so."
+        )
+    known = graph.nodes[node]
+    if CAUSAL_MECHANISM not in known:
+        raise WorldviewError(
+            f"Node {node!r} of the DoWhy model has no causal mechanism. Assign one with "
+            "model.set_causal_mechanism, then fit the model: dowhy.gcm.fit(model, data)."
+        )
+    parents = list(get_ordered_predecessors(graph, node))
+    if known.get(PARENTS_DURING_FIT) != parents:
+        raise WorldviewError(
+            f"Node {node!r} of the DoWhy model is not fitted, or its causes have changed since. "
+            "Fit the model: dowhy.gcm.fit(model, data)."
+        )
+    return tuple(parents)
+
+
+def _invertible(node: str, mechanism: Any) -> Any:
+    from dowhy.gcm import ClassifierFCM
+    from dowhy.gcm.causal_mechanisms import InvertibleFunctionalCausalModel
+
+    if isinstance(mechanism, ClassifierFCM):
+        raise WorldviewError(
+            f"Node {node!r} of the DoWhy model has causes and holds names (ClassifierFCM): facts "
+            "do not determine its noise. Give it as numbers, or use an equation for categories in "
+            "a worldview of equations; a decision is left out with outcome=."
+        )
+    if not isinstance(mechanism, InvertibleFunctionalCausalModel):
+        raise WorldviewError(
+            f"Node {node!r} of the DoWhy model has a mechanism ({type(mechanism).__name__}) that "
+            "cannot be solved for its noise. Assign an invertible one, such as "
+            "AdditiveNoiseModel, and fit the model again."
+        )
+    return mechanism
+
+
+def _levels_of(root: Any) -> tuple[Any, ...]:
+    """Give the levels that a root was fitted on, if DoWhy takes it for a category."""
+    from dowhy.gcm import EmpiricalDistribution
+    from dowhy.gcm.util.general import is_categorical
+
+    # the distribution that DoWhy has for names; others are of numbers
+    if isinstance(root, EmpiricalDistribution) and is_categorical(root.data):
+        return tuple(in_order(set(root.data[:, 0].tolist())))
+    return ()
+
+
+def _ranks(name: str, column: Column, levels: Sequence[Any]) -> NDArray[np.float64]:
+    """Give the place of each row's level among those that DoWhy knows."""
+    if not isinstance(column, Categories):
+        raise EquationError(
+            f"parent {name!r} held names when DoWhy fitted the model, and now holds numbers. "
+            "Give it in the same form in both tables, or declare it as nominal."
+        )
+    place = {level: float(rank) for rank, level in enumerate(levels)}
+    table = np.array([place.get(level, np.nan) for level in column.levels])
+    ranks: NDArray[np.float64] = table[column.codes]
+    # DoWhy would take an unknown level for none of those it knows, without a word
+    unseen = int(np.isnan(ranks).sum())
+    if unseen:
+        raise EquationError(
+            f"parent {name!r} has {unseen} rows with a level that did not occur when DoWhy fitted "
+            "the model, so its effect is unknown. Fit on a table in which every level occurs, or "
+            "intervene with one that does."
+        )
+    return ranks
+
+
+def _numbers(name: str, column: Column) -> NDArray[np.float64]:
+    if isinstance(column, Numbers):
+        return column.values
+    # a status of 0 and 1 is nominal to the audit, and a number to DoWhy
+    if not all(isinstance(level, Real) for level in column.levels):
+        raise EquationError(
+            f"parent {name!r} holds names, but DoWhy was not fitted on names. Give the column in "
+            "the same form in both tables; a root that holds names needs the mechanism "
+            "EmpiricalDistribution."
+        )
+    table = np.array([float(level) for level in column.levels])
+    values: NDArray[np.float64] = table[column.codes]
+    return values
+
+
+def _check_round_trip(factual: NDArray[np.float64], recovered: NDArray[np.float64]) -> None:
+    tolerance = _ROUND_TRIP * np.abs(factual).max(initial=0.0)
+    # written so that a value that is no number is lost too
+    lost = int((~(np.abs(recovered - factual) <= tolerance)).sum())
+    if lost:
+        raise EquationError(
+            f"for {lost} of {len(factual)} rows DoWhy's noise does not lead back to the fact, so "
+            "no counterfactual follows from it. Assign a mechanism that can have these values "
+            "(a logarithm has none at 0 or below), and fit the model again."
+        )
+
+
+def _describe(mechanism: object) -> str:
+    """Describe a mechanism in words that are the same in every run."""
+    plain = (
+        type(mechanism).__str__ is object.__str__ and type(mechanism).__repr__ is object.__repr__
+    )
+    return type(mechanism).__name__ if plain else str(mechanism)

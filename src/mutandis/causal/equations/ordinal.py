@@ -1,0 +1,339 @@
+"""Ordered levels: cumulative logit or observed shares, and counterfactuals by monotone coupling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from mutandis.causal.equations.coupling import (
+    MONOTONE,
+    MonotoneNoise,
+    Tails,
+    is_beyond,
+    place_in_interval,
+)
+from mutandis.causal.equations.equation import Predicted, categories_of
+from mutandis.causal.equations.known_levels import KnownLevels
+from mutandis.causal.equations.observed_shares import FittedShares, fit_shares
+from mutandis.causal.fitting.design import Design, row_products
+from mutandis.causal.fitting.newton import minimise
+from mutandis.domain.columns import frozen
+from mutandis.errors import EquationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.causal.fitting.predictor import LinearPredictor
+    from mutandis.domain import Categories, Column
+
+__all__ = ["FittedOrdinal", "Ordinal", "OrdinalMethod", "OrdinalNoise"]
+
+OrdinalMethod = Literal["logit", "empirical"]
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Ordinal:
+    """An attribute with ordered levels, and causes that move people up or down.
+
+    Parameters
+    ----------
+    *parents
+        The direct causes, by column name.
+    levels
+        All levels, lowest first. Needed if the column's own order is another: a column of names
+        whose levels were not declared has them in alphabetical order. Default: the column's order.
+    method
+        "logit": P(X ≤ j) = 1 / (1 + exp(b1·pa1 + b2·pa2 + … - t_j)), with rising thresholds t_j
+        (proportional odds), fitted by maximum likelihood. Numeric parents enter linearly; nominal
+        ones have one shift a level. Larger coefficients mean higher levels.
+        "empirical": the shares of the levels among the rows with the same combination of parents,
+        which must all be nominal. It assumes nothing about the effect of the causes, but every
+        combination that an intervention leads to must have been observed.
+
+    Notes
+    -----
+    A level does not determine the noise behind it. Counterfactuals assume monotone coupling (see
+    `coupling.py`): a person keeps her rank among people with the same causes. A level
+    that nobody has when the equation is fitted is never predicted.
+
+    If a cause separates the levels perfectly, the likelihood has no maximum. A penalty that is too
+    small to be seen anywhere else then keeps the coefficient finite (`design.RIDGE`).
+
+    Examples
+    --------
+    >>> Ordinal("Gender", levels=["low", "mid", "high"], method="empirical")
+    Ordinal('Gender', levels=('low', 'mid', 'high'), method='empirical')
+    >>> from mutandis.domain import Categories
+    >>> gender = Categories(np.array([0, 0, 0, 0, 1, 1, 1, 1]), ("f", "m"))
+    >>> grade = Categories(np.array([0, 0, 1, 2, 0, 1, 2, 2]), ("low", "mid", "high"))
+    >>> fitted = Ordinal("Gender").fit(grade, {"Gender": gender})
+    >>> fitted.probabilities({"Gender": gender}, rows=8)[[0, 4]].round(3).tolist()
+    [[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]
+    >>> everybody_m = {"Gender": gender.filled(1)}
+    >>> noise = fitted.abduct(grade, {"Gender": gender})
+    >>> fitted.predict(everybody_m, noise).column.codes.tolist()
+    [0, 0, 2, 2, 0, 1, 2, 2]
+    """
+
+    parents: tuple[str, ...]
+    levels: tuple[Any, ...] | None
+    method: OrdinalMethod
+
+    def __init__(
+        self,
+        *parents: str,
+        levels: Iterable[Any] | None = None,
+        method: OrdinalMethod = "logit",
+    ) -> None:
+        if method not in get_args(OrdinalMethod):
+            allowed = " or ".join(map(repr, get_args(OrdinalMethod)))
+            raise EquationError(f"method={method!r} is not known. Use {allowed}.")
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "levels", _read_levels(levels))
+        object.__setattr__(self, "method", method)
+
+    def __repr__(self) -> str:
+        """Show the call that makes it, without what is left at its default."""
+        settings = [f"levels={self.levels!r}"] if self.levels is not None else []
+        settings += [f"method={self.method!r}"] if self.method != "logit" else []
+        return f"Ordinal({', '.join([*map(repr, self.parents), *settings])})"
+
+    @property
+    def coupling(self) -> str:
+        """The assumption that counterfactual levels rest on."""
+        return MONOTONE
+
+    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedOrdinal | FittedShares:
+        """Estimate the distribution of the levels given the causes."""
+        column = categories_of(child)
+        _check_listed(column, self.levels)
+        known = KnownLevels.of(column, self.levels)
+        causes = {name: parents[name] for name in self.parents}
+        if self.method == "empirical":
+            return fit_shares(column, causes, known)
+        design = Design.of(causes, rows=len(column))
+        loss = _OrdinalLoss.of(design, known.places(column), levels=len(known))
+        thresholds, coefficients = loss.split(minimise(loss, loss.start()))
+        centred = design.predictor(np.concatenate([[0.0], coefficients]))
+        return FittedOrdinal(
+            known=known,
+            thresholds=tuple((thresholds - centred.intercept).tolist()),
+            predictor=replace(centred, intercept=0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrdinalNoise:
+    """Each row's rank among rows with the same causes, and the levels of its column."""
+
+    ranked: MonotoneNoise
+    levels: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedOrdinal:
+    """A cumulative logit with its coefficients.
+
+    Parameters
+    ----------
+    known
+        The levels that have a probability, lowest first.
+    thresholds
+        One for each of them but the highest, rising.
+    predictor
+        What the causes add up to: the higher, the higher the level.
+    """
+
+    known: KnownLevels
+    thresholds: tuple[float, ...]
+    predictor: LinearPredictor
+
+    def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
+        """Compute the linear predictor, row by row."""
+        return self.predictor.at(parents, rows=rows)
+
+    def probabilities(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
+        """Compute the probability of each known level, one row a person, one column a level."""
+        from scipy import special
+
+        explained = self.explained(parents, rows=rows)[:, np.newaxis]
+        below = special.expit(np.array(self.thresholds) - explained)
+        return np.diff(below, prepend=0.0, append=1.0, axis=1)
+
+    def abduct(
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        rng: np.random.Generator | None = None,
+    ) -> OrdinalNoise:
+        """Recover each row's rank among rows with the same causes: the middle, or a draw."""
+        column = categories_of(child)
+        places = self.known.places(column)
+        explained = self.explained(parents, rows=len(places))
+        log_tail, upper = place_in_interval(
+            self._tails(places - 1, explained), self._tails(places, explained), rng=rng
+        )
+        ranked = MonotoneNoise(
+            factual=places.astype(np.float64),
+            explained=frozen(explained),
+            log_tail=log_tail,
+            upper=upper,
+        )
+        return OrdinalNoise(ranked=ranked, levels=column.levels)
+
+    def predict(self, parents: Mapping[str, Column], noise: OrdinalNoise) -> Predicted:
+        """Give the level at the same rank among rows with these causes."""
+        ranked = noise.ranked
+        explained = self.explained(parents, rows=len(ranked.factual))
+        places = np.zeros(len(explained), dtype=np.intp)
+        for place in range(len(self.thresholds)):
+            tails = self._tails(np.full(len(explained), place), explained)
+            places += is_beyond(tails, ranked)
+        same = explained == ranked.explained
+        places = np.where(same, ranked.factual.astype(np.intp), places)
+        return Predicted(column=self.known.column(places, noise.levels))
+
+    def _tails(self, places: NDArray[np.intp], explained: NDArray[np.float64]) -> Tails:
+        """Compute the tails at known levels; -1 is below the lowest."""
+        from scipy import special
+
+        edges = np.array([*self.thresholds, np.inf, -np.inf])  # place -1 is the last of these
+        distance = edges[places] - explained
+        return Tails(below=special.log_expit(distance), above=special.log_expit(-distance))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OrdinalLoss:
+    """The negative log-likelihood of ordered levels, with the penalty on the predictor.
+
+    With a the threshold above a row's level and c the one below it, less the predictor, and
+    s(x) = 1/(1+exp(-x)), the probability of the level factors into
+
+        s(a) - s(c) = s(a) · s(-c) · (1 - exp(c - a)),
+
+    so that its logarithm has three concave parts, the last of which depends on no row. The points
+    are the thresholds, then the coefficients of the basis without its intercept.
+    """
+
+    design: Design
+    members: tuple[NDArray[np.bool_], ...]
+    """For each level, the rows that have it."""
+
+    @classmethod
+    def of(cls, design: Design, places: NDArray[np.intp], *, levels: int) -> _OrdinalLoss:
+        return cls(design=design, members=tuple(places == level for level in range(levels)))
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        return np.array([float(rows.sum()) for rows in self.members])
+
+    def start(self) -> NDArray[np.float64]:
+        """Give the thresholds at which everybody has the shares of the whole population."""
+        below = np.cumsum(self.counts)[:-1]
+        above = self.counts.sum() - below
+        return np.concatenate([np.log(below / above), np.zeros(self.design.size - 1)])
+
+    def split(self, point: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return point[: len(self.members) - 1], point[len(self.members) - 1 :]
+
+    def value(self, point: NDArray[np.float64]) -> float:
+        from scipy import special
+
+        thresholds, coefficients = self.split(point)
+        gaps = np.diff(thresholds)
+        if not (gaps > 0).all():
+            return float("inf")
+        predictor, penalty = self._explained(coefficients)
+        total = -float(np.add.reduce(self.counts[1:-1] * np.log(-np.expm1(-gaps))))
+        for place, threshold in enumerate(thresholds):
+            low, high = self.members[place], self.members[place + 1]
+            total -= float(np.add.reduce(special.log_expit(threshold - predictor[low])))
+            total -= float(np.add.reduce(special.log_expit(predictor[high] - threshold)))
+        return total + penalty
+
+    def derivatives(
+        self, point: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        from scipy import special
+
+        thresholds, coefficients = self.split(point)
+        predictor, _ = self._explained(coefficients)
+        cuts = len(thresholds)
+        gradient, curvature = np.zeros(len(point)), np.zeros((len(point), len(point)))
+        residuals, weights = np.zeros(len(predictor)), np.zeros(len(predictor))
+        for place, threshold in enumerate(thresholds):
+            # rows at this level or the next, the only ones that this threshold borders on
+            near = self.members[place] | self.members[place + 1]
+            below = special.expit(threshold - predictor)
+            residual = np.where(near, below - self.members[place], 0.0)
+            weight = np.where(near, below * special.expit(predictor - threshold), 0.0)
+            gradient[place] = float(np.add.reduce(residual))
+            curvature[place, place] = float(np.add.reduce(weight))
+            curvature[place, cuts:] = curvature[cuts:, place] = -self.design.sums(weight)[1:]
+            residuals -= residual
+            weights += weight
+        _add_gaps(gradient, curvature, np.diff(thresholds), self.counts[1:-1])
+        basis, penalties = self.design.basis[:, 1:], self.design.penalties()[1:]
+        gradient[cuts:] = self.design.sums(residuals)[1:] + penalties * coefficients
+        curvature[cuts:, cuts:] = row_products(basis, basis * weights[:, np.newaxis])
+        curvature[cuts:, cuts:] += np.diag(penalties)
+        return gradient, curvature
+
+    def _explained(self, coefficients: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        with_intercept = np.concatenate([[0.0], coefficients])
+        return self.design.at(with_intercept), self.design.penalty(with_intercept)
+
+
+def _add_gaps(
+    gradient: NDArray[np.float64],
+    curvature: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    counts: NDArray[np.float64],
+) -> None:
+    """Add the derivatives of -count · log(1 - exp(-gap)) of the levels between two thresholds."""
+    pull = 1.0 / np.expm1(gaps)
+    stiffness = counts * (pull + pull**2)
+    pull = counts * pull
+    for place in range(len(gaps)):
+        gradient[place] += pull[place]
+        gradient[place + 1] -= pull[place]
+        curvature[place, place] += stiffness[place]
+        curvature[place + 1, place + 1] += stiffness[place]
+        curvature[place, place + 1] -= stiffness[place]
+        curvature[place + 1, place] -= stiffness[place]
+
+
+def _read_levels(levels: object) -> tuple[Any, ...] | None:
+    if levels is None:
+        return None
+    if not isinstance(levels, tuple | list):  # a set has no order, and a text is one level
+        raise EquationError(
+            f"levels are of type {type(levels).__name__}. Give a list, lowest first: "
+            "levels=['low', 'mid', 'high']."
+        )
+    if len(levels) < 2 or any(level in levels[:place] for place, level in enumerate(levels)):
+        raise EquationError(
+            f"levels={list(levels)} does not list two or more levels, each once. Name all of them, "
+            "lowest first."
+        )
+    return tuple(levels)
+
+
+def _check_listed(column: Categories, levels: tuple[Any, ...] | None) -> None:
+    if levels is None:
+        return
+    unlisted = sum(
+        int(count)
+        for level, count in zip(column.levels, column.counts(), strict=True)
+        if level not in levels
+    )
+    if unlisted:
+        raise EquationError(
+            f"{unlisted} of {len(column)} rows have a level that is not among levels="
+            f"{list(levels)}. List every level that occurs, lowest first."
+        )

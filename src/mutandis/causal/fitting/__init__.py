@@ -1,0 +1,1 @@
+"""Estimation without a trace of row order or threads."""

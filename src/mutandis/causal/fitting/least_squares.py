@@ -1,0 +1,326 @@
+"""Least squares, the same to the last bit on any number of threads.
+
+Every sum over rows is NumPy's own pairwise sum over blocks of rows: BLAS may add in an order that
+depends on the number of threads. What the order of the rows is, is the caller's affair
+(`canonical_order`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.errors import EquationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "CollinearError",
+    "Label",
+    "constant_in",
+    "is_constant",
+    "least_squares",
+    "listed",
+    "require_rows",
+]
+
+Label = str | tuple[str, ...]
+"""The parent that a column belongs to, or the parents whose product it is."""
+
+_EPSILON = float(np.finfo(np.float64).eps)
+# A column of which no larger part than this is left, once the others are taken out of it, holds
+# nothing of its own.
+_COLLINEAR = 1e-10
+# The same for what rounding may leave, for each unit of a column's size over its variation.
+_ROUNDING = 64 * _EPSILON
+# A column that varies by no larger part of its size than this varies by rounding only.
+_CONSTANT = 4 * _ROUNDING
+# so many rows at a time stay in the processor's cache
+_BLOCK = 1 << 14
+
+
+class CollinearError(EquationError):
+    """A column of the design that follows from others.
+
+    Parameters
+    ----------
+    label
+        What the column belongs to.
+    others
+        What the columns belong to that it follows from.
+    """
+
+    def __init__(self, label: Label, others: Sequence[Label]) -> None:
+        self.label = label
+        self.others = others
+        what, remedy = (
+            ("parent", f"Remove {_shown(label)}, or what it follows from, from the parents.")
+            if isinstance(label, str)
+            else ("interaction", "Leave the interactions out, or remove one of these parents.")
+        )
+        super().__init__(
+            f"{what} {_shown(label)} is perfectly collinear with {listed(others)}: it says nothing "
+            f"that is not said already, so their effects cannot be told apart. {remedy}"
+        )
+
+
+def least_squares(
+    response: NDArray[np.float64], design: Sequence[tuple[Label, NDArray[np.float64]]]
+) -> tuple[float, list[float]]:
+    """Solve the least squares problem with an intercept, and refuse columns it cannot tell apart.
+
+    Parameters
+    ----------
+    response
+        The left-hand side; it has more rows than there are columns.
+    design
+        The columns, each with the name of the parent it belongs to (or the names of two, of which
+        it is a product). None of them is constant.
+
+    Returns
+    -------
+    tuple
+        The intercept, and one coefficient a column.
+
+    Notes
+    -----
+    Columns are centred and scaled, then made orthogonal by modified Gram-Schmidt, the response as
+    the last of them, which is as stable as Householder's method (Björck 1967, *BIT* 7, 1-21).
+    Going through the columns in their declared order, the first that nothing is left of is the one
+    that depends on those before it.
+
+    Examples
+    --------
+    >>> least_squares(np.array([1.0, 3.0, 5.0]), [("Age", np.array([0.0, 1.0, 2.0]))])
+    (1.0, [2.0])
+    """
+    with np.errstate(all="ignore"):  # what overflows, _require_finite finds
+        columns = [_Scaled.centred(values) for _, values in design]
+        target = _Scaled.centred(response)
+        coefficients = _solve(target, columns, [label for label, _ in design])
+        means = zip(coefficients, columns, strict=True)
+        intercept = target.mean - sum(coefficient * column.mean for coefficient, column in means)
+    _require_finite(intercept, *coefficients)
+    return intercept, coefficients
+
+
+def constant_in(
+    design: Sequence[tuple[Label, NDArray[np.float64]]],
+) -> list[float] | None:
+    """Say how often each column is in the number 1, if the columns can be added up to it.
+
+    Columns that follow from each other are refused. None of them is 0 throughout.
+
+    Examples
+    --------
+    >>> women, men = np.array([1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
+    >>> constant_in([("women", women), ("men", men)])
+    [1.0, 1.0]
+    >>> constant_in([("women", women)]) is None
+    True
+    """
+    with np.errstate(all="ignore"):
+        columns = [_Scaled.as_it_is(values) for _, values in design]
+        one = _Scaled.as_it_is(np.ones(len(design[0][1])))
+        size = one.length
+        shares = _solve(one, columns, [label for label, _ in design])
+    left = _dot(one.values, one.values) ** 0.5  # solving took the columns out of it
+    return None if left > _COLLINEAR * size else shares
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scaled:
+    """A column as mean + scale · values, where the largest of the values is about 1."""
+
+    mean: float
+    scale: float
+    values: NDArray[np.float64]
+    length: float
+    rounding: float
+    """How much of its length may be rounding: large for 1e9 plus a few millimetres."""
+
+    @classmethod
+    def centred(cls, values: NDArray[np.float64]) -> _Scaled:
+        return cls._of(values, mean=float(np.add.reduce(values) / len(values)))
+
+    @classmethod
+    def as_it_is(cls, values: NDArray[np.float64]) -> _Scaled:
+        return cls._of(values, mean=0.0)
+
+    @classmethod
+    def _of(cls, values: NDArray[np.float64], *, mean: float) -> _Scaled:
+        low, high = float(values.min()), float(values.max())
+        # a power of two, so that dividing by it rounds nothing; then squares cannot overflow
+        scale = float(np.ldexp(1.0, np.frexp(max(high - mean, mean - low))[1] - 1))
+        scaled = np.empty(len(values))
+        for rows in _blocks(len(values)):
+            part = np.subtract(values[rows], mean, out=scaled[rows])
+            part /= scale
+        length = _dot(scaled, scaled) ** 0.5
+        rounding = _ROUNDING * max(abs(low), abs(high)) / scale
+        _require_finite(length, rounding)
+        return cls(mean=mean, scale=scale, values=scaled, length=length, rounding=rounding)
+
+
+def _solve(target: _Scaled, columns: Sequence[_Scaled], labels: Sequence[Label]) -> list[float]:
+    """Give one coefficient a column; the columns and the target are used up."""
+    basis, triangle = _orthogonalise(columns, labels)
+    slopes = _back_substitute(triangle, basis.taken_out_of(target.values))
+    return [
+        float(slope) * (target.scale / column.scale)
+        for slope, column in zip(slopes, columns, strict=True)
+    ]
+
+
+class _Basis:
+    """Columns that are orthogonal to each other."""
+
+    def __init__(self) -> None:
+        self._directions: list[NDArray[np.float64]] = []
+        self._squares: list[float] = []
+
+    def add(self, direction: NDArray[np.float64], square: float) -> None:
+        self._directions.append(direction)
+        self._squares.append(square)
+
+    def taken_out_of(self, rest: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take the basis out of a column, in place, and give how often each was in it."""
+        shares = np.zeros(len(self._directions))
+        product: float | None = None
+        following = [*self._directions[1:], None]
+        for place, direction in enumerate(self._directions):
+            if product is None:
+                product = _dot(direction, rest)
+            shares[place] = product / self._squares[place]
+            product = _subtract(rest, shares[place], direction, following[place])
+        return shares
+
+
+def _orthogonalise(
+    columns: Sequence[_Scaled], labels: Sequence[Label]
+) -> tuple[_Basis, NDArray[np.float64]]:
+    """Take out of each column what those before it explain; the triangle says how much that was."""
+    basis = _Basis()
+    triangle = np.eye(len(columns))
+    tolerance = _COLLINEAR
+    for place, column in enumerate(columns):
+        triangle[:place, place] = basis.taken_out_of(column.values)
+        tolerance = max(tolerance, column.rounding)
+        square = _dot(column.values, column.values)
+        if square**0.5 <= tolerance * column.length:
+            raise _collinear(triangle, columns[: place + 1], labels)
+        basis.add(column.values, square)
+    return basis, triangle
+
+
+def _subtract(
+    rest: NDArray[np.float64],
+    share: float,
+    direction: NDArray[np.float64],
+    following: NDArray[np.float64] | None,
+) -> float | None:
+    """Take a share of a direction out of a column; give its product with the following direction.
+
+    Both in one go: a block of rows is fetched into the cache once.
+    """
+    partial = []
+    buffer = np.empty(min(_BLOCK, len(rest)))
+    for rows in _blocks(len(rest)):
+        part = rest[rows]
+        scratch = buffer[: len(part)]
+        np.multiply(direction[rows], share, out=scratch)
+        np.subtract(part, scratch, out=part)
+        if following is not None:
+            np.multiply(following[rows], part, out=scratch)
+            partial.append(np.add.reduce(scratch))
+    return None if following is None else float(np.add.reduce(partial))
+
+
+def _dot(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    # products and NumPy's pairwise sum rather than BLAS: no threads, one order
+    buffer = np.empty(min(_BLOCK, len(left)))
+    partial = []
+    for rows in _blocks(len(left)):
+        part = left[rows]
+        scratch = np.multiply(part, right[rows], out=buffer[: len(part)])
+        partial.append(np.add.reduce(scratch))
+    return float(np.add.reduce(partial))
+
+
+def _blocks(rows: int) -> Iterator[slice]:
+    for start in range(0, rows, _BLOCK):
+        yield slice(start, start + _BLOCK)
+
+
+def _back_substitute(
+    triangle: NDArray[np.float64], right: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Solve with an upper triangle that has ones on its diagonal."""
+    solution = right.copy()
+    for place in reversed(range(len(right))):
+        solution[place] -= _dot(triangle[place, place + 1 :], solution[place + 1 :])
+    return solution
+
+
+def _collinear(
+    triangle: NDArray[np.float64], columns: Sequence[_Scaled], labels: Sequence[Label]
+) -> CollinearError:
+    """Say which parents determine the last of the columns."""
+    *others, last = columns
+    place = len(others)
+    shares = _back_substitute(triangle[:place, :place], triangle[:place, place])
+    sizes = np.abs(shares) * [column.length for column in others] / last.length
+    involved = {labels[other] for other in np.flatnonzero(sizes > 1e-6).tolist()} - {labels[place]}
+    return CollinearError(
+        labels[place], [label for label in dict.fromkeys(labels) if label in involved]
+    )
+
+
+def _require_finite(*numbers: float) -> None:
+    if not np.isfinite(numbers).all():
+        raise EquationError(
+            "its columns or its coefficients are too large or too small for floating-point "
+            "numbers. Give the columns in other units."
+        )
+
+
+def require_rows(rows: int, *, coefficients: int) -> None:
+    """Refuse to fit more coefficients than there are rows."""
+    if rows < coefficients:
+        raise EquationError(
+            f"{coefficients} coefficients cannot be fitted to {rows} rows. "
+            "Use more rows, or fewer parents."
+        )
+
+
+def is_constant(values: NDArray[np.float64]) -> bool:
+    """Tell whether a column varies by rounding only.
+
+    Examples
+    --------
+    >>> is_constant(np.array([0.3, 0.1 + 0.2]))
+    True
+    """
+    low, high = values.min(), values.max()
+    with np.errstate(over="ignore"):
+        return bool(high - low <= _CONSTANT * max(abs(low), abs(high)))
+
+
+def listed(labels: Sequence[Label]) -> str:
+    """Write labels as they stand in a sentence.
+
+    Examples
+    --------
+    >>> print(listed(["Age", ("Gender", "Race")]))
+    'Age' and 'Gender' × 'Race'
+    """
+    return " and ".join(map(_shown, labels))
+
+
+def _shown(label: Label) -> str:
+    return repr(label) if isinstance(label, str) else " × ".join(map(repr, label))

@@ -1,0 +1,133 @@
+"""An order of rows that depends on what they hold, and on nothing else.
+
+The same people in another order are the same population, so they must give the same coefficients
+to the last bit. Floating-point sums depend on the order of what is added, so rows are put into an
+order of their own before anything is fitted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.domain import Categories
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.domain import Column
+
+__all__ = ["canonical_order", "distinct_rows"]
+
+Bits = np.uint64
+
+# The golden ratio in 64 bits, and two multipliers of the finaliser of splitmix64 (Steele, Lea and
+# Flood 2014, OOPSLA), which spread every bit of a number over all others.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND = np.uint64(0x94D049BB133111EB)
+# so many rows at a time stay in the processor's cache
+_BLOCK = 1 << 14
+
+
+def canonical_order(columns: Mapping[str, Column]) -> NDArray[np.intp]:
+    """Order rows by their values alone; rows that are equal in every column are interchangeable.
+
+    Parameters
+    ----------
+    columns
+        The columns, by name. All of them take part, in the order of their names.
+
+    Notes
+    -----
+    Rows are sorted by a 64-bit digest of their bits, which takes a tenth of the time of sorting by
+    one column after the other. Equal digests are looked at: as a rule the rows are equal too. If
+    ever they are not, the columns themselves decide.
+
+    Examples
+    --------
+    >>> from mutandis.domain import Numbers
+    >>> people = {"Age": Numbers(np.array([30.0, 20.0, 40.0]))}
+    >>> order = canonical_order(people)
+    >>> shuffled = {"Age": Numbers(np.array([40.0, 30.0, 20.0]))}
+    >>> again = canonical_order(shuffled)
+    >>> people["Age"].values[order].tolist() == shuffled["Age"].values[again].tolist()
+    True
+    """
+    keys = [_bits(columns[name]) for name in sorted(columns)]
+    return _sorted(keys)[0] if keys else np.empty(0, dtype=np.intp)
+
+
+def distinct_rows(matrix: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find the different rows of a matrix, in an order that depends on what they hold alone.
+
+    Returns
+    -------
+    tuple
+        The position of one row of each kind, and for each row of the matrix the place of its kind
+        among them.
+
+    Examples
+    --------
+    >>> matrix = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
+    >>> chosen, kinds = distinct_rows(matrix)
+    >>> len(chosen), matrix[chosen][kinds].tolist()
+    (2, [[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
+    """
+    keys = [np.ascontiguousarray(column).view(Bits) for column in matrix.T]
+    order, repeats = _sorted(keys)
+    first = np.concatenate([np.ones(min(1, len(order)), dtype=np.bool_), ~repeats])
+    kinds = np.empty(len(order), dtype=np.intp)
+    kinds[order] = np.cumsum(first) - 1
+    return order[first], kinds
+
+
+def _sorted(keys: Sequence[NDArray[Bits]]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Sort rows; mark each, from the second on, that equals the one before it."""
+    digests = _digests(keys)
+    order = np.argsort(digests)
+    repeats = _equal_neighbours([digests], order)
+    if repeats.any() and not _equal_neighbours(keys, order)[repeats].all():
+        # two different rows with one digest: rare, unless somebody made them on purpose
+        order = np.lexsort([*keys, digests])
+        repeats = _equal_neighbours(keys, order)
+    return order, repeats
+
+
+def _equal_neighbours(keys: Sequence[NDArray[Bits]], order: NDArray[np.intp]) -> NDArray[np.bool_]:
+    equal = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
+    for key in keys:
+        ordered = key[order]
+        equal &= ordered[1:] == ordered[:-1]
+    return equal
+
+
+def _digests(keys: Sequence[NDArray[Bits]]) -> NDArray[Bits]:
+    """Mix the bits of each row into one number.
+
+    Each step can be undone, given the column: rows that differ in one column never meet.
+    """
+    digests = np.zeros(len(keys[0]), dtype=Bits)
+    for start in range(0, len(digests), _BLOCK):
+        block = digests[start : start + _BLOCK]
+        for key in keys:
+            block ^= key[start : start + _BLOCK]
+            block += _GOLDEN
+            block ^= block >> np.uint64(30)
+            block *= _FIRST
+            block ^= block >> np.uint64(27)
+            block *= _SECOND
+            block ^= block >> np.uint64(31)
+    return digests
+
+
+def _bits(column: Column) -> NDArray[Bits]:
+    """Give each value as 64 bits; 0.0 and -0.0 are different values here."""
+    if isinstance(column, Categories):
+        # ranks among the levels that occur: levels left over from dropped rows change nothing
+        ranks = np.cumsum(column.counts() > 0).astype(Bits)
+        return np.concatenate([ranks, [Bits(0)]])[column.codes]
+    return np.ascontiguousarray(column.values).view(Bits)

@@ -1,0 +1,1 @@
+"""Hidden common causes: one unobserved U behind several attributes."""

@@ -1,0 +1,376 @@
+"""Fit a hidden common cause: the most probable parameters, with the hidden cause integrated out.
+
+All parameters are in standard units while they are fitted: the columns of causes and the values of
+a normal attribute have mean 0 and standard deviation 1, the intercept of a count is told from the
+logarithm of its mean. In these units the priors are (`Priors`)
+
+- coefficients and intercepts ~ N(0, 1),
+- loadings w ~ N(0, 0.5²) cut off below 0,
+- standard deviations σ ~ Rayleigh(1), with density σ·exp(-σ²/2).
+
+The last one vanishes at σ = 0. The likelihood often does not, and a mode at σ = 0 would say that U
+is an observed attribute in disguise (Chung et al. 2013, *Psychometrika* 78, 685-709).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.causal.equations.equation import categories_of, numbers_of
+from mutandis.causal.fitting.ordering import distinct_rows
+from mutandis.causal.fitting.predictor import fit_linear_predictor
+from mutandis.causal.fitting.terms import LevelShifts, LinearPredictor, Slope
+from mutandis.causal.latent.quadrature import Evidence, Family, moments
+from mutandis.domain import Categories
+from mutandis.errors import EquationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.domain import Column
+
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "PRIORS",
+    "Driven",
+    "Priors",
+    "StandardAttribute",
+    "kinds_of_rows",
+    "log_posterior",
+    "log_prior",
+    "maximise",
+    "split",
+    "standardise",
+]
+
+# below this share of the standard deviation, no more can be told of σ
+_SMALLEST_DEVIATION = 1e-3
+_START_LOADING = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priors:
+    """What is believed of the parameters before the table is seen, in standard units."""
+
+    coefficient: float = 1.0
+    """Standard deviation of coefficients and intercepts, normal around 0."""
+    loading: float = 0.5
+    """Scale of loadings, half-normal."""
+    deviation: float = 1.0
+    """Scale of standard deviations, Rayleigh."""
+
+
+PRIORS = Priors()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driven:
+    """The parameters of an attribute that U drives: x ~ family(predictor + loading·U, deviation).
+
+    Parameters
+    ----------
+    predictor
+        What the observed causes explain, on the scale of the family.
+    loading
+        How much one standard deviation of U adds to that.
+    deviation
+        The standard deviation of the attribute's own noise; 1 in a family that has none.
+    """
+
+    predictor: LinearPredictor
+    loading: float
+    deviation: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandardAttribute:
+    """A driven attribute over the distinct rows, in standard units.
+
+    Parameters
+    ----------
+    family
+        The distribution.
+    response
+        The values, (x - centre) / scale in a normal family.
+    centre, scale
+        As above; in a count, `centre` is where the linear predictor is told from.
+    design
+        The columns of its causes, standardised.
+    means, scales
+        What they were standardised with.
+    terms
+        Of a least squares fit: which there are, and where to start.
+    """
+
+    family: Family
+    response: Floats
+    centre: float
+    scale: float
+    design: tuple[Floats, ...]
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    terms: tuple[Slope | LevelShifts, ...]
+
+    @property
+    def size(self) -> int:
+        """How many parameters it has: intercept, coefficients, loading, perhaps log σ."""
+        return 2 + len(self.design) + self.family.has_deviation
+
+    @property
+    def loading_place(self) -> int:
+        """Where its loading is among its parameters."""
+        return 1 + len(self.design)
+
+    @property
+    def offset(self) -> float:
+        """What is always added to the linear predictor."""
+        return 0.0 if self.family.has_deviation else self.centre
+
+    def evidence(self, parameters: Floats) -> Evidence:
+        """Say what the attribute tells of U if these are its parameters."""
+        predictor = np.full(len(self.response), self.offset + parameters[0])
+        for coefficient, column in zip(parameters[1:], self.design, strict=False):
+            predictor += coefficient * column
+        return Evidence(
+            family=self.family,
+            response=self.response,
+            predictor=predictor,
+            loading=float(parameters[self.loading_place]),
+            deviation=float(np.exp(parameters[-1])) if self.family.has_deviation else 1.0,
+        )
+
+    def driven(self, parameters: Floats) -> Driven:
+        """Translate parameters back into the units of the table."""
+        slopes = [
+            float(coefficient) * self.scale / scale
+            for coefficient, scale in zip(parameters[1:], self.scales, strict=False)
+        ]
+        intercept = self.centre + self.scale * float(parameters[0])
+        intercept -= sum(slope * mean for slope, mean in zip(slopes, self.means, strict=True))
+        return Driven(
+            predictor=_with_coefficients(self.terms, intercept, slopes),
+            loading=self.scale * float(parameters[self.loading_place]),
+            deviation=self.scale * float(np.exp(parameters[-1]))
+            if self.family.has_deviation
+            else 1.0,
+        )
+
+    def start(self) -> Floats:
+        """Begin at the least squares fit, with a small loading."""
+        slopes = [
+            slope * scale / self.scale
+            for slope, scale in zip(_coefficients(self.terms), self.scales, strict=True)
+        ]
+        noise = [np.log(0.9)] if self.family.has_deviation else []
+        return np.array([0.0, *slopes, _START_LOADING, *noise])
+
+    def bounds(self) -> list[tuple[float | None, float | None]]:
+        """Keep loadings at or above 0, and σ away from 0."""
+        free: list[tuple[float | None, float | None]] = [(None, None)] * (1 + len(self.design))
+        noise = [(float(np.log(_SMALLEST_DEVIATION)), None)] if self.family.has_deviation else []
+        return [*free, (0.0, None), *noise]
+
+
+def kinds_of_rows(columns: Mapping[str, Column]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find one row of each kind, and for each row which kind it is of.
+
+    Examples
+    --------
+    >>> from mutandis.domain import Numbers
+    >>> chosen, kinds = kinds_of_rows({"Age": Numbers(np.array([30.0, 20.0, 30.0]))})
+    >>> sorted(chosen.tolist()), bool(kinds[0] == kinds[2])
+    ([0, 1], True)
+    """
+    held = [c.codes if isinstance(c, Categories) else c.values for c in columns.values()]
+    return distinct_rows(np.column_stack(held).astype(np.float64))
+
+
+def standardise(
+    family: Family,
+    response: Floats,
+    causes: Mapping[str, Column],
+    *,
+    chosen: NDArray[np.intp],
+    counts: NDArray[np.intp],
+) -> StandardAttribute:
+    """Bring an attribute and its causes into standard units, or say why that cannot be done.
+
+    Parameters
+    ----------
+    family
+        The attribute's distribution.
+    response
+        Its values in all rows, on the scale of the family.
+    causes
+        Its observed causes.
+    chosen, counts
+        The distinct rows, and how many rows each stands for.
+    """
+    normal = family.has_deviation
+    # refuses causes that do not vary or say the same; of a count this is a rough start only
+    rough = fit_linear_predictor(response if normal else np.log(response + 0.5), causes)
+    distinct = {name: column.take(chosen) for name, column in causes.items()}
+    terms = tuple(term for term in rough.terms if isinstance(term, Slope | LevelShifts))
+    columns = [column for term in terms for column in _design(term, distinct[term.parent])]
+    spread = [_spread(column, counts) for column in columns]
+    values = response[chosen]
+    mean, deviation = _spread(values, counts)
+    if not deviation > 0.0:
+        raise EquationError(
+            "the attribute has the same value in every row, so nothing can be seen to drive it. "
+            "Leave it out of the hidden cause."
+        )
+    centre, scale = (mean, deviation) if normal else (float(np.log(mean)), 1.0)
+    return StandardAttribute(
+        family=family,
+        response=(values - mean) / deviation if normal else values,
+        centre=centre,
+        scale=scale,
+        design=tuple(
+            (column - mean) / scale for column, (mean, scale) in zip(columns, spread, strict=True)
+        ),
+        means=tuple(mean for mean, _ in spread),
+        scales=tuple(scale for _, scale in spread),
+        terms=terms,
+    )
+
+
+def maximise(
+    attributes: Mapping[str, StandardAttribute], counts: NDArray[np.intp]
+) -> Mapping[str, Floats]:
+    """Find the most probable parameters (MAP) by L-BFGS-B, with exact derivatives.
+
+    Parameters
+    ----------
+    attributes
+        The driven attributes, over the same distinct rows.
+    counts
+        How many rows each distinct row stands for.
+
+    Returns
+    -------
+    Mapping
+        The parameters of each attribute: intercept, coefficients, loading, perhaps log σ.
+    """
+    from scipy.optimize import minimize
+
+    parts = list(attributes.values())
+    rows = float(counts.sum())
+
+    def objective(parameters: Floats) -> tuple[float, Floats]:
+        value, gradient = log_posterior(parts, counts, parameters)
+        return -value / rows, -gradient / rows
+
+    found = minimize(
+        objective,
+        np.concatenate([part.start() for part in parts]),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[bound for part in parts for bound in part.bounds()],
+        options={"maxiter": 5000, "maxfun": 20000, "ftol": 1e-15, "gtol": 1e-9},
+    )
+    if not np.isfinite(found.x).all() or not np.isfinite(found.fun):
+        raise EquationError(
+            "the hidden cause could not be fitted: the most probable parameters are not finite. "
+            "Give the columns in other units, or use fewer causes."
+        )
+    return MappingProxyType(dict(zip(attributes, split(parts, found.x), strict=True)))
+
+
+def log_posterior(
+    attributes: Sequence[StandardAttribute], counts: NDArray[np.intp], parameters: Floats
+) -> tuple[float, Floats]:
+    """Give the log posterior density of all parameters together, and its gradient."""
+    own = split(attributes, parameters)
+    evidence = [part.evidence(mine) for part, mine in zip(attributes, own, strict=True)]
+    found = moments(evidence)
+    value = float(np.add.reduce(counts * found.log_marginal))
+    slopes = []
+    for part, mine, score in zip(attributes, own, found.scores, strict=True):
+        weighted = counts * score.predictor
+        slopes.append(np.add.reduce(weighted))
+        slopes.extend(np.add.reduce(weighted * column) for column in part.design)
+        slopes.append(np.add.reduce(counts * score.loading))
+        if part.family.has_deviation:
+            slopes.append(np.add.reduce(counts * score.log_deviation))
+        value += log_prior(part, mine)
+    prior = np.concatenate(
+        [_prior_slope(part, mine) for part, mine in zip(attributes, own, strict=True)]
+    )
+    return value, np.array(slopes) + prior
+
+
+def log_prior(attribute: StandardAttribute, parameters: Floats) -> float:
+    """Give the log prior density of an attribute's parameters, but for a constant."""
+    place = attribute.loading_place
+    value = -0.5 * float(np.add.reduce((parameters[:place] / PRIORS.coefficient) ** 2))
+    value -= 0.5 * float(parameters[place] / PRIORS.loading) ** 2
+    if attribute.family.has_deviation:
+        log_deviation = float(parameters[-1])
+        value += log_deviation - 0.5 * float(np.exp(log_deviation) / PRIORS.deviation) ** 2
+    return value
+
+
+def _prior_slope(attribute: StandardAttribute, parameters: Floats) -> Floats:
+    place = attribute.loading_place
+    slope = -parameters / PRIORS.coefficient**2
+    slope[place] = -parameters[place] / PRIORS.loading**2
+    if attribute.family.has_deviation:
+        slope[-1] = 1.0 - (np.exp(parameters[-1]) / PRIORS.deviation) ** 2
+    return slope
+
+
+def split(attributes: Sequence[StandardAttribute], parameters: Floats) -> list[Floats]:
+    """Give each attribute its own of the parameters that stand in one row."""
+    ends = np.cumsum([part.size for part in attributes])
+    return np.split(parameters, ends[:-1])
+
+
+def _spread(values: Floats, counts: NDArray[np.intp]) -> tuple[float, float]:
+    """Give mean and standard deviation of what distinct rows stand for."""
+    rows = float(counts.sum())
+    mean = float(np.add.reduce(counts * values)) / rows
+    centred = values - mean
+    return mean, float(np.add.reduce(counts * centred * centred) / rows) ** 0.5
+
+
+def _design(term: Slope | LevelShifts, column: Column) -> list[Floats]:
+    """Give the columns that a term's coefficients multiply."""
+    if isinstance(term, Slope):
+        return [numbers_of(column)]
+    column = categories_of(column)
+    codes = [column.code_of(level) for level in list(term.shifts)[1:]]
+    return [(column.codes == code).astype(np.float64) for code in codes]
+
+
+def _coefficients(terms: Sequence[Slope | LevelShifts]) -> list[float]:
+    return [
+        coefficient
+        for term in terms
+        for coefficient in (
+            [term.slope] if isinstance(term, Slope) else list(term.shifts.values())[1:]
+        )
+    ]
+
+
+def _with_coefficients(
+    terms: Sequence[Slope | LevelShifts], intercept: float, coefficients: Sequence[float]
+) -> LinearPredictor:
+    """Give a predictor with the same terms and other coefficients."""
+    remaining = iter(coefficients)
+
+    def renewed(term: Slope | LevelShifts) -> Slope | LevelShifts:
+        if isinstance(term, Slope):
+            return Slope(parent=term.parent, slope=next(remaining))
+        first, *others = term.shifts
+        shifts = {first: 0.0, **{level: next(remaining) for level in others}}
+        return LevelShifts(parent=term.parent, shifts=MappingProxyType(shifts))
+
+    return LinearPredictor(intercept=intercept, terms=tuple(renewed(term) for term in terms))

@@ -1,0 +1,298 @@
+"""Categories: the fit against statsmodels, and counterfactuals of known models."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import statsmodels.api as sm  # type: ignore[import-untyped]
+from scipy import stats
+
+from mutandis.causal import (
+    Categorical,
+    Equation,
+    FittedCategorical,
+    Worldview,
+    counterfactual_probabilities,
+)
+from mutandis.causal.equations.equation import coupling_of
+from mutandis.causal.equations.known_levels import KnownLevels
+from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
+from mutandis.domain import Categories, Column, Numbers, Population
+from mutandis.errors import EquationError, KindError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+JOBS = ("clerk", "cook", "judge", "smith")
+
+
+def _numbers(*values: float) -> Numbers:
+    return Numbers(np.array(values, dtype=np.float64))
+
+
+def _codes(column: Column) -> list[int]:
+    assert isinstance(column, Categories)
+    return list(column.codes)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shown"),
+    [(Categorical(), "Categorical()"), (Categorical("A", "B"), "Categorical('A', 'B')")],
+)
+def test_repr_makes_the_same_equation_again(equation: Categorical, shown: str) -> None:
+    assert repr(equation) == shown
+    again = eval(shown, {"Categorical": Categorical})  # noqa: S307 - a text of this file
+    assert again == equation
+    assert hash(again) == hash(equation)
+    assert isinstance(equation, Equation)
+    assert coupling_of(equation) == "Gumbel-max coupling"
+
+
+SHIFTS = np.array([[0.0, 0.0, 0.0], [0.0, 1.0, -0.5], [-0.4, 0.3, 0.8], [0.5, -1.0, 0.2]])
+
+
+SLOPES = np.array([0.0, 0.03, -0.02, 0.01])
+
+
+def _simulated(
+    rows: int, seed: int
+) -> tuple[Categories, dict[str, Column], NDArray[np.float64], NDArray[np.float64]]:
+    """Jobs with log-odds SHIFTS[job, group] + SLOPES[job]·(Age - 40), and their Gumbel noise."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, rows, dtype=np.int32)
+    age = rng.normal(40, 10, rows)
+    noise = rng.gumbel(size=(rows, 4))
+    jobs = np.argmax(SHIFTS.T[group] + SLOPES * (age - 40)[:, np.newaxis] + noise, axis=1)
+    parents: dict[str, Column] = {"G": Categories(group, ("a", "b", "c")), "Age": Numbers(age)}
+    design = np.column_stack([np.ones(rows), group == 1, group == 2, age])
+    return Categories(jobs.astype(np.int32), JOBS), parents, design, noise
+
+
+def _coefficients(fitted: FittedCategorical) -> NDArray[np.float64]:
+    found = []
+    for predictor in fitted.predictors:
+        group, age = predictor.terms
+        assert isinstance(group, LevelShifts)
+        assert isinstance(age, Slope)
+        found.append([predictor.intercept, group.shifts["b"], group.shifts["c"], age.slope])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("rows", [80, 600, 4000])
+def test_coefficients_are_those_of_statsmodels(rows: int) -> None:
+    child, parents, design, _ = _simulated(rows, seed=rows)
+    fitted = Categorical("G", "Age").fit(child, parents)
+    oracle = sm.MNLogit(child.codes, design).fit(method="newton", disp=0, tol=1e-12, maxiter=100)
+    assert _coefficients(fitted) == pytest.approx(oracle.params.T, abs=1e-6)
+    assert fitted.probabilities(parents, rows=rows) == pytest.approx(oracle.predict(), abs=1e-7)
+
+
+def test_one_nominal_cause_by_hand() -> None:
+    """The probabilities are the shares within each group; the first level that occurs is 0."""
+    group = Categories(np.repeat([0, 1], [8, 4]), ("a", "b"))
+    child = Categories(np.array([1, 1, 1, 1, 2, 2, 3, 3, 1, 2, 2, 3]), ("none", *JOBS[:3]))
+    fitted = Categorical("G").fit(child, {"G": group})
+    assert fitted.known.levels == JOBS[:3]
+    shares = fitted.probabilities({"G": group}, rows=12)[[0, 8]]
+    assert shares == pytest.approx(np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]), rel=1e-7)
+    assert fitted.predictors[0].intercept == pytest.approx(math.log(0.5), rel=1e-7)
+    alone = Categorical().fit(child, {})
+    assert alone.probabilities({}, rows=1)[0] == pytest.approx([5 / 12, 4 / 12, 3 / 12], rel=1e-9)
+
+
+def test_the_error_of_the_probabilities_shrinks_with_the_number_of_rows() -> None:
+    ages: dict[str, Column] = {
+        "G": Categories(np.array([0, 1, 2]), ("a", "b", "c")),
+        "Age": _numbers(30, 40, 50),
+    }
+    odds = np.exp(SHIFTS.T + SLOPES * np.array([[-10.0], [0.0], [10.0]]))
+    truth = odds / odds.sum(axis=1, keepdims=True)
+
+    def error(rows: int) -> float:
+        errors = []
+        for seed in range(10):
+            child, parents, *_ = _simulated(rows, seed=seed)
+            fitted = Categorical("G", "Age").fit(child, parents)
+            errors.append(np.abs(fitted.probabilities(ages, rows=3) - truth).max())
+        return float(np.mean(errors))
+
+    errors = [error(rows) for rows in (150, 2400, 38400)]
+    assert errors[1] < errors[0] / 2.5  # about a quarter, as errors go with 1/√n
+    assert errors[2] < errors[1] / 2.5
+    assert errors[2] < 0.012
+
+
+def test_a_category_that_never_occurs_in_a_group() -> None:
+    """No maximum of the likelihood: the share is next to nothing, and the others stay exact."""
+    group = Categories(np.repeat([0, 1], 60), ("a", "b"))
+    jobs = np.concatenate([np.tile([0, 1, 2], 20), np.tile([0, 1], 30)]).astype(np.int32)
+    fitted = Categorical("G").fit(Categories(jobs, JOBS[:3]), {"G": group})
+    shares = fitted.probabilities({"G": group}, rows=120)[[0, 60]]
+    assert shares[0] == pytest.approx([1 / 3] * 3, abs=1e-6)
+    assert shares[1] == pytest.approx([0.5, 0.5, 0], abs=1e-6)
+    assert shares[1, 2] > 0
+    separated = Categories(np.repeat([0, 1], 60), JOBS[:2])
+    again = Categorical("G").fit(separated, {"G": group}).probabilities({"G": group}, rows=120)
+    assert again[[0, 60]] == pytest.approx(np.eye(2), abs=1e-6)
+
+
+def test_many_categories_and_causes_are_fitted() -> None:
+    rng = np.random.default_rng(4)
+    rows = 3000
+    parents: dict[str, Column] = {
+        "E": Categories(rng.integers(0, 8, rows, dtype=np.int32), tuple("abcdefgh")),
+        "R": Categories(rng.integers(0, 5, rows, dtype=np.int32), tuple("vwxyz")),
+        "Age": Numbers(rng.normal(40, 10, rows)),
+    }
+    child = Categories(rng.integers(0, 12, rows, dtype=np.int32), tuple(range(12)))
+    fitted = Categorical("E", "R", "Age").fit(child, parents)
+    totals = fitted.probabilities(parents, rows=rows).sum(axis=0)
+    # the score equations: with an intercept, expected and observed numbers agree
+    assert totals == pytest.approx(child.counts(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("child", "parents", "message"),
+    [
+        ([0, 0, 0, 0], {"A": [1, 2, 3, 4]}, "the attribute has the same level in every row"),
+        ([0, 1, 0, 2], {"A": [5, 5, 5, 5]}, "'A' does not vary from row to row"),
+        (
+            [0, 1, 0, 2],
+            {"A": [0, 1, 2, 5], "B": [1, 3, 5, 11]},
+            "parent 'B' is perfectly collinear with 'A'",
+        ),
+    ],
+)
+def test_what_cannot_be_fitted(
+    child: list[int], parents: dict[str, list[float]], message: str
+) -> None:
+    causes = {name: _numbers(*values) for name, values in parents.items()}
+    with pytest.raises(EquationError) as caught:
+        Categorical(*causes).fit(Categories(np.array(child), JOBS), causes)
+    assert message in str(caught.value)
+
+
+def test_numbers_are_no_categories() -> None:
+    with pytest.raises(EquationError, match="it explains categories, but the attribute holds num"):
+        Categorical().fit(_numbers(1, 2), {})
+
+
+def _two(slope: float = 2.0) -> FittedCategorical:
+    term = Slope(parent="A", slope=slope)
+    predictor = LinearPredictor(intercept=0.0, terms=(term,))
+    return FittedCategorical(known=KnownLevels(("no", "yes")), predictors=(predictor,))
+
+
+def test_levels_of_another_table() -> None:
+    fitted = _two()
+    with pytest.raises(EquationError, match="1 of 2 rows have a level that did not occur when"):
+        fitted.abduct(Categories(np.array([0, 1]), ("no", "maybe")), {"A": _numbers(0, 0)})
+    swapped = Categories(np.array([0, 1]), ("yes", "no"))
+    noise = fitted.abduct(swapped, {"A": _numbers(0, 0)})
+    assert noise.observed.tolist() == [1, 0]
+    moved = fitted.predict({"A": _numbers(-9, -9)}, noise).column
+    assert isinstance(moved, Categories)
+    assert (moved.levels, _codes(moved)) == (("yes", "no"), [1, 1])
+    narrow = Categories(np.array([0]), ("no",))
+    with pytest.raises(EquationError, match="1 of 1 rows would have a level that the column of"):
+        fitted.predict({"A": _numbers(9)}, fitted.abduct(narrow, {"A": _numbers(0)}))
+    with pytest.raises(KindError, match="'A' held numbers when its equation was fitted"):
+        fitted.predict({"A": Categories(np.array([0, 0]), ("x",))}, noise)
+
+
+def test_nothing_changes_where_the_causes_do_not() -> None:
+    child, parents, *_ = _simulated(2000, seed=3)
+    fitted = Categorical("G", "Age").fit(child, parents)
+    for rng in (None, *map(np.random.default_rng, range(20))):
+        noise = fitted.abduct(child, parents, rng=rng)
+        predicted = fitted.predict(parents, noise).column
+        assert isinstance(predicted, Categories)
+        assert predicted.codes.tobytes() == child.codes.tobytes()
+        assert predicted.levels == child.levels
+
+
+def test_causes_moved_to_the_end_of_the_world() -> None:
+    fitted = _two()
+    child = Categories(np.array([0, 1]), ("no", "yes"))
+    for rng in (None, np.random.default_rng(0)):
+        noise = fitted.abduct(child, {"A": _numbers(0, 0)}, rng=rng)
+        assert _codes(fitted.predict({"A": _numbers(1e5, 1e5)}, noise).column) == [1, 1]
+        assert _codes(fitted.predict({"A": _numbers(-1e5, -1e5)}, noise).column) == [0, 0]
+        # a fact that the equation gives no probability that a float could hold
+        noise = fitted.abduct(child, {"A": _numbers(1e5, -1e5)}, rng=rng)
+        assert noise.probabilities[[0, 1], [0, 1]].tolist() == [0.0, 0.0]
+        assert _codes(fitted.predict({"A": _numbers(1e5, -1e5)}, noise).column) == [0, 1]
+        assert _codes(fitted.predict({"A": _numbers(0, 0)}, noise).column) == [0, 1]
+
+
+def test_the_same_seed_gives_the_same_draws() -> None:
+    child, parents, *_ = _simulated(400, seed=6)
+    fitted = Categorical("G", "Age").fit(child, parents)
+    reference = {**parents, "G": Categories(np.zeros(400, dtype=np.int32), ("a", "b", "c"))}
+
+    def drawn(seed: int) -> list[int]:
+        noise = fitted.abduct(child, parents, rng=np.random.default_rng(seed))
+        return _codes(fitted.predict(reference, noise).column)
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+
+
+def test_counterfactuals_of_a_known_model() -> None:
+    """Draws against the truth that the same Gumbel noise makes, facts and counterfactuals jointly.
+
+    The point version is right as often as its own probabilities say.
+    """
+
+    def one(rows: int, seed: int) -> tuple[float, float]:
+        child, parents, design, noise = _simulated(rows, seed)
+        group, age = parents["G"], parents["Age"]
+        assert isinstance(group, Categories)
+        odds = SHIFTS[:, 0] + SLOPES * (design[:, 3] - 40)[:, np.newaxis]
+        truth = np.argmax(odds + noise, axis=1)
+        fitted = Categorical("G", "Age").fit(child, parents)
+        reference = {"G": group.filled(0), "Age": age}
+        drawn = fitted.abduct(child, parents, rng=np.random.default_rng(seed))
+        made = np.array(_codes(fitted.predict(reference, drawn).column))
+        joint = np.zeros((2, 4, 4))
+        np.add.at(joint[0], (child.codes, truth), 1)
+        np.add.at(joint[1], (child.codes, made), 1)
+        known = fitted.abduct(child, parents)
+        point = np.array(_codes(fitted.predict(reference, known).column))
+        sure = counterfactual_probabilities(
+            known.probabilities, fitted.probabilities(reference, rows=rows), known.observed
+        ).max(axis=1)
+        calibration = abs(float((point == truth).mean() - sure.mean()))
+        return float(np.abs(joint[0] - joint[1]).sum() / (2 * rows)), calibration
+
+    outcomes = np.array([[one(rows, seed) for seed in range(6)] for rows in (200, 3200, 51200)])
+    joint, calibration = outcomes.mean(axis=1).T
+    assert joint[1] < joint[0] / 2
+    assert joint[2] < joint[1] / 2
+    assert joint[2] < 0.01
+    assert calibration[2] < 0.005
+
+
+def test_draws_preserve_the_distribution_of_the_reference() -> None:
+    rng = np.random.default_rng(31)
+    rows = 15000
+    status = rng.choice(["f", "m"], rows)
+    odds = np.where((status == "f")[:, np.newaxis], [0.0, 1.0, -0.5, 0.3], [0.0, 0.2, 0.6, 0.3])
+    jobs = np.array(JOBS)[np.argmax(odds + rng.gumbel(size=(rows, 4)), axis=1)]
+    people = Population.from_frame({"A": status, "X": jobs}, columns=["A", "X"])
+    made = Worldview({"X": Categorical("A")}).counterfactuals(
+        people, do={"A": "m"}, draws=1, rng=np.random.default_rng(9)
+    )
+    assert made.couplings == {"X": "Gumbel-max coupling"}
+    drawn, facts = made.draws[0].categories("X"), people.categories("X")
+    assert drawn.levels == facts.levels
+    reference = np.bincount(facts.codes[status == "m"], minlength=4)
+    treated = np.bincount(drawn.codes[status == "f"], minlength=4)
+    factual = np.bincount(facts.codes[status == "f"], minlength=4)
+    assert stats.chi2_contingency([treated, reference]).pvalue > 0.001
+    assert stats.chi2_contingency([factual, reference]).pvalue < 1e-9
+    assert (drawn.codes[status == "m"] == facts.codes[status == "m"]).all()

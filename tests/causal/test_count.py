@@ -1,0 +1,279 @@
+"""Counts: the fit against statsmodels, and counterfactuals of known models."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm  # type: ignore[import-untyped]
+from scipy import stats
+
+from mutandis.causal import Count, Equation, FittedCount, Worldview
+from mutandis.causal.equations.equation import coupling_of
+from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
+from mutandis.domain import Categories, Column, Numbers, Population
+from mutandis.errors import EquationError, KindError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def _numbers(*values: float) -> Numbers:
+    return Numbers(np.array(values, dtype=np.float64))
+
+
+def _factor(intercept: float, slope: float, **settings: Any) -> FittedCount:
+    """Make an equation in which A multiplies the mean."""
+    terms = (Slope(parent="A", slope=slope),)
+    return FittedCount(predictor=LinearPredictor(intercept=intercept, terms=terms), **settings)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shown"),
+    [
+        (Count(), "Count()"),
+        (Count("A", "B"), "Count('A', 'B')"),
+        (Count("A", bounds=(0, 48)), "Count('A', bounds=(0.0, 48.0))"),
+        (Count("A", bounds=(None, None)), "Count('A')"),
+    ],
+)
+def test_repr_makes_the_same_equation_again(equation: Count, shown: str) -> None:
+    assert repr(equation) == shown
+    again = eval(shown, {"Count": Count})  # noqa: S307 - a text of this file
+    assert again == equation
+    assert hash(again) == hash(equation)
+    assert isinstance(equation, Equation)
+    assert coupling_of(equation) == "monotone coupling"
+    with pytest.raises(AttributeError):
+        equation.bounds = None  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((0.5, None), "bounds=(0.5, None) are not whole numbers, but counts are. Round them"),
+        ((0, 9.5), "bounds=(0.0, 9.5) are not whole numbers"),
+        ((4, 0), "bounds=(4.0, 0.0) leave no room"),
+    ],
+)
+def test_bad_bounds(bounds: Any, message: str) -> None:
+    with pytest.raises(EquationError) as caught:
+        Count("A", bounds=bounds)
+    assert message in str(caught.value)
+
+
+def test_two_groups_by_hand() -> None:
+    """With one nominal cause, the fitted means are the means of the groups: 6 and 2."""
+    group = Categories(np.array([1, 1, 2, 2]), ("none", "a", "b"))
+    fitted = Count("G").fit(_numbers(4, 8, 1, 3), {"G": group})
+    assert fitted.predictor.intercept == pytest.approx(math.log(6), rel=1e-8)
+    (term,) = fitted.predictor.terms
+    assert isinstance(term, LevelShifts)
+    assert dict(term.shifts) == pytest.approx({"a": 0.0, "b": math.log(2 / 6)}, rel=1e-8)
+    assert fitted.means({"G": group}, rows=4) == pytest.approx([6, 6, 2, 2], rel=1e-8)
+
+
+def test_without_causes_the_mean_is_that_of_everybody() -> None:
+    fitted = Count().fit(_numbers(4, 8, 1, 3), {})
+    assert fitted.means({}, rows=2) == pytest.approx([4.0, 4.0], rel=1e-12)
+    noise = fitted.abduct(_numbers(4, 8, 1, 3), {})
+    assert fitted.predict({}, noise).values.tolist() == [4, 8, 1, 3]
+
+
+def _simulated(
+    rows: int, seed: int, *, unit: float = 1.0
+) -> tuple[NDArray[np.float64], dict[str, Column], NDArray[np.float64]]:
+    """Counts with log mean 0.5 + 0.4·[b] - 0.7·[c] + 0.02·Age; Age in other units if asked."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 3, rows, dtype=np.int32)
+    age = rng.normal(40, 10, rows)
+    log_means = 0.5 + np.array([0.0, 0.4, -0.7])[codes] + 0.02 * age
+    counts = rng.poisson(np.exp(log_means)).astype(np.float64)
+    parents: dict[str, Column] = {
+        "G": Categories(codes, ("a", "b", "c")),
+        "Age": Numbers(age * unit),
+    }
+    design = np.column_stack([np.ones(rows), codes == 1, codes == 2, age * unit])
+    return counts, parents, design
+
+
+def _coefficients(fitted: FittedCount) -> list[float]:
+    group, age = fitted.predictor.terms
+    assert isinstance(group, LevelShifts)
+    assert isinstance(age, Slope)
+    return [fitted.predictor.intercept, group.shifts["b"], group.shifts["c"], age.slope]
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e7])
+@pytest.mark.parametrize("rows", [30, 400, 3000])
+def test_coefficients_are_those_of_statsmodels(rows: int, unit: float) -> None:
+    counts, parents, design = _simulated(rows, seed=rows, unit=unit)
+    fitted = Count("G", "Age").fit(Numbers(counts), parents)
+    design[:, 3] /= unit  # statsmodels is given columns of about the same size
+    oracle = sm.GLM(counts, design, family=sm.families.Poisson()).fit(tol=1e-13).params
+    oracle[3] /= unit
+    assert _coefficients(fitted) == pytest.approx(oracle, rel=1e-7)
+
+
+def test_the_error_of_the_coefficients_shrinks_with_the_number_of_rows() -> None:
+    truth = np.array([0.5, 0.4, -0.7, 0.02])
+
+    def error(rows: int) -> float:
+        errors = []
+        for seed in range(8):
+            counts, parents, _ = _simulated(rows, seed=seed)
+            fitted = Count("G", "Age").fit(Numbers(counts), parents)
+            errors.append(np.abs(np.array(_coefficients(fitted)) - truth).max())
+        return float(np.mean(errors))
+
+    errors = [error(rows) for rows in (100, 1600, 25600)]
+    assert errors[1] < errors[0] / 2.5  # about a quarter, as errors go with 1/√n
+    assert errors[2] < errors[1] / 2.5
+    assert errors[2] < 0.03
+
+
+def test_a_level_at_which_all_counts_are_zero() -> None:
+    """The other means are those of their groups, and this one is next to nothing, not an error."""
+    group = Categories(np.repeat([0, 1, 2], 50), ("a", "b", "c"))
+    counts = np.repeat([3.0, 0.0, 7.0], 50)
+    fitted = Count("G").fit(Numbers(counts), {"G": group})
+    means = fitted.means({"G": group}, rows=150)[[0, 50, 100]]
+    assert means[[0, 2]] == pytest.approx([3, 7], rel=1e-6)
+    assert 0 < means[1] < 1e-6
+    everybody_c = {"G": group.filled(2)}
+    predicted = fitted.predict(everybody_c, fitted.abduct(Numbers(counts), {"G": group})).values
+    # a count of 0 where none is possible is at rank 1/2, the median of Poisson(7)
+    assert predicted[50:100].tolist() == [7.0] * 50
+
+
+@pytest.mark.parametrize(
+    ("child", "parents", "message"),
+    [
+        ([1, 2.5, -3, 4], {}, "it explains counts, but 2 of 4 rows have a value that is no whole"),
+        ([0, 0, 0, 0], {}, "the count is 0 in every row, so nothing can be learnt about it."),
+        ([1, 2, 3, 4], {"A": [5, 5, 5, 5]}, "'A' does not vary from row to row"),
+        (
+            [1, 2, 3, 4],
+            {"A": [0, 1, 2, 5], "B": [1, 3, 5, 11]},
+            "parent 'B' is perfectly collinear with 'A'",
+        ),
+        ([1, 2], {"A": [0, 1], "B": [1, 0]}, "3 coefficients cannot be fitted to 2 rows."),
+    ],
+)
+def test_what_cannot_be_fitted(
+    child: list[float], parents: dict[str, list[float]], message: str
+) -> None:
+    causes = {name: _numbers(*values) for name, values in parents.items()}
+    with pytest.raises(EquationError) as caught:
+        Count(*causes).fit(_numbers(*child), causes)
+    assert message in str(caught.value)
+
+
+def test_names_are_no_counts() -> None:
+    names = Categories(np.array([0, 1]), ("few", "many"))
+    with pytest.raises(EquationError, match="it explains numbers, but the attribute holds names"):
+        Count().fit(names, {})
+
+
+def test_what_cannot_be_abducted_or_predicted() -> None:
+    fitted = _factor(0.0, 1.0)
+    with pytest.raises(EquationError, match="1 of 2 rows have a value that is no whole number"):
+        fitted.abduct(_numbers(1, 0.5), {"A": _numbers(0, 0)})
+    noise = fitted.abduct(_numbers(1, 2), {"A": _numbers(0, 0)})
+    with pytest.raises(EquationError, match=r"1 of 2 rows would have an expected count of 2\*\*53"):
+        fitted.predict({"A": _numbers(0, 40)}, noise)
+    with pytest.raises(EquationError, match="1 of 2 rows would have an expected count"):
+        fitted.predict({"A": _numbers(0, 1e6)}, noise)
+    with pytest.raises(KindError, match="'A' held numbers when its equation was fitted"):
+        fitted.predict({"A": Categories(np.array([0, 0]), ("x",))}, noise)
+
+
+def test_a_mean_of_next_to_nothing_gives_no_counts() -> None:
+    fitted = _factor(0.0, 1.0)
+    noise = fitted.abduct(_numbers(0, 3, 50), {"A": _numbers(0, 0, 0)})
+    assert fitted.predict({"A": _numbers(-800, -800, -800)}, noise).values.tolist() == [0, 0, 0]
+
+
+def test_counterfactual_by_hand() -> None:
+    """x = 1 at mean 2: F(0) = e⁻², F(1) = 3e⁻², so u = 2e⁻² = 0.2707; F(4 | 6) = 0.2851."""
+    fitted = _factor(math.log(2), math.log(3))
+    noise = fitted.abduct(_numbers(1), {"A": _numbers(0)})
+    assert noise.rank.tolist() == pytest.approx([2 * math.exp(-2)], rel=1e-12)
+    assert fitted.predict({"A": _numbers(1)}, noise).values.tolist() == [4.0]
+
+
+def test_nothing_changes_where_the_causes_do_not() -> None:
+    counts, parents, _ = _simulated(500, seed=1)
+    fitted = Count("G", "Age").fit(Numbers(counts), parents)
+    for rng in (None, np.random.default_rng(5)):
+        noise = fitted.abduct(Numbers(counts), parents, rng=rng)
+        assert fitted.predict(parents, noise).values.tobytes() == counts.tobytes()
+
+
+def test_bounds_cut_off_and_count() -> None:
+    """From mean 5 to mean 10, u = 0.024, 0.528, 0.950, 0.9995 give 4, 10, 15 and 22."""
+    fitted = _factor(math.log(5), math.log(2), bounds=(5, 12))
+    noise = fitted.abduct(_numbers(1, 5, 9, 14), {"A": _numbers(0, 0, 0, 0)})
+    everybody = {"A": _numbers(1, 1, 1, 1)}
+    free = _factor(math.log(5), math.log(2)).predict(everybody, noise)
+    assert (free.values.tolist(), free.clipped) == ([4, 10, 15, 22], 0)
+    cut = fitted.predict(everybody, noise)
+    assert (cut.values.tolist(), cut.clipped) == ([5, 10, 12, 12], 3)
+
+
+def test_counterfactuals_of_a_known_model() -> None:
+    """The true counterfactual lies where the true u can be, given the observed count.
+
+    The fitted interval of counterfactuals contains it but for the error of the coefficients, and
+    the point version is that of the true model for all but a share of rows that shrinks.
+    """
+    slope, base = -0.6, 1.8
+
+    def one(rows: int, seed: int) -> tuple[float, float]:
+        rng = np.random.default_rng(seed)
+        status, u = rng.integers(0, 2, rows), rng.random(rows)
+        counts = stats.poisson.ppf(u, np.exp(base + slope * status))
+        truth = stats.poisson.ppf(u, np.exp(base))
+        facts = {"A": Numbers(status.astype(float))}
+        reference = {"A": Numbers(np.zeros(rows))}
+        fitted = Count("A").fit(Numbers(counts), facts)
+        given = _factor(base, slope)
+        point = fitted.predict(reference, fitted.abduct(Numbers(counts), facts)).values
+        exact = given.predict(reference, given.abduct(Numbers(counts), facts)).values
+        edges = stats.poisson.cdf([counts - 1, counts], np.exp(base + slope * status))
+        lowest, highest = np.asarray(stats.poisson.ppf(edges, np.exp(base)))
+        assert ((truth >= lowest) & (truth <= highest)).all()
+        assert ((exact >= lowest) & (exact <= highest)).all()
+        return float(np.mean(point != exact)), float(np.abs(point - truth).mean())
+
+    outcomes = np.array([[one(rows, seed) for seed in range(10)] for rows in (100, 10000)])
+    different, error = outcomes.mean(axis=1).T
+    assert different[1] < different[0] / 3
+    assert different[1] < 0.02
+    assert error[1] < 0.6  # what the width of the intervals leaves open
+
+
+def test_draws_preserve_the_distribution_of_the_reference() -> None:
+    """Status is drawn by lot: had the treated not been treated, they would look like the others."""
+    rng = np.random.default_rng(11)
+    rows = 20000
+    status = rng.integers(0, 2, rows)
+    counts = rng.poisson(np.exp(1.2 + 0.5 * status))
+    table = {"A": status, "X": counts}
+    people = Population.from_frame(table, columns=["A", "X"])
+    made = Worldview({"X": Count("A")}).counterfactuals(
+        people, do={"A": 0}, draws=1, rng=np.random.default_rng(4)
+    )
+    assert made.couplings == {"X": "monotone coupling"}
+    drawn = made.draws[0].numbers("X").astype(int)
+
+    def shares(values: NDArray[Any]) -> NDArray[np.intp]:
+        return np.bincount(np.minimum(values, 10), minlength=11)
+
+    reference = shares(counts[status == 0])
+    treated, factual = shares(drawn[status == 1]), shares(counts[status == 1])
+    assert stats.chi2_contingency([treated, reference]).pvalue > 0.001
+    assert stats.chi2_contingency([factual, reference]).pvalue < 1e-9
+    assert (drawn[status == 0] == counts[status == 0]).all()
