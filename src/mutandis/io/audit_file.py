@@ -1,0 +1,237 @@
+"""An audit in a file: what `mutandis.audit` takes, as YAML whose errors name the line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+from pydantic import PlainValidator
+
+from mutandis.auditing.plan import MethodName
+from mutandis.domain.attribute import AttributeKind
+from mutandis.domain.protection import Protection
+from mutandis.inference import Adjustment, IntervalName
+from mutandis.io.text_files import read_text
+from mutandis.io.worldview_file import worldview_from_node
+from mutandis.io.yaml_lines import Entries, Items, Node, Scalar, located, read_yaml, shown
+from mutandis.io.yaml_models import (
+    AnyNode,
+    Flag,
+    Levels,
+    Name,
+    Settings,
+    Whole,
+    choice,
+    entries_of,
+    items_of,
+    listed,
+    name_of,
+    nearest,
+    validated,
+)
+from mutandis.similarity.embedding import Scaling
+from mutandis.similarity.ties import Ties
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mutandis.domain.attribute import AttributeDeclaration
+
+__all__ = ["AuditFile", "read_audit_file"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFile:
+    """What an audit file says.
+
+    Parameters
+    ----------
+    source
+        The table's file.
+    settings
+        The keyword arguments of `mutandis.audit`.
+    """
+
+    source: Path
+    settings: Mapping[str, Any]
+
+
+def _number(node: Node) -> float:
+    if isinstance(node, Scalar) and type(node.value) in (int, float):
+        return float(node.value)
+    raise node.place.error("A number is needed here.")
+
+
+def _value(node: Node) -> Any:
+    if isinstance(node, Scalar) and node.value is not None:
+        return node.value
+    raise node.place.error("One text, number or truth is needed here.")
+
+
+def _values(node: Node) -> Any:
+    """Read one value, or a list of them."""
+    return [_value(item) for item in node.items] if isinstance(node, Items) else _value(node)
+
+
+def _whole_numbers(node: Node) -> tuple[int, ...]:
+    numbers = []
+    for item in items_of(node, "[15, 30]"):
+        if not (isinstance(item, Scalar) and type(item.value) is int):
+            raise item.place.error("A whole number is needed here.")
+        numbers.append(item.value)
+    return tuple(numbers)
+
+
+def _primary(node: Node) -> tuple[str, int]:
+    items = items_of(node, "[cst_without, 30]")
+    if len(items) != 2 or not (isinstance(items[1], Scalar) and type(items[1].value) is int):
+        raise node.place.error("The primary verdict is a method and a k: [cst_without, 30].")
+    return name_of(items[0]), items[1].value
+
+
+def _method_names(node: Node) -> tuple[str, ...]:
+    names = tuple(name_of(item) for item in items_of(node, "[st, cst_without]"))
+    for item, name in zip(items_of(node, ""), names, strict=True):
+        if name not in get_args(MethodName):
+            allowed = get_args(MethodName)
+            raise item.place.error(
+                f"{shown(name)} is no method.{nearest(name, allowed)} It can be {listed(allowed)}."
+            )
+    return names
+
+
+_Number = Annotated[float, PlainValidator(_number)]
+_Value = Annotated[Any, PlainValidator(_value)]
+_Values = Annotated[Any, PlainValidator(_values)]
+
+
+class _Audit(Settings):
+    data: AnyNode
+    outcome: AnyNode
+    protected: AnyNode
+    attributes: AnyNode
+    worldview: AnyNode = None
+    decision: AnyNode = None
+    test: AnyNode = None
+
+
+class _Data(Settings):
+    source: Name
+    id: Name | None = None
+    missing: Annotated[str, choice("error", "drop")] = "error"
+
+
+class _Outcome(Settings):
+    column: Name
+    negative: _Value
+
+
+class _Protected(Settings):
+    attribute: Name
+    value: _Values = None
+    reference: _Value
+    pool: Flag = False
+
+
+class _Attribute(Settings):
+    kind: Annotated[str, choice(*(kind.value for kind in AttributeKind))]
+    levels: Levels = None
+    weight: _Number = 1.0
+
+
+class _Decision(Settings):
+    rule: Name | None = None
+    recorded: Flag = False
+
+
+class _Test(Settings):
+    ks: Annotated[tuple[int, ...], PlainValidator(_whole_numbers)] = (15, 30, 50, 100)
+    alpha: _Number = 0.05
+    tau: _Number = 0.0
+    methods: Annotated[tuple[str, ...] | None, PlainValidator(_method_names)] = None
+    primary: Annotated[tuple[str, int] | None, PlainValidator(_primary)] = None
+    interval: Annotated[str | None, choice(*get_args(IntervalName))] = None
+    adjust: Annotated[str | None, choice(*get_args(Adjustment))] = None
+    ties: Annotated[str | None, choice(*get_args(Ties))] = None
+    scaling: Annotated[str | None, choice(*get_args(Scaling))] = None
+    draws: Whole = None
+    bootstrap: Flag = False
+    seed: Whole = None
+    threads: Whole = None
+
+
+def read_audit_file(path: str | Path) -> AuditFile:
+    """Read an audit file; the table is named relative to the file's folder.
+
+    Raises
+    ------
+    SettingsError
+        The file cannot be read as it is written; the message names the line and the key.
+    """
+    path = Path(path)
+    root = read_yaml(read_text(path), source=path.name)
+    sections = validated(_Audit, root, what="an audit")
+    data = validated(_Data, sections.data, what="the section 'data'")
+    outcome = validated(_Outcome, sections.outcome, what="the section 'outcome'")
+    settings: dict[str, Any] = {
+        "id": data.id,
+        "missing": data.missing,
+        "outcome": outcome.column,
+        "negative": outcome.negative,
+        "protected": _read_protected(sections.protected),
+        "attributes": _read_attributes(sections.attributes),
+        **_read_decision(sections.decision),
+        **_read_test(sections.test),
+    }
+    if sections.worldview is not None:
+        settings["worldview"] = worldview_from_node(sections.worldview)
+    return AuditFile(source=path.parent / data.source, settings=settings)
+
+
+def _read_protected(node: Node) -> Protection:
+    read = validated(_Protected, node, what="the section 'protected'")
+    with located(node.place):
+        return Protection(
+            read.attribute, value=read.value, reference=read.reference, pool=read.pool
+        )
+
+
+def _read_attributes(node: Node) -> dict[str, AttributeDeclaration]:
+    entries = entries_of(node, "the section 'attributes'")
+    return {name: _read_attribute(part) for name, part in entries.entries.items()}
+
+
+def _read_attribute(node: Node) -> Any:
+    """Read ``continuous``, or ``{kind: ordinal, levels: [low, high]}``."""
+    if isinstance(node, Entries):
+        read = validated(_Attribute, node, what="an attribute")
+        return {"kind": read.kind, "levels": read.levels or (), "weight": read.weight}
+    word = name_of(node, "a kind of attribute")
+    allowed = tuple(kind.value for kind in AttributeKind)
+    if word not in allowed:
+        raise node.place.error(
+            f"{shown(word)} is no kind of attribute.{nearest(word, allowed)} It can be "
+            f"{listed(allowed)}."
+        )
+    return word
+
+
+def _read_decision(node: Node | None) -> dict[str, Any]:
+    if node is None:
+        return {}
+    read = validated(_Decision, node, what="the section 'decision'")
+    if (read.rule is None) != read.recorded:
+        raise node.place.error(
+            "Say who decides: a rule, {rule: 'salary > 30000'}, or {recorded: true} if nobody can "
+            "be asked again."
+        )
+    return {} if read.rule is None else {"decision": read.rule}
+
+
+def _read_test(node: Node | None) -> dict[str, Any]:
+    if node is None:
+        return {}
+    read = validated(_Test, node, what="the section 'test'")
+    # what is not written is left to the defaults of the audit itself
+    return {name: value for name, value in read if name in read.model_fields_set}
