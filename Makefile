@@ -1,5 +1,6 @@
-# Everything happens in a virtual environment of the project's own, .venv.
-# Two stamps in it say what is installed: the core alone (for the demo), or the core and the
+# Everything happens in a virtual environment of the project's own, .venv; only the tests with DoWhy,
+# which needs an older scipy, have another, .venv-dowhy.
+# Two stamps in .venv say what is installed: the core alone (for the demo), or the core and the
 # development tools. Both follow pyproject.toml.
 
 .DEFAULT_GOAL := help
@@ -16,16 +17,22 @@ CORE := $(VENV)/.core-installed
 DEV := $(VENV)/.dev-installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test lint check format clean
+DOWHY := .venv-dowhy
+DOWHY_READY := $(DOWHY)/.installed
+
+.PHONY: help demo test test-dowhy lint check format clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(CORE) ## install the core and run the demonstration
 	$(BIN)/mutandis demo
 
 test: $(DEV) ## run all tests and doctests (PYTEST_ARGS="-k ties" chooses)
 	$(BIN)/python -m pytest -n auto --maxprocesses 2 $(PYTEST_ARGS)
+
+test-dowhy: $(DOWHY_READY) ## run the tests and examples that need DoWhy
+	$(DOWHY)/bin/python -m pytest tests/dowhy docs/dowhy.md src/mutandis/causal/equations/dowhy_models.py $(PYTEST_ARGS)
 
 lint: $(DEV) ## check style, types and layers
 	$(BIN)/ruff check .
@@ -40,7 +47,7 @@ format: $(DEV) ## put the code into its standard form
 	$(BIN)/ruff format .
 
 clean: ## remove what make and the tools have made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(DOWHY) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian ships Python without ensurepip, and a venv made without it is left half-made: so the
@@ -76,3 +83,11 @@ $(DEV): pyproject.toml | $(CREATED)
 	@echo "Installing mutandis and its development tools"
 	@$(PIP) install --editable '.[dev]'
 	@touch $(CORE) $@
+
+# not all of the development tools: some may not get along with what DoWhy needs
+$(DOWHY_READY): pyproject.toml | $(CREATED)
+	@echo "Installing mutandis with DoWhy in $(DOWHY), which takes a minute or two"
+	@$(BIN)/python -m venv --clear $(DOWHY)
+	@$(DOWHY)/bin/python -m pip --quiet --disable-pip-version-check --no-input install \
+	    --editable '.[dowhy]' duckdb hypothesis polars pyarrow pytest
+	@touch $@

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing import AuditResult, draft_plan, run
+from mutandis.auditing import draft_plan, run, run_competing
 from mutandis.errors import PlanError
 from mutandis.situation.methods import METHODS
 from mutandis.tables import columns_of, to_frame
@@ -13,7 +13,7 @@ from mutandis.tables import columns_of, to_frame
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from mutandis.auditing import Provenance
+    from mutandis.auditing import AuditResult, CompetingWorldviews, Plan, Provenance
     from mutandis.auditing.plan import MethodName, Preset
     from mutandis.causal import Worldview
     from mutandis.decision import DecisionMaker
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mutandis.similarity.embedding import Scaling
     from mutandis.similarity.ties import Ties
 
-__all__ = ["Audit", "Flips", "audit", "plan"]
+__all__ = ["Audit", "Flips", "WorldviewComparison", "audit", "compare_worldviews", "plan"]
 
 plan = draft_plan
 """Build and check a plan without running it: takes what `audit` takes."""
@@ -53,6 +53,8 @@ def audit(
     missing: Missing = "error",
     id: str | None = None,  # noqa: A002 - the public name of the option
     primary: tuple[MethodName, int] | None = None,
+    draws: int = 0,
+    bootstrap: bool = False,
     seed: int | None = None,
     threads: int | None = None,
     preset: Preset | None = None,
@@ -95,8 +97,12 @@ def audit(
         A column of unique ids. Default: row positions.
     primary
         The (method, k) of the headline verdict, fixed before the run.
+    draws, bootstrap
+        Draw so many further counterfactual tables, where the facts leave the noise open (hidden
+        causes, counts, categories) or, with `bootstrap`, with equations refitted on resampled
+        rows. Findings then end with `draw_share`: the share of draws under which Δp > τ.
     seed, threads
-        For anything random; for the search (default: all cores).
+        For anything random (default: 0); for the search (default: all cores).
     preset
         "eaamo23" repeats the publication's run, with all its quirks.
 
@@ -148,12 +154,95 @@ def audit(
                 missing=missing,
                 id=id,
                 primary=primary,
+                draws=draws,
+                bootstrap=bootstrap,
                 seed=seed,
                 threads=threads,
                 preset=preset,
             )
         )
     )
+
+
+def compare_worldviews(
+    plan: Plan,
+    worldviews: Mapping[str, Worldview],
+    *,
+    method: MethodName | None = None,
+    k: int | None = None,
+) -> WorldviewComparison:
+    """Run one audit under several worldviews, and see whom they agree on.
+
+    Parameters
+    ----------
+    plan
+        What `mutandis.plan` gives; its own worldview is one among those compared only if it is
+        listed too.
+    worldviews
+        The worldviews by name.
+    method, k
+        Where verdicts are compared; default: the plan's primary ones.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> bank = mm.Worldview({"AnnualSalary": mm.Linear("Gender")})
+    >>> regulator = mm.Worldview(
+    ...     {
+    ...         "AnnualSalary": mm.Linear("Gender"),
+    ...         "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+    ...     }
+    ... )
+    >>> plan = mm.plan(
+    ...     mm.datasets.loan(n=1000, seed=1),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+    ...     worldview=bank,
+    ...     ks=(15,),
+    ... )
+    >>> compared = mm.compare_worldviews(plan, {"bank": bank, "regulator": regulator})
+    >>> print(compared.summary()[["worldview", "cases", "found_by_all"]].to_string(index=False))
+    worldview  cases  found_by_all
+         bank     83            83
+    regulator    108            83
+    """
+    return WorldviewComparison(run_competing(plan, worldviews, method=method, k=k))
+
+
+@dataclass(frozen=True, slots=True)
+class WorldviewComparison:
+    """One audit under several worldviews."""
+
+    result: CompetingWorldviews
+
+    def table(self) -> Any:
+        """Give one row per complainant: her verdict under each worldview, and who finds her."""
+        return to_frame(self.result.columns(), self._like)
+
+    def summary(self) -> Any:
+        """Give one row per worldview: its cases, and how many of them the others find too."""
+        return to_frame(columns_of(self.result.summary()), self._like)
+
+    def audit(self, name: str) -> Audit:
+        """Give the whole audit under one of the worldviews."""
+        if name not in self.result.results:
+            known = ", ".join(map(repr, self.result.results))
+            raise PlanError(f"No worldview is called {name!r}. There are {known}.")
+        return Audit(self.result.results[name])
+
+    def plot(self) -> str:
+        """Draw, as SVG, how many cases each worldview finds and how many of them are shared."""
+        from mutandis.plots import plot_worldviews
+
+        return plot_worldviews(
+            self.result.summary(), method=METHODS[self.result.method].title, k=self.result.k
+        )
+
+    @property
+    def _like(self) -> Any:
+        return next(iter(self.result.results.values())).plan.population.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

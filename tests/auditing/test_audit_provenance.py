@@ -104,7 +104,9 @@ def test_every_setting_is_recorded() -> None:
         "tau": 0.0,
         "threads": -1,
         "ties": "fair",
-        "worldview": {"salary": "Linear('gender', bounds=(12.0, None))"},
+        "worldview": "Worldview({'salary': Linear('gender', bounds=(12.0, None))})",
+        "draws": 0,
+        "bootstrap": False,
     }
     plain = {"kind": "continuous"}
     published = audit(preset="eaamo23", attributes={"salary": plain}).provenance.settings

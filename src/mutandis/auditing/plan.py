@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
+from mutandis.auditing.checks import (
+    check_choices,
+    check_decision,
+    check_draws,
+    check_one_source,
+    check_roles,
+    check_worldview,
+)
 from mutandis.auditing.counterfactual_table import CounterfactualTable
-from mutandis.causal import Worldview
 from mutandis.decision import as_decision_maker, required_columns
 from mutandis.domain.attribute import Attribute, AttributeKind, read_attributes
 from mutandis.domain.outcome import Outcome
 from mutandis.domain.population import Population, open_frame
-from mutandis.domain.protection import Protection
 from mutandis.errors import PlanError
-from mutandis.inference import Adjustment, IntervalName
-from mutandis.similarity.embedding import Scaling
-from mutandis.similarity.ties import Ties
 from mutandis.situation.methods import METHODS, Method
 from mutandis.situation.semantics import DEFINED, Semantics
 from mutandis.situation.spaces import Stratum, check_group_sizes, draw_strata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from mutandis.causal import Worldview
     from mutandis.decision import DecisionMaker
     from mutandis.domain.attribute import AttributeDeclaration
     from mutandis.domain.population import Missing
+    from mutandis.domain.protection import Protection
+    from mutandis.inference import Adjustment, IntervalName
+    from mutandis.similarity.embedding import Scaling
+    from mutandis.similarity.ties import Ties
 
 __all__ = ["MethodName", "Plan", "Preset", "Settings", "draft_plan"]
 
@@ -51,8 +59,10 @@ class Settings:
         The policy on equal distances, and how numbers are scaled.
     primary
         The method and k that headlines are about, fixed before the run.
+    draws, bootstrap
+        How many further counterfactual tables to draw, and whether to refit the equations for each.
     seed, threads
-        For anything random, and for the search (-1: all cores); neither changes a verdict here.
+        For anything random, and for the search (-1: all cores, which changes no number).
     """
 
     ks: tuple[int, ...]
@@ -63,6 +73,8 @@ class Settings:
     ties: Ties
     scaling: Scaling
     primary: tuple[str, int]
+    draws: int
+    bootstrap: bool
     seed: int | None
     threads: int
 
@@ -125,6 +137,8 @@ def draft_plan(
     missing: Missing = "error",
     id: str | None = None,  # noqa: A002 - the public name of the option
     primary: tuple[MethodName, int] | None = None,
+    draws: int = 0,
+    bootstrap: bool = False,
     seed: int | None = None,
     threads: int | None = None,
     preset: Preset | None = None,
@@ -133,10 +147,13 @@ def draft_plan(
     compared = read_attributes(attributes)
     maker = None if decision is None else as_decision_maker(decision)
     needed = required_columns(maker) if maker else ()
-    _check_roles(compared, protected, outcome=outcome)
-    _check_worldview(worldview, counterfactuals, protected, outcome=outcome)
-    _check_decision(needed, outcome=outcome)
-    _check_choices(interval=interval, adjust=adjust, ties=ties, scaling=scaling, missing=missing)
+    check_roles(compared, protected, outcome=outcome)
+    check_one_source(worldview, counterfactuals)
+    if worldview is not None:
+        check_worldview(worldview, protected, outcome=outcome)
+    check_decision(needed, outcome=outcome)
+    check_draws(draws, bootstrap=bootstrap, worldview=worldview)
+    check_choices(interval=interval, adjust=adjust, ties=ties, scaling=scaling, missing=missing)
 
     source = open_frame(decisions)
     nominal = [_nominal(outcome), _nominal(protected.attribute)]
@@ -185,81 +202,24 @@ def draft_plan(
             ties=ties,
             scaling=scaling,
             primary=_read_primary(primary, chosen, sizes),
-            seed=None if seed is None else _whole("seed", seed, least=0),
+            draws=_whole("draws", draws, least=0),
+            bootstrap=bootstrap,
+            seed=_read_seed(seed, draws=draws),
             threads=-1 if threads in (None, -1) else _whole("threads", threads, least=1),
         ),
         semantics=_read_preset(preset, compared, ties=ties, scaling=scaling),
     )
 
 
+def _read_seed(seed: int | None, *, draws: int) -> int | None:
+    """Take the seed; draws without one start from 0, which is recorded."""
+    if seed is None:
+        return 0 if draws else None
+    return _whole("seed", seed, least=0)
+
+
 def _nominal(name: str) -> Attribute:
     return Attribute(name=name, kind=AttributeKind.NOMINAL)
-
-
-def _check_roles(attributes: Sequence[Attribute], protected: object, *, outcome: object) -> None:
-    if not isinstance(protected, Protection):
-        raise PlanError(
-            f"protected= takes a Protection, not {type(protected).__name__}. "
-            "Write Protection('Gender', value='female', reference='male')."
-        )
-    if not isinstance(outcome, str):
-        raise PlanError(
-            f"outcome= takes the name of a column, not {type(outcome).__name__}. "
-            "Write outcome='LoanApproval'."
-        )
-    if protected.attribute == outcome:
-        raise PlanError(f"{outcome!r} cannot be both the outcome and the protected attribute.")
-    for attribute in attributes:
-        if attribute.name in (protected.attribute, outcome):
-            role = "outcome" if attribute.name == outcome else "protected attribute"
-            raise PlanError(
-                f"{attribute.name!r} is the {role} and takes no part in the distance (Def. 4). "
-                "Remove it from attributes."
-            )
-
-
-def _check_worldview(
-    worldview: Worldview | None, counterfactuals: Any, protected: Protection, *, outcome: str
-) -> None:
-    if worldview is None:
-        return
-    if not isinstance(worldview, Worldview):
-        raise PlanError(
-            f"worldview= takes a Worldview, not {type(worldview).__name__}. "
-            "Write Worldview({'Salary': Linear('Gender')})."
-        )
-    if counterfactuals is not None:
-        raise PlanError(
-            "Both worldview= and counterfactuals= are given. Counterfactuals come from one of "
-            "them: leave the other out."
-        )
-    worldview.check_root(protected.attribute)
-    if outcome in worldview.names:
-        raise PlanError(
-            f"The worldview mentions the outcome {outcome!r}. Outcomes are decided by b(), not by "
-            "an equation: give decision= and remove it from the worldview."
-        )
-
-
-def _check_decision(needed: Collection[str], *, outcome: str) -> None:
-    if outcome in needed:
-        raise PlanError(
-            f"The decision reads the outcome {outcome!r}, which is on record before anybody is "
-            "asked again: no counterfactual could change it. Decide from the other columns."
-        )
-
-
-def _check_choices(**choices: str) -> None:
-    allowed = {
-        "interval": get_args(IntervalName),
-        "adjust": get_args(Adjustment),
-        "ties": get_args(Ties),
-        "scaling": get_args(Scaling),
-        "missing": ("error", "drop"),
-    }
-    for name, choice in choices.items():
-        if choice not in allowed[name]:
-            raise PlanError(f"{name}={choice!r} is unknown. Allowed: {', '.join(allowed[name])}.")
 
 
 def _choose_methods(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
+    from mutandis.causal import Counterfactuals
     from mutandis.decision import DecisionMaker
     from mutandis.domain.population import Population
     from mutandis.situation.semantics import Grouping
@@ -47,7 +48,8 @@ class Provenance:
         Every choice of the plan.
     computed
         What the run itself decided or observed: how equal distances were told, which search
-        answered, values clipped, disagreement of b() with the record.
+        answered, which attributes moved and which the worldview held, values clipped, the
+        couplings that were assumed, disagreement of b() with the record.
     """
 
     versions: Mapping[str, str]
@@ -74,8 +76,8 @@ def _plain(value: Any) -> Any:
 def record(
     plan: Plan,
     grouping: Grouping,
+    made: Counterfactuals | None,
     *,
-    clipped: Mapping[str, int],
     disagreement: float | None,
 ) -> Provenance:
     """Record a finished run."""
@@ -95,8 +97,8 @@ def record(
         computed={
             "distance_rules": dict(grouping.distance_rules),
             "search": dict(grouping.backends),
-            "clipped": dict(clipped),
             "disagreement": disagreement,
+            **_made(made),
         },
     )
 
@@ -106,6 +108,18 @@ def _hash_counterfactuals(table: CounterfactualTable | None) -> str | None:
         return None
     decided = b"" if table.is_negative is None else np.packbits(table.is_negative).tobytes()
     return hash_population(table.population, decided)
+
+
+def _made(made: Counterfactuals | None) -> dict[str, Any]:
+    """Say how the worldview's counterfactuals came about."""
+    if made is None:
+        return {"moved": [], "held": [], "clipped": {}, "couplings": {}}
+    return {
+        "moved": list(made.moved),
+        "held": list(made.held),
+        "clipped": dict(made.clipped),
+        "couplings": dict(made.couplings),
+    }
 
 
 def hash_population(population: Population, *further: bytes) -> str:
@@ -156,9 +170,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
             a.name: {"kind": a.kind.value, "levels": list(a.levels), "weight": a.weight}
             for a in plan.attributes
         },
-        "worldview": None
-        if worldview is None
-        else {child: repr(equation) for child, equation in worldview.equations.items()},
+        "worldview": None if worldview is None else repr(worldview),
         "counterfactuals": "given" if plan.counterfactuals is not None else None,
         "decision": None if plan.decision is None else _describe_decision(plan.decision),
         "methods": [method.name for method in plan.methods],

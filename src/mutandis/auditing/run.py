@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
+    from mutandis.causal import Counterfactuals, Draws
     from mutandis.decision import DecisionMaker
     from mutandis.domain.outcome import Outcome
     from mutandis.domain.population import Population
+    from mutandis.results.findings import Comparison, Group
     from mutandis.situation.methods import Method
 
 __all__ = ["AuditResult", "run"]
@@ -50,6 +52,8 @@ class AuditResult:
         How many counterfactual values their bounds have moved, by attribute.
     disagreement
         The share of rows on which b(X) differs from the recorded outcome (None: no b()).
+    draw_counts
+        By method: under how many draws each complainant (row) has Δp > τ at each k (column).
     provenance
         What is needed to repeat the audit.
     """
@@ -59,24 +63,14 @@ class AuditResult:
     grouping: Grouping
     clipped: Mapping[str, int]
     disagreement: float | None
+    draw_counts: Mapping[str, NDArray[np.int64]]
     provenance: Provenance
 
     def findings(self, method: Method, k: int) -> Findings:
         """Compare the groups of every complainant under one method and one k."""
         plan, settings = self.plan, self.plan.settings
-        pair = self.grouping.pairs[method.name]
         index = settings.ks.index(k)
-        control, test = pair.control.at(index), pair.test.at(index)
-        if method.count_neighbours:
-            comparison = plan.semantics.compare(
-                control,
-                test,
-                tau=settings.tau,
-                alpha=settings.alpha,
-                interval=INTERVALS[settings.interval],
-            )
-        else:
-            comparison = compare_centers(control, test, tau=settings.tau)
+        control, test, comparison = _compare(plan, self.grouping, method, index)
         rows = self.situation.complainants
         is_negative, would_be = self.situation.is_negative, self.situation.is_negative_cf
         return Findings(
@@ -91,7 +85,19 @@ class AuditResult:
             comparison=comparison,
             q_value=self._q_values(comparison.interval.p_value),
             alpha=settings.alpha,
+            draw_share=self._draw_share(method, index, comparison),
         )
+
+    def _draw_share(
+        self, method: Method, index: int, comparison: Comparison
+    ) -> NDArray[np.float64] | None:
+        draws = self.plan.settings.draws
+        if not draws:
+            return None
+        if method.name not in self.draw_counts:
+            # no counterfactual has a part in it: every draw says the same
+            return comparison.evidence.astype(np.float64)
+        return np.asarray(self.draw_counts[method.name][:, index] / draws, dtype=np.float64)
 
     def _q_values(self, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
         method = self.plan.settings.adjust
@@ -181,15 +187,15 @@ class AuditResult:
 
 def run(plan: Plan) -> AuditResult:
     """Run the audit: every step is a function of the one before it."""
-    counterfactual, clipped = _counterfactuals(plan)
-    is_negative_cf = _counterfactual_outcomes(plan, counterfactual)
+    made = _counterfactuals(plan)
+    counterfactual = made.population if made is not None else _given(plan)
     situation = Situation(
         population=plan.population,
         counterfactual=counterfactual,
         attributes=plan.attributes,
         strata=plan.strata,
         is_negative=plan.outcome.is_negative,
-        is_negative_cf=is_negative_cf,
+        is_negative_cf=_counterfactual_outcomes(plan, counterfactual),
         ks=plan.settings.ks,
         ties=plan.settings.ties,
         scaling=plan.settings.scaling,
@@ -197,24 +203,29 @@ def run(plan: Plan) -> AuditResult:
     )
     grouping = plan.semantics.group(situation, plan.methods)
     disagreement = _disagreement(plan)
+    clipped = {} if made is None else made.clipped
     return AuditResult(
         plan=plan,
         situation=situation,
         grouping=grouping,
         clipped=clipped,
         disagreement=disagreement,
-        provenance=record(plan, grouping, clipped=clipped, disagreement=disagreement),
+        draw_counts={} if made is None else _count_draws(plan, situation, grouping, made.draws),
+        provenance=record(plan, grouping, made, disagreement=disagreement),
     )
 
 
-def _counterfactuals(plan: Plan) -> tuple[Population | None, Mapping[str, int]]:
-    if plan.counterfactuals is not None:
-        return plan.counterfactuals.population, {}
+def _counterfactuals(plan: Plan) -> Counterfactuals | None:
+    """Ask the worldview, if there is one."""
     if plan.worldview is None:
-        return None, {}
-    fitted = plan.semantics.worldview(plan.worldview).fit(plan.population)
-    made = fitted.counterfactuals(
-        plan.population, do={plan.protection.attribute: plan.protection.reference}
+        return None
+    settings = plan.settings
+    made = plan.semantics.worldview(plan.worldview).counterfactuals(
+        plan.population,
+        do={plan.protection.attribute: plan.protection.reference},
+        draws=settings.draws,
+        rng=np.random.default_rng(settings.seed) if settings.draws else None,
+        bootstrap=settings.bootstrap,
     )
     if not set(made.moved) & {attribute.name for attribute in plan.attributes}:
         warnings.warn(
@@ -223,7 +234,51 @@ def _counterfactuals(plan: Plan) -> tuple[Population | None, Mapping[str, int]]:
             MutandisWarning,
             stacklevel=2,
         )
-    return made.population, made.clipped
+    return made
+
+
+def _given(plan: Plan) -> Population | None:
+    return None if plan.counterfactuals is None else plan.counterfactuals.population
+
+
+def _compare(
+    plan: Plan, grouping: Grouping, method: Method, index: int
+) -> tuple[Group, Group, Comparison]:
+    """Compare a method's groups at the index-th k."""
+    settings = plan.settings
+    pair = grouping.pairs[method.name]
+    control, test = pair.control.at(index), pair.test.at(index)
+    if not method.count_neighbours:
+        return control, test, compare_centers(control, test, tau=settings.tau)
+    comparison = plan.semantics.compare(
+        control,
+        test,
+        tau=settings.tau,
+        alpha=settings.alpha,
+        interval=INTERVALS[settings.interval],
+    )
+    return control, test, comparison
+
+
+def _count_draws(
+    plan: Plan, situation: Situation, grouping: Grouping, draws: Draws
+) -> dict[str, NDArray[np.int64]]:
+    """Count, for each method that looks at counterfactuals, the draws under which Δp > τ."""
+    methods = [m for m in plan.methods if m.needs_counterfactual] if len(draws) else []
+    shape = (len(situation.complainants), len(plan.settings.ks))
+    counts = {method.name: np.zeros(shape, dtype=np.int64) for method in methods}
+    for drawn in draws if methods else ():
+        other = replace(
+            situation,
+            counterfactual=drawn,
+            is_negative_cf=_counterfactual_outcomes(plan, drawn),
+        )
+        regrouped = plan.semantics.group(other, methods, control=grouping.control)
+        for method in methods:
+            for index in range(len(plan.settings.ks)):
+                comparison = _compare(plan, regrouped, method, index)[2]
+                counts[method.name][:, index] += comparison.evidence
+    return counts
 
 
 def _counterfactual_outcomes(

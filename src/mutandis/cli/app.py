@@ -63,6 +63,17 @@ def demo(
 
 
 @app.command()
+def check(
+    config: Annotated[Path, typer.Argument(help="An audit in a YAML file.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Check an audit file, its table and its worldview, without running the audit."""
+    from mutandis.cli.check import run_check
+
+    run_check(config, as_json=json)
+
+
+@app.command()
 def reproduce(
     data: Annotated[Path, typer.Option(help="Folder with the published data.")],
     json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,

@@ -105,12 +105,16 @@ class Case:
         lines.extend(self._attribute_lines())
         lines.append(
             f"  {'method':<12} {'k':>4} {'p_control':>9} {'p_test':>7} {'Δp':>7}  interval"
-            "          verdict"
+            f"          verdict{self._draw_heading()}"
         )
         lines.extend(
             _result_line(method, k, result) for (method, k), result in self.results.items()
         )
         return "\n".join(lines)
+
+    def _draw_heading(self) -> str:
+        drawn = any("draw_share" in result for result in self.results.values())
+        return f"{'share of draws':>30}" if drawn else ""
 
     def _would_be(self) -> str:
         return "not decided" if self.outcome_cf is None else str(self.outcome_cf)
@@ -129,9 +133,14 @@ class Case:
 def _result_line(method: str, k: int, result: Mapping[str, Any]) -> str:
     low, high = result["ci_low"], result["ci_high"]
     interval = "" if np.isnan(low) else f"[{low:6.3f}, {high:6.3f}]"
+    share = (
+        f"{result['draw_share']:>{37 - len(result['verdict'])}.2f}"
+        if "draw_share" in result
+        else ""
+    )
     return (
         f"  {method:<12} {k:>4} {result['p_control']:>9.3f} {result['p_test']:>7.3f} "
-        f"{result['delta_p']:>7.3f}  {interval:<16}  {result['verdict']}"
+        f"{result['delta_p']:>7.3f}  {interval:<16}  {result['verdict']}{share}"
     )
 
 

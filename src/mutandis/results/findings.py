@@ -102,6 +102,8 @@ class Findings:
         The p-value after adjustment for the number of complainants.
     alpha
         The level at which verdicts are given.
+    draw_share
+        The share of counterfactual draws under which Δp > τ; None where none were made.
     """
 
     method: str
@@ -115,6 +117,7 @@ class Findings:
     comparison: Comparison
     q_value: NDArray[np.float64]
     alpha: float
+    draw_share: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         """Count the complainants."""
@@ -136,7 +139,7 @@ class Findings:
         return verdict
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Compute the findings table, in the order of `COLUMNS`."""
+        """Compute the findings table, in the order of `COLUMNS`; `draw_share` last, if known."""
         unknown = np.full(len(self), None, dtype=object)
         interval = self.comparison.interval
         values = (
@@ -158,7 +161,10 @@ class Findings:
             self.control.radius,
             self.test.radius,
         )
-        return dict(zip(COLUMNS, values, strict=True))
+        table = dict(zip(COLUMNS, values, strict=True))
+        if self.draw_share is not None:
+            table["draw_share"] = self.draw_share
+        return table
 
     def counts(self) -> dict[str, Any]:
         """Count the cases: one row of the counts table."""

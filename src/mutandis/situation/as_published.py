@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.causal.equations import Linear, Predicted, finish
+from mutandis.causal.equations.equation import Predicted, numbers_of
+from mutandis.causal.equations.linear import Linear
 from mutandis.causal.worldview import Worldview
 from mutandis.domain.columns import Categories, Numbers
 from mutandis.results.findings import Comparison, Group
@@ -34,21 +35,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.causal.equations import Equation, FittedLinear
+    from mutandis.causal.equations.equation import Equation
+    from mutandis.causal.equations.linear import FittedLinear
     from mutandis.domain.columns import Column
     from mutandis.domain.population import Population
     from mutandis.inference.intervals import IntervalMethod
     from mutandis.results.case import Members
-    from mutandis.situation.groups import Centers, Roll
+    from mutandis.situation.groups import Centers, Groups, Roll
     from mutandis.situation.methods import Method
 
 __all__ = ["AS_PUBLISHED", "AsPublished", "PublishedLinear"]
 
 # distances held at a time (queries x points)
 _BATCH = 4_000_000
-
-
-# --- equations ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +73,10 @@ class PublishedLinear:
         """The direct causes, by column name."""
         return self.linear.parents
 
-    def fit(
-        self, child: NDArray[np.float64], parents: Mapping[str, Column]
-    ) -> FittedPublishedLinear:
+    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedPublishedLinear:
         """Estimate the coefficients by least squares, from the rounded attribute."""
-        fitted = self.linear.fit(_rounded(child, self.factual_decimals), parents)
+        rounded = Numbers(_rounded(numbers_of(child), self.factual_decimals))
+        fitted = self.linear.fit(rounded, parents)
         return FittedPublishedLinear(equation=self, fitted=fitted)
 
 
@@ -90,17 +88,21 @@ class FittedPublishedLinear:
     fitted: FittedLinear
 
     def abduct(
-        self, child: NDArray[np.float64], parents: Mapping[str, Column]
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
     ) -> NDArray[np.float64]:
         """Recover U = x - f(pa), rounded as published."""
-        values = _rounded(child, self.equation.factual_decimals)
-        residual = values - self.fitted.explained(parents, rows=len(child))
+        values = _rounded(numbers_of(child), self.equation.factual_decimals)
+        residual = values - self.fitted.explained(parents, rows=len(values))
         return _rounded(residual, self.equation.residual_decimals)
 
     def predict(self, parents: Mapping[str, Column], noise: NDArray[np.float64]) -> Predicted:
         """Give f(pa') + U, rounded and clipped as declared."""
         values = self.fitted.explained(parents, rows=len(noise)) + noise
-        return finish(values, decimals=self.fitted.decimals, bounds=self.fitted.bounds)
+        return self.fitted.finished(values)
 
 
 # Each attribute of the publication was treated by hand; these are the hands.
@@ -119,9 +121,6 @@ def _as_published(child: str, equation: Equation) -> Equation:
 
 def _rounded(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.float64]:
     return values if decimals is None else np.round(values, decimals)
-
-
-# --- scale and distance ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,9 +167,6 @@ def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
     column = np.ascontiguousarray(values)
     # a constant column tells nobody apart: there everybody stands at 0
     return np.asarray((column - column.mean()) / (column.std() or 1.0), dtype=np.float64)
-
-
-# --- groups ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,9 +283,6 @@ class PublishedGroups:
         return taken, ~crowded
 
 
-# --- semantics ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class AsPublished:
     """What was run for the publication."""
@@ -299,10 +292,18 @@ class AsPublished:
     def worldview(self, worldview: Worldview) -> Worldview:
         """Round in each equation what was rounded there."""
         return Worldview(
-            {child: _as_published(child, eq) for child, eq in worldview.equations.items()}
+            {child: _as_published(child, eq) for child, eq in worldview.equations.items()},
+            latents=worldview.latents,
+            resolving=worldview.resolving,
         )
 
-    def group(self, situation: Situation, methods: Collection[Method]) -> Grouping:
+    def group(
+        self,
+        situation: Situation,
+        methods: Collection[Method],
+        *,
+        control: Groups | None = None,  # noqa: ARG002 - searched anew
+    ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""
         names = [attribute.name for attribute in situation.attributes]
         factual = _Scores.of(situation.population, names)
@@ -311,14 +312,14 @@ class AsPublished:
         if other is not None:
             centers[Center.COUNTERFACTUAL] = _Scores.of(other, names)
         wanted = {method.center for method in methods if method.count_neighbours}
-        control = _search(situation, factual, factual, in_control=True)
+        nearest = _search(situation, factual, factual, in_control=True)
         tests = {
             center: _search(situation, centers[center], factual, in_control=False)
             for center in Center
             if center in wanted
         }
         return Grouping(
-            pairs={m.name: _pair(situation, m, control, tests) for m in methods},
+            pairs={m.name: _pair(situation, m, nearest, tests) for m in methods},
             distance_rules=dict.fromkeys(names, "float64 z-scores, one scale per world"),
             backends={"control": "as published", "test": "as published"},
         )

@@ -107,11 +107,15 @@ class Grouping:
         How equal distances were told, by attribute.
     backends
         Which search answered, by what was searched.
+    control
+        The control groups, which do not depend on the counterfactuals: a grouping of the same
+        people under other counterfactuals can take them over. None if nobody was searched for.
     """
 
     pairs: Mapping[str, GroupPair]
     distance_rules: Mapping[str, str]
     backends: Mapping[str, str]
+    control: Groups | None = None
 
 
 class Semantics(Protocol):
@@ -126,8 +130,14 @@ class Semantics(Protocol):
         """Give the worldview whose equations are to be used."""
         ...
 
-    def group(self, situation: Situation, methods: Collection[Method]) -> Grouping:
-        """Build the groups of all methods and all k in one pass."""
+    def group(
+        self,
+        situation: Situation,
+        methods: Collection[Method],
+        *,
+        control: Groups | None = None,
+    ) -> Grouping:
+        """Build the groups of all methods and all k in one pass; `control` may be known already."""
         ...
 
     def compare(
@@ -153,7 +163,13 @@ class Defined:
         """Take the equations as they were declared."""
         return worldview
 
-    def group(self, situation: Situation, methods: Collection[Method]) -> Grouping:
+    def group(
+        self,
+        situation: Situation,
+        methods: Collection[Method],
+        *,
+        control: Groups | None = None,
+    ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(
             situation.population, situation.attributes, scaling=situation.scaling
@@ -162,13 +178,14 @@ class Defined:
         searched: dict[str, Groups] = {}
         wanted = {m.center for m in methods if m.count_neighbours}
         if wanted:
-            searched["control"] = finder.control()
+            searched["control"] = finder.control() if control is None else control
         for center in (center for center in Center if center in wanted):
             searched[center.value] = finder.test(center)
         return Grouping(
             pairs={method.name: pair(situation, method, searched) for method in methods},
             distance_rules=embedding.rules,
             backends=finder.backends,
+            control=searched.get("control"),
         )
 
     def compare(

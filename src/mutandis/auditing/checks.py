@@ -1,0 +1,115 @@
+"""Checks across the settings of an audit: each refusal says what to do instead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from mutandis.causal import Worldview
+from mutandis.domain.protection import Protection
+from mutandis.errors import PlanError
+from mutandis.inference import Adjustment, IntervalName
+from mutandis.similarity.embedding import Scaling
+from mutandis.similarity.ties import Ties
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from mutandis.domain.attribute import Attribute
+
+__all__ = [
+    "check_choices",
+    "check_decision",
+    "check_draws",
+    "check_one_source",
+    "check_roles",
+    "check_worldview",
+]
+
+
+def check_roles(attributes: Sequence[Attribute], protected: object, *, outcome: object) -> None:
+    """Refuse a column in two roles."""
+    if not isinstance(protected, Protection):
+        raise PlanError(
+            f"protected= takes a Protection, not {type(protected).__name__}. "
+            "Write Protection('Gender', value='female', reference='male')."
+        )
+    if not isinstance(outcome, str):
+        raise PlanError(
+            f"outcome= takes the name of a column, not {type(outcome).__name__}. "
+            "Write outcome='LoanApproval'."
+        )
+    if protected.attribute == outcome:
+        raise PlanError(f"{outcome!r} cannot be both the outcome and the protected attribute.")
+    for attribute in attributes:
+        if attribute.name in (protected.attribute, outcome):
+            role = "outcome" if attribute.name == outcome else "protected attribute"
+            raise PlanError(
+                f"{attribute.name!r} is the {role} and takes no part in the distance (Def. 4). "
+                "Remove it from attributes."
+            )
+
+
+def check_worldview(worldview: Worldview, protected: Protection, *, outcome: str) -> None:
+    """Refuse a worldview in which the protected attribute has causes, or the outcome has a part."""
+    if not isinstance(worldview, Worldview):
+        raise PlanError(
+            f"worldview= takes a Worldview, not {type(worldview).__name__}. "
+            "Write Worldview({'Salary': Linear('Gender')})."
+        )
+    worldview.check_root(protected.attribute)
+    if outcome in worldview.names:
+        raise PlanError(
+            f"The worldview mentions the outcome {outcome!r}. Outcomes are decided by b(), not by "
+            "an equation: give decision= and remove it from the worldview."
+        )
+
+
+def check_one_source(worldview: object, counterfactuals: object) -> None:
+    """Refuse two sources of counterfactuals."""
+    if worldview is not None and counterfactuals is not None:
+        raise PlanError(
+            "Both worldview= and counterfactuals= are given. Counterfactuals come from one of "
+            "them: leave the other out."
+        )
+
+
+def check_decision(needed: Collection[str], *, outcome: str) -> None:
+    """Refuse a decision that looks at the recorded outcome."""
+    if outcome in needed:
+        raise PlanError(
+            f"The decision reads the outcome {outcome!r}, which is on record before anybody is "
+            "asked again: no counterfactual could change it. Decide from the other columns."
+        )
+
+
+def check_draws(draws: int, *, bootstrap: bool, worldview: Worldview | None) -> None:
+    """Refuse draws that cannot be made, or would all be the same."""
+    if draws < 0:
+        raise PlanError(f"draws={draws} is negative. Give how many to make, or leave it out.")
+    if bootstrap and not draws:
+        raise PlanError("bootstrap=True refits the equations for each draw: give draws= too.")
+    if not draws:
+        return
+    if worldview is None:
+        raise PlanError(
+            f"draws={draws} needs worldview=: draws come from its equations, not from a table."
+        )
+    if not (bootstrap or worldview.couplings or worldview.latents):
+        raise PlanError(
+            f"draws={draws} would all be the same: in this worldview the facts determine every "
+            "noise. Add bootstrap=True to see the doubt about the coefficients, or leave draws out."
+        )
+
+
+def check_choices(**choices: str) -> None:
+    """Refuse a choice that does not exist."""
+    allowed = {
+        "interval": get_args(IntervalName),
+        "adjust": get_args(Adjustment),
+        "ties": get_args(Ties),
+        "scaling": get_args(Scaling),
+        "missing": ("error", "drop"),
+    }
+    for name, choice in choices.items():
+        if choice not in allowed[name]:
+            raise PlanError(f"{name}={choice!r} is unknown. Allowed: {', '.join(allowed[name])}.")

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+import mutandis as mm
+from mutandis.cli.app import app
+from mutandis.errors import UnknownColumnError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+runner = CliRunner()
+
+LOAN = """\
+data: {source: loan.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+worldview:
+  AnnualSalary:   {equation: linear, parents: [Gender]}
+  AccountBalance: {equation: linear, parents: [Gender]}
+decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
+test: {ks: [15, 30]}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    mm.datasets.loan(n=1000, seed=1).to_csv(tmp_path / "loan.csv", index=False)
+    path = tmp_path / "audit.yaml"
+    path.write_text(LOAN, encoding="utf-8")
+    return path
+
+
+def test_check_says_what_the_audit_will_do_and_what_is_wrong_with_the_worldview(
+    config: Path,
+) -> None:
+    result = runner.invoke(app, ["check", str(config)])
+    assert result.exit_code == 0, result.output
+    rows = len(mm.datasets.loan(n=1000, seed=1))
+    assert f"{rows:,} decisions" in result.output
+    assert "st, cst_without, cst_with, cf at k = 15, 30" in result.output
+    # the balance follows from the salary, which this worldview leaves out
+    assert "AccountBalance" in result.output
+    assert "AnnualSalary" in result.output
+    assert "independent" in result.output
+
+
+def test_check_as_json(config: Path) -> None:
+    result = runner.invoke(app, ["check", str(config), "--json"])
+    found = json.loads(result.output)
+    assert found["ks"] == [15, 30]
+    assert found["complainants"]["1"] > 0
+    assert found["worldview"]["rows"] == found["rows"]
+
+
+def test_check_without_a_worldview(config: Path) -> None:
+    lines = LOAN.splitlines()
+    config.write_text("\n".join([*lines[:4], *lines[7:]]), encoding="utf-8")
+    result = runner.invoke(app, ["check", str(config)])
+    assert result.exit_code == 0, result.output
+    assert "The audit can run st at k = 15, 30." in result.output
+
+
+def test_check_names_an_unknown_column(config: Path) -> None:
+    config.write_text(LOAN.replace("AccountBalance: cont", "Balance: cont"), encoding="utf-8")
+    result = runner.invoke(app, ["check", str(config)])
+    assert isinstance(result.exception, UnknownColumnError)
+    assert "'Balance'" in str(result.exception)

@@ -1,0 +1,70 @@
+"""The three law-school worldviews in YAML, and the table of docs/law-school.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import mutandis as mm
+from mutandis.datasets.paper import SCENARIOS
+from mutandis.domain import Formula
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROOT = Path(__file__).parents[2]
+RUNS = {"race": SCENARIOS[1], "gender": SCENARIOS[2]}
+
+
+@pytest.fixture(scope="module")
+def applicants(data_folder: Path) -> pd.DataFrame:
+    table = RUNS["race"].read(data_folder)
+    table["LSAT"] = table["LSAT"].round()
+    rule = Formula.parse(RUNS["race"].settings["decision"])
+    scores = {name: table[name].to_numpy() for name in rule.names}
+    table["admitted"] = rule.evaluate(scores).astype(int)
+    return table
+
+
+def run(applicants: pd.DataFrame, which: str, family: str, **options: Any) -> mm.Audit:
+    worldview = mm.read_worldview(ROOT / "examples" / "law-school" / f"worldview-{family}.yaml")
+    settings = {**RUNS[which].settings, "worldview": worldview, **options}
+    return mm.audit(applicants, **settings)
+
+
+@pytest.mark.parametrize("which", ["race", "gender"])
+@pytest.mark.parametrize("family", ["linear", "log-linear", "poisson"])
+def test_the_documented_counts(applicants: pd.DataFrame, which: str, family: str) -> None:
+    records = run(applicants, which, family).count_records()
+    cases = {(row["method"], row["k"]): row["cases"] for row in records}
+    cells = [cases["cst_without", k] for k in (15, 30, 50, 100)] + [cases["cf", 15]]
+    documented = (ROOT / "docs" / "law-school.md").read_text(encoding="utf-8")
+    assert f"| {which} | {family} | {' | '.join(map(str, cells))} |" in documented
+
+
+def test_the_documented_draws(applicants: pd.DataFrame) -> None:
+    shares = {}
+    for which in RUNS:
+        found = run(applicants, which, "poisson", draws=20, seed=0, ks=(15,))
+        table = found.findings("cst_without", k=15)
+        shares[which] = table.loc[table["delta_p"] > 0, "draw_share"].to_numpy()
+        assert found.provenance.computed["couplings"] == {"LSAT": "monotone coupling"}
+    assert len(shares["race"]) == 325
+    assert (shares["race"] == 1).all()
+    assert len(shares["gender"]) == 148
+    assert round(100 * float(np.mean(shares["gender"]))) == 70
+    assert float(shares["gender"].min()) == 0.45
+
+
+def test_the_documented_dispersion(data_folder: Path) -> None:
+    scores = RUNS["race"].read(data_folder).groupby(["race_nonwhite", "sex"])["LSAT"]
+    ratio = (scores.var() / scores.mean()).round(2).to_dict()
+    assert ratio == {
+        ("White", "Female"): 0.61,
+        ("White", "Male"): 0.65,
+        ("NonWhite", "Female"): 1.29,
+        ("NonWhite", "Male"): 1.22,
+    }
