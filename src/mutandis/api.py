@@ -53,7 +53,7 @@ def audit(
     missing: Missing = "error",
     id: str | None = None,  # noqa: A002 - the public name of the option
     primary: tuple[MethodName, int] | None = None,
-    draws: int = 0,
+    draws: int | None = None,
     bootstrap: bool = False,
     seed: int | None = None,
     threads: int | None = None,
@@ -100,7 +100,8 @@ def audit(
     draws, bootstrap
         Draw so many further counterfactual tables, where the facts leave the noise open (hidden
         causes, counts, categories) or, with `bootstrap`, with equations refitted on resampled
-        rows. Findings then end with `draw_share`: the share of draws under which Δp > τ.
+        rows. Findings then end with `draw_share`: the share of draws under which Δp > τ. Default:
+        20 where a coupling is assumed or the equations are refitted, else none.
     seed, threads
         For anything random (default: 0); for the search (default: all cores).
     preset
@@ -362,8 +363,13 @@ class Audit:
             f"{row['complainants']:,} complainants; methods {', '.join(self.methods)}; "
             f"k = {', '.join(map(str, self.ks))}\n"
             f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), "
-            f"significant for {row['significant']:,}"
+            f"significant for {row['significant']:,}{self._assumed()}"
         )
+
+    def _assumed(self) -> str:
+        couplings = self.result.provenance.computed["couplings"]
+        assumed = ", ".join(f"{coupling} for {name}" for name, coupling in couplings.items())
+        return f"\nassumed, beyond what data can test: {assumed}" if assumed else ""
 
     @property
     def _like(self) -> Any:

@@ -104,8 +104,9 @@ def test_a_case_shows_the_share_of_draws(decisions: pd.DataFrame) -> None:
     ("options", "message"),
     [
         ({"worldview": WORLDVIEW, "draws": 5}, "draws=5 would all be the same"),
-        ({"worldview": WORLDVIEW, "draws": -1}, "draws=-1 is negative"),
-        ({"worldview": WORLDVIEW, "bootstrap": True}, "give draws= too"),
+        ({"worldview": WORLDVIEW, "draws": -1}, "draws=-1 is not allowed"),
+        ({"worldview": WORLDVIEW, "draws": 2.5}, "draws=2.5 is not allowed"),
+        ({"worldview": WORLDVIEW, "bootstrap": True, "draws": 0}, "draws=0 makes none"),
         ({"draws": 5, "bootstrap": True}, "draws=5 needs worldview="),
     ],
 )
@@ -114,3 +115,32 @@ def test_draws_that_make_no_sense(
 ) -> None:
     with pytest.raises(PlanError, match=message):
         mm.audit(decisions, **SETTINGS, **options)
+
+
+def test_where_a_coupling_is_assumed_draws_are_made_unasked_and_results_are_labelled() -> None:
+    rng = np.random.default_rng(2)
+    gender = rng.integers(0, 2, 400)
+    visits = rng.poisson(np.where(gender == 1, 3.0, 5.0))
+    table = pd.DataFrame({"gender": gender, "visits": visits, "granted": (visits > 3).astype(int)})
+    settings: dict[str, Any] = {
+        "outcome": "granted",
+        "negative": 0,
+        "protected": mm.Protection("gender", value=1, reference=0),
+        "attributes": {"visits": "continuous"},
+        "worldview": mm.Worldview({"visits": mm.Count("gender")}),
+        "decision": "visits > 3",
+        "ks": (10,),
+    }
+    found = mm.audit(table, **settings)
+    assert found.provenance.settings["draws"] == 20
+    shares = found.findings("cf", k=10)["draw_share"]
+    assert ((shares > 0) & (shares < 1)).any()
+    assert "assumed, beyond what data can test: monotone coupling for visits" in repr(found)
+    complainant = int(found.findings("cf", k=10)["id"].iloc[0])
+    assert "(assuming monotone coupling, which no data can test)" in str(found.case(complainant))
+    assert "draw_share" not in mm.audit(table, **settings, draws=0).findings("cf", k=10).columns
+
+
+def test_bootstrap_alone_makes_the_default_number_of_draws(decisions: pd.DataFrame) -> None:
+    found = mm.audit(decisions, **SETTINGS, worldview=WORLDVIEW, bootstrap=True)
+    assert found.provenance.settings["draws"] == 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, get_args
 
 from mutandis.causal import Worldview
@@ -17,13 +18,17 @@ if TYPE_CHECKING:
     from mutandis.domain.attribute import Attribute
 
 __all__ = [
+    "DEFAULT_DRAWS",
     "check_choices",
     "check_decision",
-    "check_draws",
     "check_one_source",
     "check_roles",
     "check_worldview",
+    "read_draws",
 ]
+
+DEFAULT_DRAWS = 20
+"""How many draws show what a coupling is worth, where nobody says how many."""
 
 
 def check_roles(attributes: Sequence[Attribute], protected: object, *, outcome: object) -> None:
@@ -82,23 +87,32 @@ def check_decision(needed: Collection[str], *, outcome: str) -> None:
         )
 
 
-def check_draws(draws: int, *, bootstrap: bool, worldview: Worldview | None) -> None:
-    """Refuse draws that cannot be made, or would all be the same."""
-    if draws < 0:
-        raise PlanError(f"draws={draws} is negative. Give how many to make, or leave it out.")
+def read_draws(draws: int | None, *, bootstrap: bool, worldview: Worldview | None) -> int:
+    """Settle how many draws to make; refuse those that cannot be made, or would all be the same.
+
+    Where counterfactuals rest on an assumed coupling, a verdict is to be shown with the share of
+    draws that agree: some are made even if nobody asked.
+    """
+    varies = worldview is not None and bool(worldview.couplings or worldview.latents)
+    assumed = worldview is not None and bool(worldview.couplings)
+    wanted: object = draws
+    if wanted is None:
+        wanted = DEFAULT_DRAWS if assumed or bootstrap else 0
+    if isinstance(wanted, bool) or not isinstance(wanted, Integral) or int(wanted) < 0:
+        raise PlanError(f"draws={wanted!r} is not allowed. Give how many to make, 0 for none.")
+    draws = int(wanted)
     if bootstrap and not draws:
-        raise PlanError("bootstrap=True refits the equations for each draw: give draws= too.")
-    if not draws:
-        return
-    if worldview is None:
+        raise PlanError("bootstrap=True refits the equations for each draw; draws=0 makes none.")
+    if draws and worldview is None:
         raise PlanError(
             f"draws={draws} needs worldview=: draws come from its equations, not from a table."
         )
-    if not (bootstrap or worldview.couplings or worldview.latents):
+    if draws and not (bootstrap or varies):
         raise PlanError(
             f"draws={draws} would all be the same: in this worldview the facts determine every "
             "noise. Add bootstrap=True to see the doubt about the coefficients, or leave draws out."
         )
+    return draws
 
 
 def check_choices(**choices: str) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from mutandis.auditing.checks import (
     check_choices,
     check_decision,
-    check_draws,
     check_one_source,
     check_roles,
     check_worldview,
+    read_draws,
 )
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.decision import as_decision_maker, required_columns
@@ -137,7 +137,7 @@ def draft_plan(
     missing: Missing = "error",
     id: str | None = None,  # noqa: A002 - the public name of the option
     primary: tuple[MethodName, int] | None = None,
-    draws: int = 0,
+    draws: int | None = None,
     bootstrap: bool = False,
     seed: int | None = None,
     threads: int | None = None,
@@ -152,7 +152,7 @@ def draft_plan(
     if worldview is not None:
         check_worldview(worldview, protected, outcome=outcome)
     check_decision(needed, outcome=outcome)
-    check_draws(draws, bootstrap=bootstrap, worldview=worldview)
+    drawn = read_draws(draws, bootstrap=bootstrap, worldview=worldview)
     check_choices(interval=interval, adjust=adjust, ties=ties, scaling=scaling, missing=missing)
 
     source = open_frame(decisions)
@@ -202,9 +202,9 @@ def draft_plan(
             ties=ties,
             scaling=scaling,
             primary=_read_primary(primary, chosen, sizes),
-            draws=_whole("draws", draws, least=0),
+            draws=drawn,
             bootstrap=bootstrap,
-            seed=_read_seed(seed, draws=draws),
+            seed=_read_seed(seed, draws=drawn),
             threads=-1 if threads in (None, -1) else _whole("threads", threads, least=1),
         ),
         semantics=_read_preset(preset, compared, ties=ties, scaling=scaling),

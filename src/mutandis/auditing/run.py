@@ -152,6 +152,7 @@ class AuditResult:
             if counterfactual is None
             else self._attributes(counterfactual, row),
             results=MappingProxyType(results),
+            couplings=self.provenance.computed["couplings"],
             _members=members,
         )
 

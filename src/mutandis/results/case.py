@@ -77,6 +77,8 @@ class Case:
         Her attributes, as they are and as they would have been; None without counterfactuals.
     results
         Her row of the findings, for each (method, k).
+    couplings
+        The attributes whose counterfactual value rests on an assumption that no data can test.
     """
 
     id: Any
@@ -85,6 +87,7 @@ class Case:
     factual: Mapping[str, Any]
     counterfactual: Mapping[str, Any] | None
     results: Mapping[tuple[str, int], Mapping[str, Any]]
+    couplings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     _members: Callable[[str, int], GroupMembers] = field(repr=False, compare=False)
 
     def result(self, method: str, *, k: int) -> Mapping[str, Any]:
@@ -126,6 +129,8 @@ class Case:
             line = f"  {name:<{width}}  {_show(value)}"
             if self.counterfactual is not None:
                 line += f"  →  {_show(self.counterfactual[name])}"
+            if name in self.couplings:
+                line += f"  (assuming {self.couplings[name]}, which no data can test)"
             lines.append(line)
         return lines
 
