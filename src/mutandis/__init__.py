@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mutandis import datasets
-    from mutandis.api import Audit, audit, compare_worldviews, plan
+    from mutandis.api import Audit, audit, audit_lattice, compare_worldviews, plan, power
+    from mutandis.auditing import Placebo
     from mutandis.causal import (
         Additive,
         Categorical,
@@ -50,17 +51,20 @@ __all__ = [
     "MutandisError",
     "MutandisWarning",
     "Ordinal",
+    "Placebo",
     "Population",
     "Protection",
     "Verdict",
     "Worldview",
     "__version__",
     "audit",
+    "audit_lattice",
     "check_worldview",
     "compare_worldviews",
     "datasets",
     "draw_worldview",
     "plan",
+    "power",
     "read_worldview",
     "sample_latent",
     "worldview_from_dowhy",
@@ -84,15 +88,18 @@ _HOMES = {
     "MutandisError": "mutandis.errors",
     "MutandisWarning": "mutandis.errors",
     "Ordinal": "mutandis.causal",
+    "Placebo": "mutandis.auditing",
     "Population": "mutandis.domain",
     "Protection": "mutandis.domain",
     "Verdict": "mutandis.results",
     "Worldview": "mutandis.causal",
     "audit": "mutandis.api",
+    "audit_lattice": "mutandis.api",
     "check_worldview": "mutandis.causal",
     "compare_worldviews": "mutandis.api",
     "draw_worldview": "mutandis.plots.worldview",
     "plan": "mutandis.api",
+    "power": "mutandis.api",
     "read_worldview": "mutandis.io.worldview_file",
     "sample_latent": "mutandis.causal",
     "worldview_from_dowhy": "mutandis.causal",

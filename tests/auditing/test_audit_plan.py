@@ -66,7 +66,8 @@ def test_defaults() -> None:
     chosen = made.settings
     assert chosen.ks == (15, 30, 50, 100)
     assert (chosen.alpha, chosen.tau) == (0.05, 0.0)
-    assert (chosen.ties, chosen.scaling, chosen.interval) == ("fair", "range", "wald")
+    assert (chosen.ties, chosen.scaling) == ("fair", "range")
+    assert chosen.interval == "miettinen-nurminen"
     assert chosen.adjust == "benjamini-hochberg"
     assert chosen.primary == ("cst_without", 30)
     assert (chosen.seed, chosen.threads) == (None, -1)
@@ -176,8 +177,8 @@ def test_k_larger_than_either_space() -> None:
 @pytest.mark.parametrize(
     ("option", "allowed"),
     [
-        ("interval", "wald"),
-        ("adjust", "benjamini-hochberg, none"),
+        ("interval", "miettinen-nurminen, agresti-caffo, newcombe, wald, fisher"),
+        ("adjust", "benjamini-hochberg, benjamini-yekutieli, holm, none"),
         ("ties", "fair, all"),
         ("scaling", "range, none"),
         ("missing", "error, drop"),
@@ -195,10 +196,27 @@ def test_unknown_preset() -> None:
     )
 
 
+def test_the_preset_has_its_own_interval() -> None:
+    assert plan(preset="eaamo23").settings.interval == "wald"
+    assert plan(preset="eaamo23", interval="wald").settings.interval == "wald"
+    assert refused(PlanError, preset="eaamo23", interval="newcombe") == (
+        "preset='eaamo23' repeats a publication that used the Wald interval, and "
+        "interval='newcombe' is another one. Leave interval out, or leave the preset out."
+    )
+
+
+def test_fisher_knows_no_other_threshold_than_0() -> None:
+    assert plan(interval="fisher").settings.interval == "fisher"
+    assert refused(PlanError, interval="fisher", tau=0.1) == (
+        "interval='fisher' tests against τ = 0 only, not against tau=0.1. "
+        "Use 'miettinen-nurminen' for another τ."
+    )
+
+
 @pytest.mark.parametrize("option", [{"ties": "all"}, {"scaling": "none"}])
 def test_the_preset_has_its_own_ties_and_scale(option: dict[str, Any]) -> None:
     message = refused(PlanError, preset="eaamo23", **option)
-    assert message.startswith("preset='eaamo23' has its own ties and scale: ")
+    assert message.startswith("preset='eaamo23' has its own ties, scale and groups: ")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +254,7 @@ def test_seed() -> None:
 @pytest.mark.parametrize(
     ("given", "name"),
     [
-        ([SETTINGS["protected"]], "list"),
+        (["gender"], "str"),
         ("gender", "str"),
         ({"attribute": "gender"}, "dict"),
         (mm.Protection, "type"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.inference import adjust
+from mutandis.inference import Adjustment, adjust
 
 p_values = st.lists(
     st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.01, 0.5, 1.0, float("nan")])), max_size=25
@@ -67,3 +67,48 @@ def test_none_adjusts_nothing_and_copies() -> None:
 
 def test_where_all_are_missing_all_stay_so() -> None:
     assert np.isnan(adjust(np.array([np.nan, np.nan]), method="benjamini-hochberg")).all()
+
+
+def slow_holm(values: list[float]) -> list[float]:
+    """For each p-value: the largest of p times the number not smaller, over all not larger."""
+    known = [value for value in values if not np.isnan(value)]
+    return [
+        min(1.0, max(p * sum(other >= p for other in known) for p in known if p <= value))
+        if not np.isnan(value)
+        else float("nan")
+        for value in values
+    ]
+
+
+@given(p_values)
+def test_holm_follows_the_definition(values: list[float]) -> None:
+    found = adjust(np.array(values), method="holm")
+    np.testing.assert_allclose(found, slow_holm(values), rtol=1e-12)
+
+
+@given(p_values)
+def test_yekutieli_pays_for_any_dependence_with_a_harmonic_factor(values: list[float]) -> None:
+    known = sum(not np.isnan(value) for value in values)
+    factor = sum(1 / rank for rank in range(1, known + 1))
+    found = adjust(np.array(values), method="benjamini-yekutieli")
+    # Hochberg's q is never above the largest p, so that nothing was cut before the factor
+    expected = np.minimum(np.array(slow_benjamini_hochberg(values)) * factor, 1.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "theirs"),
+    [("benjamini-hochberg", "fdr_bh"), ("benjamini-yekutieli", "fdr_by"), ("holm", "holm")],
+)
+def test_statsmodels_adjusts_alike(method: Adjustment, theirs: str) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    rng = np.random.default_rng(5)
+    values = np.round(rng.beta(0.4, 1.0, 500), 3)  # with ties
+    expected = multitest.multipletests(values, method=theirs)[1]
+    np.testing.assert_allclose(adjust(values, method=method), expected, rtol=1e-12)
+
+
+def test_holm_by_hand() -> None:
+    # sorted .01·4, .02·3, .03·2 → .06, .04·1 → .06
+    found = adjust(np.array([0.04, 0.01, 0.03, 0.02]), method="holm")
+    assert found == pytest.approx([0.06, 0.04, 0.06, 0.06])

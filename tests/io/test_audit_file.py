@@ -155,3 +155,9 @@ def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read as parquet") as caught:
         read_table(tmp_path / "x.parquet")
     assert "SECRET-NAME" not in str(caught.value)
+
+
+def test_a_caliper_can_be_written(tmp_path: Path) -> None:
+    text = LOAN.replace("seed: 7", "max_distance: 0.02, min_group: 5")
+    written = read_audit_file(write(tmp_path, text)).settings
+    assert (written["max_distance"], written["min_group"]) == (0.02, 5)

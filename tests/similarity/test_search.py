@@ -19,9 +19,14 @@ from mutandis.similarity import (
     find_neighbourhoods,
     tree,
 )
+from mutandis.similarity.within import find_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.similarity.within import Within
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
 
@@ -57,6 +62,10 @@ class Spy:
         self.asked.append(len(queries))
         return self.inner.neighbourhoods(queries, ks)
 
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> Within:
+        self.asked.append(len(queries))
+        return self.inner.within(queries, limits)
+
 
 def test_a_space_counts_the_rows_on_each_point() -> None:
     space, standing = Space.of(line(7, 5, 7, 7), np.array([True, True, False, True]), metric=PLAIN)
@@ -73,6 +82,9 @@ def test_repeated_queries_are_searched_once() -> None:
     found = find_neighbourhoods(spy, queries, [1, 2])
     assert spy.asked == [2]
     assert_same(found, BruteSearch(space=space).neighbourhoods(queries, [1, 2]))
+    # the two at 4 who have the same limit are one query, the third at 4 is another
+    assert find_within(spy, queries, np.array([1, 1, 1, 2])).people.tolist() == [1, 1, 1, 2]
+    assert spy.asked == [2, 3]
 
 
 def test_queries_from_one_point_differ_by_who_asks() -> None:

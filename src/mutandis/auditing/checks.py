@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, get_args
 from mutandis.causal import Worldview
 from mutandis.domain.protection import Protection
 from mutandis.errors import PlanError
-from mutandis.inference import Adjustment, IntervalName
+from mutandis.inference import DEFAULT_INTERVAL, Adjustment, IntervalName
 from mutandis.similarity.embedding import Scaling
 from mutandis.similarity.ties import Ties
+from mutandis.situation.group_size import GroupSize
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,6 +26,7 @@ __all__ = [
     "check_roles",
     "check_worldview",
     "read_draws",
+    "read_interval",
 ]
 
 DEFAULT_DRAWS = 20
@@ -118,12 +120,34 @@ def read_draws(draws: int | None, *, bootstrap: bool, worldview: Worldview | Non
 def check_choices(**choices: str) -> None:
     """Refuse a choice that does not exist."""
     allowed = {
-        "interval": get_args(IntervalName),
         "adjust": get_args(Adjustment),
         "ties": get_args(Ties),
         "scaling": get_args(Scaling),
+        "group_size": get_args(GroupSize),
         "missing": ("error", "drop"),
     }
     for name, choice in choices.items():
         if choice not in allowed[name]:
             raise PlanError(f"{name}={choice!r} is unknown. Allowed: {', '.join(allowed[name])}.")
+
+
+def read_interval(
+    interval: IntervalName | None, *, tau: object, preset: str | None
+) -> IntervalName:
+    """Take the interval; without a wish the default, or the one that the publication used."""
+    if interval is None:
+        return DEFAULT_INTERVAL if preset is None else "wald"
+    if interval not in get_args(IntervalName):
+        allowed = ", ".join(get_args(IntervalName))
+        raise PlanError(f"interval={interval!r} is unknown. Allowed: {allowed}.")
+    if preset is not None and interval != "wald":
+        raise PlanError(
+            f"preset={preset!r} repeats a publication that used the Wald interval, and "
+            f"interval={interval!r} is another one. Leave interval out, or leave the preset out."
+        )
+    if interval == "fisher" and tau != 0:
+        raise PlanError(
+            f"interval='fisher' tests against τ = 0 only, not against tau={tau}. "
+            "Use 'miettinen-nurminen' for another τ."
+        )
+    return interval

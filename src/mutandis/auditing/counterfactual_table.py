@@ -55,13 +55,13 @@ class CounterfactualTable:
         rows_given: int,
         attributes: Sequence[Attribute],
         outcome: Outcome,
-        protection: Protection,
+        protections: Sequence[Protection],
         id: str | None,  # noqa: A002 - the public name of the option
     ) -> CounterfactualTable:
         """Read the table and check, as far as can be seen, that its rows are those of D.
 
-        Every column it shares with D replaces D's, the protected attribute excepted, which takes
-        the reference value whatever the table holds.
+        Every column it shares with D replaces D's, the protected attributes excepted, which take
+        their reference values whatever the table holds.
         """
         opened = open_frame(frame)
         _check_rows(opened, population, rows_given=rows_given, id=id)
@@ -69,24 +69,35 @@ class CounterfactualTable:
         if len(population) != rows_given:
             opened = opened[population.positions.tolist()]
         names = [name for name in opened.columns if name in population.source.columns]
-        taken = [name for name in names if name not in (protection.attribute, outcome.column, id)]
+        kept = {each.attribute for each in protections} | {outcome.column, id}
+        taken = [name for name in names if name not in kept]
         columns = _read_columns(opened, taken, population, attributes)
-        status = population.categories(protection.attribute)
-        reference = status.code_of(protection.reference)
-        columns[protection.attribute] = status.filled(-1 if reference is None else reference)
-        _warn_if_reference_moves(population, columns, attributes, status.codes == reference)
+        statuses, is_reference = _at_reference(population, protections)
+        _warn_if_reference_moves(population, columns, attributes, is_reference)
         # a copy: the caller may change the table later
         source = population.source.with_columns(
             [_as_native(opened[name], population.source) for name in taken]
         ).clone()
-        moved = replace(population, source=source).with_columns(
-            {protection.attribute: columns.pop(protection.attribute)}
-        )
+        moved = replace(population, source=source).with_columns(statuses)
         known = {name: column for name, column in columns.items() if name in population.columns}
         return cls(
             population=replace(moved, columns=MappingProxyType({**moved.columns, **known})),
             is_negative=_read_outcome(opened, outcome) if outcome.column in names else None,
         )
+
+
+def _at_reference(
+    population: Population, protections: Sequence[Protection]
+) -> tuple[dict[str, Column], NDArray[np.bool_]]:
+    """Set everybody to the reference values, and mark those who have them all in fact."""
+    statuses: dict[str, Column] = {}
+    is_reference = np.ones(len(population), dtype=np.bool_)
+    for each in protections:
+        status = population.categories(each.attribute)
+        reference = status.code_of(each.reference)
+        statuses[each.attribute] = status.filled(-1 if reference is None else reference)
+        is_reference &= status.codes == reference
+    return statuses, is_reference
 
 
 def _check_rows(
@@ -163,6 +174,8 @@ def _warn_if_reference_moves(
     attributes: Sequence[Attribute],
     is_reference: NDArray[np.bool_],
 ) -> None:
+    if not is_reference.any():
+        return
     for name in (attribute.name for attribute in attributes):
         moved = _moved(columns[name], population.columns[name])
         share = float(moved[is_reference].mean())

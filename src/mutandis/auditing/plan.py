@@ -7,15 +7,22 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal
 
+from mutandis.auditing.caliper_settings import read_caliper
 from mutandis.auditing.checks import (
     check_choices,
     check_decision,
     check_one_source,
-    check_roles,
-    check_worldview,
     read_draws,
+    read_interval,
 )
 from mutandis.auditing.counterfactual_table import CounterfactualTable
+from mutandis.auditing.protections import (
+    check_direction,
+    check_one_table,
+    check_protections,
+    draw_spaces,
+    read_protections,
+)
 from mutandis.decision import as_decision_maker, required_columns
 from mutandis.domain.attribute import Attribute, AttributeKind, read_attributes
 from mutandis.domain.outcome import Outcome
@@ -23,7 +30,7 @@ from mutandis.domain.population import Population, open_frame
 from mutandis.errors import PlanError
 from mutandis.situation.methods import METHODS, Method
 from mutandis.situation.semantics import DEFINED, Semantics
-from mutandis.situation.spaces import Stratum, check_group_sizes, draw_strata
+from mutandis.situation.spaces import Stratum, check_group_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +43,11 @@ if TYPE_CHECKING:
     from mutandis.inference import Adjustment, IntervalName
     from mutandis.similarity.embedding import Scaling
     from mutandis.similarity.ties import Ties
+    from mutandis.situation.combined import Combine, ComparedWith
+    from mutandis.situation.compare import Direction
+    from mutandis.situation.group_size import GroupSize
 
-__all__ = ["MethodName", "Plan", "Preset", "Settings", "draft_plan"]
+__all__ = ["MethodName", "Plan", "Preset", "Settings", "draft_plan", "read_ks"]
 
 MethodName = Literal["st", "cst_without", "cst_with", "cf"]
 Preset = Literal["eaamo23"]
@@ -55,14 +65,21 @@ class Settings:
         Significance level, and the minimum deviation that counts as evidence.
     interval, adjust
         Which interval, and how p-values are adjusted for many complainants.
-    ties, scaling
-        The policy on equal distances, and how numbers are scaled.
+    ties, scaling, group_size
+        The policy on equal distances, how numbers are scaled, and how many rows a test group takes.
+    max_distance, min_group
+        How far away people may be who are compared (None: any distance), and how few a group may
+        hold before its complainant's verdict is "insufficient".
     primary
         The method and k that headlines are about, fixed before the run.
     draws, bootstrap
         How many further counterfactual tables to draw, and whether to refit the equations for each.
     seed, threads
         For anything random, and for the search (-1: all cores, which changes no number).
+    direction
+        Whether complainants who are treated worse ("negative") or better are looked for.
+    test_space
+        Compare with people of the reference status, or with everybody who is not protected.
     """
 
     ks: tuple[int, ...]
@@ -72,11 +89,16 @@ class Settings:
     adjust: Adjustment
     ties: Ties
     scaling: Scaling
+    group_size: GroupSize
+    max_distance: float | None
+    min_group: int
     primary: tuple[str, int]
     draws: int
     bootstrap: bool
     seed: int | None
     threads: int
+    direction: Direction = "negative"
+    test_space: ComparedWith = "reference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +123,9 @@ class Plan:
         All other choices.
     semantics
         How the definitions are read.
+    further, combine
+        Further protections beside the first, and how they are combined with it: an intervention
+        on each by itself ("multiple") or on all together ("intersectional").
     """
 
     population: Population
@@ -114,6 +139,18 @@ class Plan:
     methods: tuple[Method, ...]
     settings: Settings
     semantics: Semantics
+    further: tuple[Protection, ...] = ()
+    combine: Combine | None = None
+
+    @property
+    def protections(self) -> tuple[Protection, ...]:
+        """All protections, in the order in which they were given."""
+        return (self.protection, *self.further)
+
+    @property
+    def do(self) -> dict[str, Any]:
+        """The intervention: every protected attribute takes its reference value."""
+        return {each.attribute: each.reference for each in self.protections}
 
 
 def draft_plan(
@@ -121,8 +158,9 @@ def draft_plan(
     *,
     outcome: str,
     negative: object,
-    protected: Protection,
+    protected: Protection | Sequence[Protection],
     attributes: Mapping[str, AttributeDeclaration],
+    combine: Combine | None = None,
     worldview: Worldview | None = None,
     counterfactuals: Any = None,
     decision: DecisionMaker | Callable[[Any], Any] | str | None = None,
@@ -130,10 +168,15 @@ def draft_plan(
     ks: Iterable[int] = (15, 30, 50, 100),
     alpha: float = 0.05,
     tau: float = 0.0,
-    interval: IntervalName = "wald",
+    direction: Direction = "negative",
+    test_space: ComparedWith = "reference",
+    interval: IntervalName | None = None,
     adjust: Adjustment = "benjamini-hochberg",
     ties: Ties = "fair",
     scaling: Scaling = "range",
+    group_size: GroupSize = "k",
+    max_distance: float | None = None,
+    min_group: int | None = None,
     missing: Missing = "error",
     id: str | None = None,  # noqa: A002 - the public name of the option
     primary: tuple[MethodName, int] | None = None,
@@ -147,22 +190,27 @@ def draft_plan(
     compared = read_attributes(attributes)
     maker = None if decision is None else as_decision_maker(decision)
     needed = required_columns(maker) if maker else ()
-    check_roles(compared, protected, outcome=outcome)
+    protections = read_protections(protected, combine)
+    check_protections(
+        protections, combine, attributes=compared, outcome=outcome, worldview=worldview
+    )
+    check_one_table(counterfactuals, combine)
+    check_direction(direction, test_space, preset=preset)
     check_one_source(worldview, counterfactuals)
-    if worldview is not None:
-        check_worldview(worldview, protected, outcome=outcome)
     check_decision(needed, outcome=outcome)
     drawn = read_draws(draws, bootstrap=bootstrap, worldview=worldview)
-    check_choices(interval=interval, adjust=adjust, ties=ties, scaling=scaling, missing=missing)
+    resolved = read_interval(interval, tau=tau, preset=preset)
+    check_choices(adjust=adjust, ties=ties, scaling=scaling, group_size=group_size, missing=missing)
+    farthest, fewest = read_caliper(max_distance, min_group, preset=preset, group_size=group_size)
 
     source = open_frame(decisions)
-    nominal = [_nominal(outcome), _nominal(protected.attribute)]
+    nominal = [_nominal(outcome), *(_nominal(each.attribute) for each in protections)]
     others = [*(worldview.names if worldview else ()), *needed]
     population = Population.from_frame(
         source, columns=others, attributes=[*compared, *nominal], id=id, missing=missing
     )
     recorded = Outcome.read(outcome, population.categories(outcome), negative=negative)
-    strata = draw_strata(protected, population.categories(protected.attribute))
+    spaces = draw_spaces(protections, population, combine=combine, test_space=test_space)
     ready = (
         None
         if counterfactuals is None
@@ -172,7 +220,7 @@ def draft_plan(
             rows_given=len(source),
             attributes=compared,
             outcome=recorded,
-            protection=protected,
+            protections=protections,
             id=id,
         )
     )
@@ -181,13 +229,16 @@ def draft_plan(
         counterfactual=worldview is not None or ready is not None,
         decided=maker is not None or (ready is not None and ready.is_negative is not None),
     )
-    sizes = _read_ks(ks)
-    check_group_sizes(strata, sizes)
+    sizes = read_ks(ks)
+    for strata in spaces:
+        check_group_sizes(strata, sizes, group_size=group_size)
     return Plan(
         population=population,
         outcome=recorded,
-        protection=protected,
-        strata=strata,
+        protection=protections[0],
+        further=protections[1:],
+        combine=combine,
+        strata=spaces[0],
         attributes=compared,
         worldview=worldview,
         counterfactuals=ready,
@@ -197,17 +248,22 @@ def draft_plan(
             ks=sizes,
             alpha=_read_alpha(alpha),
             tau=_read_tau(tau),
-            interval=interval,
+            interval=resolved,
             adjust=adjust,
             ties=ties,
             scaling=scaling,
+            group_size=group_size,
+            max_distance=farthest,
+            min_group=fewest,
             primary=_read_primary(primary, chosen, sizes),
             draws=drawn,
             bootstrap=bootstrap,
             seed=_read_seed(seed, draws=drawn),
             threads=-1 if threads in (None, -1) else _whole("threads", threads, least=1),
+            direction=direction,
+            test_space=test_space,
         ),
-        semantics=_read_preset(preset, compared, ties=ties, scaling=scaling),
+        semantics=_read_preset(preset, compared, ties=ties, scaling=scaling, group_size=group_size),
     )
 
 
@@ -252,7 +308,8 @@ def _lacking(method: Method, counterfactual: bool, decided: bool) -> str:  # noq
     return ""
 
 
-def _read_ks(ks: object) -> tuple[int, ...]:
+def read_ks(ks: object) -> tuple[int, ...]:
+    """Take group sizes, each once and smallest first."""
     if isinstance(ks, str) or not isinstance(ks, Iterable):
         raise PlanError(f"ks={ks!r} is not a list of group sizes. Write ks=(15, 30).")
     sizes = tuple(sorted({_whole("k", k, least=1) for k in ks}))
@@ -302,7 +359,12 @@ def _read_primary(
 
 
 def _read_preset(
-    preset: str | None, attributes: Sequence[Attribute], *, ties: Ties, scaling: Scaling
+    preset: str | None,
+    attributes: Sequence[Attribute],
+    *,
+    ties: Ties,
+    scaling: Scaling,
+    group_size: GroupSize,
 ) -> Semantics:
     if preset is None:
         return DEFINED
@@ -310,10 +372,11 @@ def _read_preset(
         raise PlanError(f"Unknown preset {preset!r}. Allowed: 'eaamo23', or none.")
     from mutandis.situation.as_published import AS_PUBLISHED
 
-    if ties != "fair" or scaling != "range":
+    if (ties, scaling, group_size) != ("fair", "range", "k"):
         raise PlanError(
-            f"preset='eaamo23' has its own ties and scale: ties={ties!r} and scaling={scaling!r} "
-            "would have no effect. Leave them out, or leave the preset out."
+            f"preset='eaamo23' has its own ties, scale and groups: ties={ties!r}, "
+            f"scaling={scaling!r} and group_size={group_size!r} would have no effect. "
+            "Leave them out, or leave the preset out."
         )
     for attribute in attributes:
         if attribute.kind is AttributeKind.ORDINAL or attribute.weight != 1:

@@ -160,12 +160,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
         **asdict(plan.settings),
         "outcome": plan.outcome.column,
         "negative": plan.outcome.negative,
-        "protected": {
-            "attribute": plan.protection.attribute,
-            "values": list(plan.protection.values),
-            "reference": plan.protection.reference,
-            "pool": plan.protection.pool,
-        },
+        "protected": _describe_protections(plan),
         "attributes": {
             a.name: {"kind": a.kind.value, "levels": list(a.levels), "weight": a.weight}
             for a in plan.attributes
@@ -176,6 +171,19 @@ def _settings(plan: Plan) -> dict[str, Any]:
         "methods": [method.name for method in plan.methods],
         "semantics": plan.semantics.name,
     }
+
+
+def _describe_protections(plan: Plan) -> dict[str, Any]:
+    described: list[dict[str, Any]] = [
+        {
+            "attribute": each.attribute,
+            "values": list(each.values),
+            "reference": each.reference,
+            "pool": each.pool,
+        }
+        for each in plan.protections
+    ]
+    return described[0] if plan.combine is None else {plan.combine: described}
 
 
 def _describe_decision(maker: DecisionMaker) -> str:

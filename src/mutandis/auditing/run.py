@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case_words import terms_of
+from mutandis.auditing.compared import compare_groups
 from mutandis.auditing.provenance import Provenance, record
+from mutandis.auditing.supported import balance_case, measure_support
 from mutandis.decision import decide
 from mutandis.domain.columns import Categories, Numbers
 from mutandis.domain.population import open_frame
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
-from mutandis.inference import INTERVALS, adjust
+from mutandis.inference import adjust
 from mutandis.results.case import Case, GroupMembers
 from mutandis.results.findings import Findings
-from mutandis.situation.compare import compare_centers
 from mutandis.situation.semantics import Grouping, Situation
 
 if TYPE_CHECKING:
@@ -25,12 +28,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.compared import Compared
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Counterfactuals, Draws
     from mutandis.decision import DecisionMaker
     from mutandis.domain.outcome import Outcome
     from mutandis.domain.population import Population
-    from mutandis.results.findings import Comparison, Group
+    from mutandis.results.support import Support
     from mutandis.situation.methods import Method
 
 __all__ = ["AuditResult", "run"]
@@ -56,6 +60,8 @@ class AuditResult:
         By method: under how many draws each complainant (row) has Δp > τ at each k (column).
     provenance
         What is needed to repeat the audit.
+    parts
+        The audit of each attribute, where several were audited one by one.
     """
 
     plan: Plan
@@ -65,12 +71,14 @@ class AuditResult:
     disagreement: float | None
     draw_counts: Mapping[str, NDArray[np.int64]]
     provenance: Provenance
+    parts: Mapping[str, AuditResult] = field(default_factory=dict)
 
     def findings(self, method: Method, k: int) -> Findings:
         """Compare the groups of every complainant under one method and one k."""
         plan, settings = self.plan, self.plan.settings
         index = settings.ks.index(k)
-        control, test, comparison = _compare(plan, self.grouping, method, index)
+        compared = compare_groups(plan, self.grouping, method, index)
+        comparison = compared.comparison
         rows = self.situation.complainants
         is_negative, would_be = self.situation.is_negative, self.situation.is_negative_cf
         return Findings(
@@ -80,24 +88,26 @@ class AuditResult:
             outcome=plan.outcome.labels(is_negative[rows]),
             outcome_cf=None if would_be is None else plan.outcome.labels(would_be[rows]),
             is_negative=is_negative[rows],
-            control=control,
-            test=test,
+            control=compared.control,
+            test=compared.test,
             comparison=comparison,
             q_value=self._q_values(comparison.interval.p_value),
             alpha=settings.alpha,
-            draw_share=self._draw_share(method, index, comparison),
+            draw_share=self._draw_share(method, index, compared),
+            insufficient=compared.insufficient,
         )
 
     def _draw_share(
-        self, method: Method, index: int, comparison: Comparison
+        self, method: Method, index: int, compared: Compared
     ) -> NDArray[np.float64] | None:
         draws = self.plan.settings.draws
         if not draws:
             return None
-        if method.name not in self.draw_counts:
-            # no counterfactual has a part in it: every draw says the same
-            return comparison.evidence.astype(np.float64)
-        return np.asarray(self.draw_counts[method.name][:, index] / draws, dtype=np.float64)
+        # where no counterfactual has a part, every draw says the same
+        share = compared.comparison.evidence.astype(np.float64)
+        if method.name in self.draw_counts:
+            share = self.draw_counts[method.name][:, index] / draws
+        return np.where(compared.insufficient, np.nan, share)
 
     def _q_values(self, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
         method = self.plan.settings.adjust
@@ -119,6 +129,10 @@ class AuditResult:
         codes = np.array(pair, dtype=np.int32)[would_be.astype(np.intp)]
         decided = Categories(codes, recorded.levels)
         return population.with_columns({outcome.column: decided}).frame()
+
+    def support(self, method: Method, k: int) -> Support:
+        """Measure how well each complainant's groups support the comparison."""
+        return measure_support(self, method, k)
 
     def case(self, id: Any, findings: Mapping[tuple[str, int], Findings]) -> Case:  # noqa: A002
         """Give everything about one complainant."""
@@ -154,6 +168,8 @@ class AuditResult:
             results=MappingProxyType(results),
             couplings=self.provenance.computed["couplings"],
             _members=members,
+            _balance=partial(balance_case, self, row),
+            _terms=terms_of(self.plan),
         )
 
     def _locate(self, id: Any) -> tuple[int, int]:  # noqa: A002
@@ -170,7 +186,7 @@ class AuditResult:
         if place == len(rows) or rows[place] != row:
             raise UnknownIdError(
                 "This row is no complainant: its protected attribute "
-                f"{self.plan.protection.attribute!r} does not have a protected value."
+                f"{_protected(self.plan)} does not have a protected value."
             )
         return place, row
 
@@ -188,6 +204,11 @@ class AuditResult:
 
 def run(plan: Plan) -> AuditResult:
     """Run the audit: every step is a function of the one before it."""
+    if plan.combine == "multiple":
+        # it runs this function once for each attribute
+        from mutandis.auditing.multiple import run_multiple
+
+        return run_multiple(plan)
     made = _counterfactuals(plan)
     counterfactual = made.population if made is not None else _given(plan)
     situation = Situation(
@@ -201,6 +222,8 @@ def run(plan: Plan) -> AuditResult:
         ties=plan.settings.ties,
         scaling=plan.settings.scaling,
         threads=plan.settings.threads,
+        group_size=plan.settings.group_size,
+        max_distance=plan.settings.max_distance,
     )
     grouping = plan.semantics.group(situation, plan.methods)
     disagreement = _disagreement(plan)
@@ -223,42 +246,28 @@ def _counterfactuals(plan: Plan) -> Counterfactuals | None:
     settings = plan.settings
     made = plan.semantics.worldview(plan.worldview).counterfactuals(
         plan.population,
-        do={plan.protection.attribute: plan.protection.reference},
+        do=plan.do,
         draws=settings.draws,
         rng=np.random.default_rng(settings.seed) if settings.draws else None,
         bootstrap=settings.bootstrap,
     )
     if not set(made.moved) & {attribute.name for attribute in plan.attributes}:
         warnings.warn(
-            f"In this worldview {plan.protection.attribute!r} affects none of the attributes: "
-            "every counterfactual equals the fact, and CST compares as ST does.",
+            f"In this worldview {_protected(plan)} affects none of the attributes: every "
+            "counterfactual equals the fact, and CST compares as ST does.",
             MutandisWarning,
             stacklevel=2,
         )
     return made
 
 
+def _protected(plan: Plan) -> str:
+    """Name the protected attributes; together they are one status."""
+    return " × ".join(repr(each.attribute) for each in plan.protections)
+
+
 def _given(plan: Plan) -> Population | None:
     return None if plan.counterfactuals is None else plan.counterfactuals.population
-
-
-def _compare(
-    plan: Plan, grouping: Grouping, method: Method, index: int
-) -> tuple[Group, Group, Comparison]:
-    """Compare a method's groups at the index-th k."""
-    settings = plan.settings
-    pair = grouping.pairs[method.name]
-    control, test = pair.control.at(index), pair.test.at(index)
-    if not method.count_neighbours:
-        return control, test, compare_centers(control, test, tau=settings.tau)
-    comparison = plan.semantics.compare(
-        control,
-        test,
-        tau=settings.tau,
-        alpha=settings.alpha,
-        interval=INTERVALS[settings.interval],
-    )
-    return control, test, comparison
 
 
 def _count_draws(
@@ -277,8 +286,8 @@ def _count_draws(
         regrouped = plan.semantics.group(other, methods, control=grouping.control)
         for method in methods:
             for index in range(len(plan.settings.ks)):
-                comparison = _compare(plan, regrouped, method, index)[2]
-                counts[method.name][:, index] += comparison.evidence
+                compared = compare_groups(plan, regrouped, method, index, bounds=False)
+                counts[method.name][:, index] += compared.comparison.evidence
     return counts
 
 

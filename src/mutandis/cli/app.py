@@ -74,6 +74,43 @@ def check(
 
 
 @app.command()
+def power(
+    *,
+    p_control: Annotated[float, typer.Option(help="Share refused among people like her.")],
+    p_test: Annotated[
+        float, typer.Option(help="Share refused among people like her counterfactual.")
+    ],
+    target: Annotated[
+        float, typer.Option("--power", help="Probability with which the difference is to be found.")
+    ] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Significance level.")] = 0.05,
+    tau: Annotated[float, typer.Option(help="Minimum deviation.")] = 0.0,
+    interval: Annotated[
+        str, typer.Option(help="Interval, with the test that belongs to it.")
+    ] = "miettinen-nurminen",
+    k: Annotated[list[int] | None, typer.Option(help="Group size; may be repeated.")] = None,
+    k_max: Annotated[int, typer.Option(help="How far to look for the smallest k.")] = 500,
+    plot: Annotated[Path | None, typer.Option(help="Draw power against k, to this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Say what groups of k people can show: power, smallest k, smallest difference."""
+    from mutandis.cli.power import run_power
+
+    run_power(
+        p_control,
+        p_test,
+        target=target,
+        alpha=alpha,
+        tau=tau,
+        interval=interval,
+        ks=k or (15, 30, 50, 100),
+        k_max=k_max,
+        plot=plot,
+        as_json=json,
+    )
+
+
+@app.command()
 def reproduce(
     data: Annotated[Path, typer.Option(help="Folder with the published data.")],
     json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,

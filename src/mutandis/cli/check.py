@@ -28,7 +28,7 @@ def run_check(path: Path, *, as_json: bool) -> None:
         diagnosis = plan.worldview.check(
             plan.population,
             protected=plan.protection.attribute,
-            do={plan.protection.attribute: plan.protection.reference},
+            do=plan.do,
         )
     if as_json:
         found = None if diagnosis is None else diagnosis.as_dict()

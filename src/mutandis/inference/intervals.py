@@ -10,68 +10,48 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
+from mutandis.inference.adjusted import (
+    agresti_caffo,
+    agresti_caffo_rejects,
+    newcombe,
+    newcombe_rejects,
+)
+from mutandis.inference.fisher import fisher, fisher_rejects
+from mutandis.inference.score import miettinen_nurminen, score_rejects
+from mutandis.inference.wald_interval import wald, wald_rejects
 from mutandis.results.interval import Interval
-from mutandis.results.share import difference
 
 if TYPE_CHECKING:
-    from mutandis.results.share import Share
+    import numpy as np
+    from numpy.typing import NDArray
 
-__all__ = ["INTERVALS", "IntervalMethod", "IntervalName", "wald"]
+__all__ = [
+    "DEFAULT_INTERVAL",
+    "INTERVALS",
+    "REJECTS",
+    "IntervalMethod",
+    "IntervalName",
+]
 
-IntervalName = Literal["wald"]
-
-
-def wald(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
-    r"""Wald interval and test: the one the paper uses.
-
-    Notes
-    -----
-    The statistic is :math:`(\Delta p - \tau) / s` with
-    :math:`s^2 = p_c (1 - p_c) / n_c + p_t (1 - p_t) / n_t`: variances add, the paper prints a
-    minus (docs/adr/0003-errata.md). Where both shares are 0 or 1 the width is zero and the
-    p-value 0 or 1 (0.5 at Δp = τ); these intervals are marked as degenerate.
-
-    References
-    ----------
-    Thanh, Ruggieri, Turini (2011), k-NN as an implementation of situation testing for
-    discrimination discovery and prevention, KDD.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mutandis.results.share import Share
-    >>> thirteen, none, n, whole = (np.array([v]) for v in (13, 0, 16, 1))
-    >>> control = Share(negatives=thirteen, size=n, split=whole)
-    >>> test = Share(negatives=none, size=n, split=whole)
-    >>> interval = wald(control, test, tau=0.0, alpha=0.05)
-    >>> round(float(interval.low[0]), 3), round(float(interval.high[0]), 3)
-    (0.652, 0.973)
-    """
-    from scipy.special import ndtr, ndtri
-
-    numerator, denominator = difference(control, test)
-    delta = np.asarray(numerator / denominator, dtype=np.float64)
-    error = np.sqrt(_variance(control) + _variance(test))
-    margin = -ndtri(alpha) * error
-    degenerate = error == 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        statistic = np.where(delta == tau, 0.0, (delta - tau) / error)
-    return Interval(
-        low=delta - margin,
-        high=delta + margin,
-        p_value=np.asarray(ndtr(-statistic), dtype=np.float64),
-        degenerate=degenerate,
-    )
-
-
-def _variance(share: Share) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    p = share.values()
-    return np.asarray(p * (1 - p) / share.size, dtype=np.float64)
-
-
+IntervalName = Literal["miettinen-nurminen", "agresti-caffo", "newcombe", "wald", "fisher"]
 IntervalMethod = Callable[..., Interval]
 
-INTERVALS: dict[IntervalName, IntervalMethod] = {"wald": wald}
+DEFAULT_INTERVAL: IntervalName = "miettinen-nurminen"
+
+INTERVALS: dict[IntervalName, IntervalMethod] = {
+    "miettinen-nurminen": miettinen_nurminen,
+    "agresti-caffo": agresti_caffo,
+    "newcombe": newcombe,
+    "wald": wald,
+    "fisher": fisher,
+}
 """Every interval by its name; `interval=` of an audit picks one."""
+
+REJECTS: dict[IntervalName, Callable[..., NDArray[np.bool_]]] = {
+    "miettinen-nurminen": score_rejects,
+    "agresti-caffo": agresti_caffo_rejects,
+    "newcombe": newcombe_rejects,
+    "wald": wald_rejects,
+    "fisher": fisher_rejects,
+}
+"""The test that belongs to each interval, without the bounds: for planning."""

@@ -32,6 +32,9 @@ from mutandis.io.yaml_models import (
 )
 from mutandis.similarity.embedding import Scaling
 from mutandis.similarity.ties import Ties
+from mutandis.situation.combined import Combine, ComparedWith
+from mutandis.situation.compare import Direction
+from mutandis.situation.group_size import GroupSize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,6 +113,7 @@ class _Audit(Settings):
     data: AnyNode
     outcome: AnyNode
     protected: AnyNode
+    combine: Annotated[str | None, choice(*get_args(Combine))] = None
     attributes: AnyNode
     worldview: AnyNode = None
     decision: AnyNode = None
@@ -155,6 +159,11 @@ class _Test(Settings):
     adjust: Annotated[str | None, choice(*get_args(Adjustment))] = None
     ties: Annotated[str | None, choice(*get_args(Ties))] = None
     scaling: Annotated[str | None, choice(*get_args(Scaling))] = None
+    group_size: Annotated[str | None, choice(*get_args(GroupSize))] = None
+    direction: Annotated[str | None, choice(*get_args(Direction))] = None
+    test_space: Annotated[str | None, choice(*get_args(ComparedWith))] = None
+    max_distance: Annotated[float | None, PlainValidator(_number)] = None
+    min_group: Whole = None
     draws: Whole = None
     bootstrap: Flag = False
     seed: Whole = None
@@ -179,13 +188,17 @@ def read_audit_file(path: str | Path) -> AuditFile:
         "missing": data.missing,
         "outcome": outcome.column,
         "negative": outcome.negative,
-        "protected": _read_protected(sections.protected),
+        "protected": [_read_protected(part) for part in sections.protected.items]
+        if isinstance(sections.protected, Items)
+        else _read_protected(sections.protected),
         "attributes": _read_attributes(sections.attributes),
         **_read_decision(sections.decision),
         **_read_test(sections.test),
     }
     if sections.worldview is not None:
         settings["worldview"] = worldview_from_node(sections.worldview)
+    if sections.combine is not None:
+        settings["combine"] = sections.combine
     return AuditFile(source=path.parent / data.source, settings=settings)
 
 

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.errors import PlanError
+from mutandis.results.explain import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
+
+    from mutandis.results.explain import Terms
+    from mutandis.results.support import Balance
 
 __all__ = ["Case", "GroupMembers", "Members"]
 
@@ -89,6 +93,10 @@ class Case:
     results: Mapping[tuple[str, int], Mapping[str, Any]]
     couplings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     _members: Callable[[str, int], GroupMembers] = field(repr=False, compare=False)
+    _balance: Callable[[str, GroupMembers], Balance] | None = field(
+        default=None, repr=False, compare=False
+    )
+    _terms: Terms | None = field(default=None, repr=False, compare=False)
 
     def result(self, method: str, *, k: int) -> Mapping[str, Any]:
         """Give her row of the findings under one method and one k."""
@@ -99,6 +107,20 @@ class Case:
     def groups(self, method: str, *, k: int) -> GroupMembers:
         """List the people in her control and test group; they are searched when asked for."""
         return self._members(method, k)
+
+    def explain(self, method: str | None = None, k: int | None = None) -> str:
+        """Say in one careful sentence what was found; default: the primary method and k."""
+        if self._terms is None:
+            raise PlanError("This case was made without an audit, which its words depend on.")
+        primary_method, primary_k = self._terms.primary
+        method, k = method or primary_method, primary_k if k is None else k
+        return explain(self.result(method, k=k), method, k, self._terms)
+
+    def balance(self, method: str, k: int) -> Balance:
+        """Tell how far her search centers stand from the people around them, by attribute."""
+        if self._balance is None:
+            raise PlanError("This case was made without an audit, which has the attributes.")
+        return self._balance(method, self.groups(method, k=k))
 
     def __str__(self) -> str:
         """Show the case as a page of text."""

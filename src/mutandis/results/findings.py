@@ -50,12 +50,20 @@ class Group:
     rows
         How many rows hold its places, or share them.
     radius
-        The distance of its k-th nearest member; NaN where only the centers are compared.
+        The distance of its farthest member; NaN where nobody but the centers is in it.
     """
 
     share: Share
     rows: NDArray[np.int64]
     radius: NDArray[np.float64]
+
+    def take(self, complainants: NDArray[np.intp]) -> Group:
+        """Give the chosen complainants' groups."""
+        return Group(
+            share=self.share.take(complainants),
+            rows=self.rows[complainants],
+            radius=self.radius[complainants],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +112,9 @@ class Findings:
         The level at which verdicts are given.
     draw_share
         The share of counterfactual draws under which Δp > τ; None where none were made.
+    insufficient
+        Who has too few people to be compared with, and is neither tested nor counted as a case;
+        None where that cannot happen.
     """
 
     method: str
@@ -118,6 +129,7 @@ class Findings:
     q_value: NDArray[np.float64]
     alpha: float
     draw_share: NDArray[np.float64] | None = None
+    insufficient: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         """Count the complainants."""
@@ -136,6 +148,8 @@ class Findings:
         verdict[self.comparison.evidence] = Verdict.EVIDENCE.value
         verdict[self.comparison.significant] = Verdict.SIGNIFICANT.value
         verdict[self.significant_adjusted] = Verdict.SIGNIFICANT_ADJUSTED.value
+        if self.insufficient is not None:
+            verdict[self.insufficient] = Verdict.INSUFFICIENT.value
         return verdict
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -48,8 +48,17 @@ class Share:
     split: NDArray[np.int64]
 
     def values(self) -> NDArray[np.float64]:
-        """Give the shares as floats."""
-        return np.asarray(self.negatives / (self.size * self.split), dtype=np.float64)
+        """Give the shares as floats; the share of an empty group is missing."""
+        whole = self.size * self.split
+        shares = np.full(whole.shape, np.nan)
+        np.divide(self.negatives, whole, out=shares, where=whole > 0)
+        return shares
+
+    def take(self, groups: NDArray[np.intp]) -> Share:
+        """Give the chosen groups."""
+        return Share(
+            negatives=self.negatives[groups], size=self.size[groups], split=self.split[groups]
+        )
 
     def with_center(self, is_negative: NDArray[np.bool_]) -> Share:
         """Add the search center itself to each group: one more place, its outcome counted in."""

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.similarity.ties import Neighbourhoods
+from mutandis.similarity.within import Within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from mutandis.similarity.search import Queries, Space
 
@@ -28,13 +31,7 @@ class BruteSearch:
         """Answer all queries for all ks."""
         found = Neighbourhoods.empty(len(queries), len(ks))
         for query in range(len(queries)):
-            center = queries.points.take(np.array([query]))
-            distances = self.space.metric.from_center(center, self.space.points)
-            counts, negatives = self.space.counts.copy(), self.space.negatives.copy()
-            own = queries.own[query]
-            if own >= 0:
-                counts[own] -= 1
-                negatives[own] -= queries.own_negative[query]
+            distances, counts, negatives = self._others(queries, query)
             everyone = np.sort(np.repeat(distances, counts))
             for column, k in enumerate(ks):
                 radius = everyone[k - 1]
@@ -45,3 +42,27 @@ class BruteSearch:
                 found.rim[query, column] = counts[rim].sum()
                 found.negatives_rim[query, column] = negatives[rim].sum()
         return found
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> Within:
+        """Count the people within each query's own limit."""
+        found = Within.empty(len(queries))
+        for query, limit in enumerate(limits):
+            distances, counts, negatives = self._others(queries, query)
+            near = (distances <= limit) & (counts > 0)
+            found.people[query] = counts[near].sum()
+            found.negatives[query] = negatives[near].sum()
+            found.farthest[query] = distances[near].max(initial=-1)
+        return found
+
+    def _others(
+        self, queries: Queries, query: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Measure to every point, and count who stands there beside the complainant herself."""
+        center = queries.points.take(np.array([query]))
+        distances = self.space.metric.from_center(center, self.space.points)
+        counts, negatives = self.space.counts.copy(), self.space.negatives.copy()
+        own = queries.own[query]
+        if own >= 0:
+            counts[own] -= 1
+            negatives[own] -= queries.own_negative[query]
+        return distances, counts, negatives

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.domain.grouping import group_equal
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -34,15 +36,6 @@ def group_rows(
     >>> [part.tolist() for part in group_rows(rows)]
     [[0, 1], [0, 1, 0]]
     """
-    import pandas as pd
-
-    group = np.zeros(len(points), dtype=np.int64)
-    columns = [*points.coordinates.T, *points.codes.T, *labels]
-    for column in columns:
-        # hashing one column at a time; two dense codes below n make one key below n squared
-        codes, distinct = pd.factorize(column)
-        group, _ = pd.factorize(group * max(1, len(distinct)) + codes)
-    size = int(group.max(initial=-1)) + 1
-    first = np.full(size, len(points), dtype=np.intp)
-    np.minimum.at(first, group, np.arange(len(points)))
-    return first, group.astype(np.intp)
+    everything = [*points.coordinates.T, *points.codes.T, *labels]
+    # without a single column all rows are equal
+    return group_equal(*(everything or [np.zeros(len(points), dtype=np.int8)]))

@@ -11,6 +11,8 @@ are exact whatever their order, and two people are equally far away exactly if t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Metric", "Points"]
+
+# no distance in int64 is larger
+_FARTHEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,8 @@ class Metric:
         What a difference in each nominal attribute costs.
     unit
         What stands for distance 1. A whole number, unless values were left unscaled.
+    exact_unit
+        The same without rounding, where it is known.
 
     Examples
     --------
@@ -69,6 +76,18 @@ class Metric:
 
     mismatch: NDArray[np.int64]
     unit: float
+    exact_unit: Fraction | None = None
+
+    def limit(self, distance: Fraction) -> int:
+        """Give the largest integer distance that is not beyond a distance.
+
+        Examples
+        --------
+        >>> Metric(mismatch=np.array([10]), unit=20.0).limit(Fraction("0.33"))
+        6
+        """
+        unit = Fraction(self.unit) if self.exact_unit is None else self.exact_unit
+        return min(floor(distance * unit), _FARTHEST)
 
     def from_center(self, center: Points, points: Points) -> NDArray[np.int64]:
         """Measure from one center (a single point) to every point."""

@@ -176,6 +176,7 @@ class Embedding:
             metric=Metric(
                 mismatch=np.array([term.length(unit) for term in nominal], dtype=np.int64),
                 unit=float(unit * weight),
+                exact_unit=unit * weight,
             ),
         )
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from mutandis.similarity.distance import Metric, Points
     from mutandis.similarity.ties import Neighbourhoods
+    from mutandis.similarity.within import Within
 
 __all__ = ["Queries", "Search", "Space", "find_neighbourhoods"]
 
@@ -116,6 +117,10 @@ class Search(Protocol):
 
     def neighbourhoods(self, queries: Queries, ks: Sequence[int]) -> Neighbourhoods:
         """Answer all queries for all ks; each k is at most the number of others in the space."""
+        ...
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> Within:
+        """Count the people within each query's own limit, an integer distance."""
         ...
 
 

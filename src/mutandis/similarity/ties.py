@@ -87,12 +87,12 @@ def select(
     """
     order = np.argsort(distances, axis=1, kind="stable")
     near = np.take_along_axis(distances, order, axis=1)
-    people = np.cumsum(np.take_along_axis(counts, order, axis=1), axis=1)
-    refused = np.cumsum(np.take_along_axis(negatives, order, axis=1), axis=1)
+    people = _running_totals(np.take_along_axis(counts, order, axis=1))
+    refused = _running_totals(np.take_along_axis(negatives, order, axis=1))
     found = Neighbourhoods.empty(len(distances), len(ks))
     for column, k in enumerate(ks):
         # the k-th nearest person stands where the running count first reaches k
-        last = np.argmax(people >= k, axis=1)
+        last = np.argmax(people[:, 1:] >= k, axis=1)
         radius = np.take_along_axis(near, last[:, None], axis=1)
         inner, outer = (near < radius).sum(axis=1), (near <= radius).sum(axis=1)
         inside, refused_inside = _before(people, inner), _before(refused, inner)
@@ -104,16 +104,25 @@ def select(
     return found
 
 
-def _before(cumulative: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+def _running_totals(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the totals of the first 0, 1, 2, … candidates of each query."""
+    totals = np.zeros((len(values), values.shape[1] + 1), dtype=np.int64)
+    np.cumsum(values, axis=1, out=totals[:, 1:])
+    return totals
+
+
+def _before(totals: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
     """Give the running total of the first `stop` candidates."""
-    padded = np.concatenate([np.zeros((len(cumulative), 1), dtype=np.int64), cumulative], axis=1)
-    return np.asarray(np.take_along_axis(padded, stop[:, None], axis=1)[:, 0], dtype=np.int64)
+    return np.asarray(np.take_along_axis(totals, stop[:, None], axis=1)[:, 0], dtype=np.int64)
 
 
-def share_of(found: Neighbourhoods, column: int, *, k: int, ties: Ties) -> Share:
+def share_of(
+    found: Neighbourhoods, column: int, *, k: int | NDArray[np.int64], ties: Ties
+) -> Share:
     """Count the negative outcomes in each group, sharing the last places as the policy says.
 
-    Under "fair": p = (negatives_inside * m + (k - inside) * negatives_rim) / (k * m).
+    Under "fair": p = (negatives_inside * m + (k - inside) * negatives_rim) / (k * m). The group
+    size k is the same for all queries, or one for each.
     """
     inside, rim = found.inside[:, column], found.rim[:, column]
     refused, refused_rim = found.negatives_inside[:, column], found.negatives_rim[:, column]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.similarity.ties import Neighbourhoods, select
+from mutandis.similarity.within import Within, count_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +34,8 @@ __all__ = ["TreeSearch", "tree_dimensions"]
 # In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
 # rounding moves a float64 distance by far less than this, and by far less than this part of it.
 _ROUNDING = 1e-9
+# how many points are looked at first for people within a caliper
+_FIRST_WIDTH = 32
 # candidates held at a time (queries x neighbours): bounds the memory of a search
 _BATCH = 2_000_000
 
@@ -93,10 +96,41 @@ class TreeSearch:
             width *= 2
         return found
 
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> Within:
+        """Count the people within each query's own limit."""
+        found = Within.empty(len(queries))
+        pending = np.arange(len(queries))
+        width = _FIRST_WIDTH
+        while len(pending):
+            width = min(width, len(self.space.points))
+            unfinished = []
+            for chunk in _chunks(pending, _BATCH // width):
+                measured = self._candidates(queries.take(chunk), width)
+                distances, counts, negatives, horizon = measured
+                answers = count_candidates(distances, counts, negatives, limits[chunk])
+                complete = limits[chunk] / self.unit < horizon
+                found.put(chunk[complete], answers.take(np.flatnonzero(complete)))
+                unfinished.append(chunk[~complete])
+            pending = np.concatenate(unfinished)
+            width *= 2
+        return found
+
     def _answer(
         self, queries: Queries, ks: Sequence[int], width: int
     ) -> tuple[Neighbourhoods, NDArray[np.bool_]]:
         """Answer from the `width` nearest candidates; tell which answers are certain."""
+        distances, counts, negatives, horizon = self._candidates(queries, width)
+        answers = select(distances, counts, negatives, ks)
+        largest = answers.radius.max(axis=1) / self.unit
+        return answers, largest < horizon
+
+    def _candidates(
+        self, queries: Queries, width: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Measure the `width` nearest points, and count who stands there beside herself.
+
+        The last column is how far (in the tree's unit) nothing can have been missed.
+        """
         centers = _floats(self.space, queries.points, self.levels, self.unit)
         near, candidates = self._nearest(centers, width)
         counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
@@ -104,12 +138,9 @@ class TreeSearch:
         counts -= own
         negatives -= own & queries.own_negative[:, None]
         distances = self.space.metric.to_candidates(queries.points, self.space.points, candidates)
-        answers = select(distances, counts, negatives, ks)
         if width == len(self.space.points):
-            return answers, np.ones(len(queries), dtype=np.bool_)
-        horizon = near * (1 - _ROUNDING) - _ROUNDING
-        largest = answers.radius.max(axis=1) / self.unit
-        return answers, largest < horizon
+            return distances, counts, negatives, np.full(len(queries), np.inf)
+        return distances, counts, negatives, near * (1 - _ROUNDING) - _ROUNDING
 
     def _nearest(
         self, centers: NDArray[np.float64], width: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -12,10 +13,48 @@ from mutandis.results.interval import Interval
 from mutandis.results.share import difference, exceeds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mutandis.inference.intervals import IntervalMethod
     from mutandis.results.findings import Group
 
-__all__ = ["compare", "compare_centers"]
+__all__ = ["Direction", "compare", "compare_centers", "compare_in_direction"]
+
+Direction = Literal["negative", "positive"]
+
+
+def compare_in_direction(
+    direction: Direction,
+    control: Group,
+    test: Group,
+    comparing: Callable[[Group, Group], Comparison],
+) -> Comparison:
+    """Compare as it is, or in the mirror: positive discrimination is Δp < -τ.
+
+    In the mirror the groups change places, so that any rule which finds Δp > τ and tests π ≤ τ
+    finds Δp < -τ and tests π ≥ -τ; then Δp and its bounds get their signs back. There,
+    significant ⇔ p ≤ α ⇔ the *upper* bound is at most -τ.
+
+    Parameters
+    ----------
+    direction
+        "negative" looks for complainants who are treated worse, "positive" for those treated
+        better.
+    control, test
+        The groups of every complainant.
+    comparing
+        A rule that looks for Δp > τ.
+    """
+    if direction == "negative":
+        return comparing(control, test)
+    mirrored = comparing(test, control)
+    bounds = mirrored.interval
+    return replace(
+        mirrored,
+        # taken from zero, since turning the sign of 0 would give -0
+        delta_p=0.0 - mirrored.delta_p,
+        interval=replace(bounds, low=0.0 - bounds.high, high=0.0 - bounds.low),
+    )
 
 
 def compare(

@@ -11,6 +11,7 @@ from mutandis.results.case import Members
 from mutandis.results.findings import Group
 from mutandis.results.share import Share
 from mutandis.similarity.ties import share_of
+from mutandis.situation.group_size import counted_as
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,6 +78,8 @@ class NearestGroups:
         The rows of each search space, and which space each complainant is searched in.
     roll
         Who the rows are.
+    places
+        How many rows each group takes (complainants × ks), where that is not k.
     """
 
     found: Neighbourhoods
@@ -90,30 +93,43 @@ class NearestGroups:
     spaces: tuple[NDArray[np.intp], ...]
     space_of: NDArray[np.intp]
     roll: Roll
+    places: NDArray[np.int64] | None = None
 
     def at(self, index: int) -> Group:
         """Give the groups for the index-th k."""
         return Group(
-            share=share_of(self.found, index, k=self.ks[index], ties=self.ties),
+            share=self._share(index),
             rows=self.found.inside[:, index] + self.found.rim[:, index],
             radius=self.metric.as_float(self.found.radius[:, index]) + self.beyond,
         )
 
     def members(self, complainant: int, index: int) -> Members:
         """List the people in one complainant's group, measuring her space once more."""
-        space = self.spaces[self.space_of[complainant]]
-        space = space[space != self.own_rows[complainant]]
-        center = self.centers.take(np.array([complainant]))
-        distance = self.metric.from_center(center, self.points.take(space))
+        space, distance = self.others(complainant)
         radius = self.found.radius[complainant, index]
         within = distance <= radius
-        left = self.ks[index] - self.found.inside[complainant, index]
+        places = self.ks[index] if self.places is None else self.places[complainant, index]
+        left = places - self.found.inside[complainant, index]
         on_rim = 1.0 if self.ties == "all" else left / self.found.rim[complainant, index]
         return self.roll.members(
             space[within],
             self.metric.as_float(distance[within]) + self.beyond[complainant],
             np.where(distance[within] < radius, 1.0, on_rim),
         )
+
+    def others(self, complainant: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Give the other rows of one complainant's space, and how far each is from her center."""
+        space = self.spaces[self.space_of[complainant]]
+        space = space[space != self.own_rows[complainant]]
+        center = self.centers.take(np.array([complainant]))
+        return space, self.metric.from_center(center, self.points.take(space))
+
+    def _share(self, index: int) -> Share:
+        k = self.ks[index]
+        if self.places is None:
+            return share_of(self.found, index, k=k, ties=self.ties)
+        places = self.places[:, index]
+        return counted_as(share_of(self.found, index, k=places, ties=self.ties), k, places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ definitions, read correctly. The publication's own answers are in `as_published`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -16,7 +16,9 @@ from mutandis.similarity.choose import choose_search
 from mutandis.similarity.embedding import Embedded, Embedding
 from mutandis.similarity.search import Queries, Space, find_neighbourhoods
 from mutandis.similarity.ties import Neighbourhoods
+from mutandis.situation.caliper import Caliper, CaliperGroups
 from mutandis.situation.compare import compare
+from mutandis.situation.group_size import rows_in_test
 from mutandis.situation.groups import CenteredGroups, Centers, Groups, NearestGroups, Roll
 from mutandis.situation.methods import Center
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from mutandis.similarity.embedding import Scaling
     from mutandis.similarity.search import Search
     from mutandis.similarity.ties import Ties
+    from mutandis.situation.group_size import GroupSize
     from mutandis.situation.methods import Method
     from mutandis.situation.spaces import Stratum
 
@@ -55,6 +58,10 @@ class Situation:
         Who was refused in D, and who would have been in D^CF (None: nobody decided).
     ks, ties, scaling, threads
         How to search.
+    group_size
+        How many rows a test group takes.
+    max_distance
+        How far away people may be who are compared (None: any distance).
     """
 
     population: Population
@@ -67,6 +74,8 @@ class Situation:
     ties: Ties
     scaling: Scaling
     threads: int
+    group_size: GroupSize = "k"
+    max_distance: float | None = None
 
     @property
     def complainants(self) -> NDArray[np.intp]:
@@ -110,12 +119,18 @@ class Grouping:
     control
         The control groups, which do not depend on the counterfactuals: a grouping of the same
         people under other counterfactuals can take them over. None if nobody was searched for.
+    embedding, nearest
+        Where people stand, and the groups as they are before any caliper, by what was searched:
+        "control", and "factual" or "counterfactual" for the test groups around such centers.
+        Missing where the semantics has a scale of its own.
     """
 
     pairs: Mapping[str, GroupPair]
     distance_rules: Mapping[str, str]
     backends: Mapping[str, str]
     control: Groups | None = None
+    embedding: Embedding | None = None
+    nearest: Mapping[str, NearestGroups] = field(default_factory=dict)
 
 
 class Semantics(Protocol):
@@ -186,6 +201,8 @@ class Defined:
             distance_rules=embedding.rules,
             backends=finder.backends,
             control=searched.get("control"),
+            embedding=embedding,
+            nearest=finder.nearest,
         )
 
     def compare(
@@ -223,6 +240,7 @@ class _Finder:
         self._embedding = embedding
         self._factual = embedding.apply(situation.population)
         self.backends: dict[str, str] = {}
+        self.nearest: dict[str, NearestGroups] = {}
 
     def control(self) -> Groups:
         """Find the control groups, each complainant excluded from her own by identity."""
@@ -235,19 +253,27 @@ class _Finder:
             return self._find(center.value, self._factual, in_control=False)
         return self._find(center.value, self._embedding.apply(population), in_control=False)
 
-    def _find(self, what: str, centers: Embedded, *, in_control: bool) -> NearestGroups:
+    def _find(self, what: str, centers: Embedded, *, in_control: bool) -> Groups:
         situation = self._situation
         rows = situation.complainants
         found = Neighbourhoods.empty(len(rows), len(situation.ks))
         space_of = np.empty(len(rows), dtype=np.intp)
         spaces = tuple(s.control if in_control else s.test for s in situation.strata)
+        group_size: GroupSize = "k" if in_control else situation.group_size
+        places = np.empty((len(rows), len(situation.ks)), dtype=np.int64)
+        caliper = self._caliper(centers.beyond[rows])
         for index, (stratum, space) in enumerate(zip(situation.strata, spaces, strict=True)):
             mine = np.searchsorted(rows, stratum.complainants)
             search, queries = self._search(stratum, space, centers, in_control=in_control)
-            found.put(mine, find_neighbourhoods(search, queries, situation.ks))
+            sizes = rows_in_test(stratum, situation.ks, group_size=group_size)
+            answers = find_neighbourhoods(search, queries, sizes)
+            found.put(mine, answers)
+            if caliper is not None:
+                caliper.count(mine, search, queries, answers)
+            places[mine] = sizes
             space_of[mine] = index
             self.backends[what] = search.name
-        return NearestGroups(
+        self.nearest[what] = nearest = NearestGroups(
             found=found,
             ks=situation.ks,
             ties=situation.ties,
@@ -259,7 +285,13 @@ class _Finder:
             spaces=spaces,
             space_of=space_of,
             roll=situation.roll,
+            places=None if group_size == "k" else places,
         )
+        return nearest if caliper is None else CaliperGroups(nearest=nearest, caliper=caliper)
+
+    def _caliper(self, beyond: NDArray[np.float64]) -> Caliper | None:
+        farthest = self._situation.max_distance
+        return None if farthest is None else Caliper.of(farthest, beyond, self._embedding.metric)
 
     def _search(
         self,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from mutandis.domain.columns import Categories
     from mutandis.domain.protection import Protection
+    from mutandis.situation.group_size import GroupSize
 
 __all__ = ["Stratum", "check_group_sizes", "draw_strata"]
 
@@ -64,8 +65,10 @@ def draw_strata(protection: Protection, categories: Categories) -> tuple[Stratum
     return tuple(strata)
 
 
-def check_group_sizes(strata: Sequence[Stratum], ks: Sequence[int]) -> None:
-    """Refuse a k that some search space cannot fill.
+def check_group_sizes(
+    strata: Sequence[Stratum], ks: Sequence[int], *, group_size: GroupSize = "k"
+) -> None:
+    """Refuse a k that some search space cannot fill; of equal mass, every test space can.
 
     Examples
     --------
@@ -83,7 +86,7 @@ def check_group_sizes(strata: Sequence[Stratum], ks: Sequence[int]) -> None:
                 f"k={k} is larger than the control space ({others} protected rows beside the "
                 f"complainant, status {stratum.label}). Lower k, or widen the protected group."
             )
-        if k > len(stratum.test):
+        if group_size == "k" and k > len(stratum.test):
             raise GroupSizeError(
                 f"k={k} is larger than the test space ({len(stratum.test)} reference rows). "
                 "Lower k, or use a table with more reference rows."

@@ -1,0 +1,169 @@
+"""How often each interval contains the true difference, and how often each test is wrong.
+
+python benchmarks/coverage.py [FOLDER]
+
+For two groups of k people with true shares π_c and π_t there are (k + 1)² outcomes. Their
+probabilities are added up exactly, over a grid of (π_c, π_t): nothing is simulated. Prints the
+tables of docs/coverage.md, and writes coverage.json and coverage.svg to FOLDER (default: docs).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import binom
+
+from mutandis.inference import INTERVALS, REJECTS
+from mutandis.plots import plot_coverage
+from mutandis.results.share import Share
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.inference import IntervalName
+
+ALPHA = 0.05
+KS = (5, 15, 30, 100)
+TAUS = (0.0, 0.05, 0.1)
+# 0.02, 0.04, …, 0.98
+GRID = np.arange(1, 50) / 50
+TOLERANCE = 0.02
+
+
+def outcomes(k: int) -> tuple[Share, Share]:
+    """List all pairs of refusals in two groups of k."""
+    control, test = np.divmod(np.arange((k + 1) ** 2), k + 1)
+    ones = np.ones_like(control)
+    return (
+        Share(negatives=control, size=k * ones, split=ones),
+        Share(negatives=test, size=k * ones, split=ones),
+    )
+
+
+def probabilities(k: int, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the probability of each number of refusals (column) under each true share (row)."""
+    return np.asarray(binom.pmf(np.arange(k + 1), k, shares[:, None]), dtype=np.float64)
+
+
+def coverage(
+    name: IntervalName, k: int, *, alpha: float = ALPHA, grid: NDArray[np.float64] = GRID
+) -> dict[str, NDArray[np.float64]]:
+    """Give, for each (π_c, π_t) of an evenly spaced grid, how often π_c − π_t is covered.
+
+    "interval" is by both bounds together (nominal: 1 − 2α), "lower" by the lower bound alone
+    (nominal: 1 − α).
+    """
+    bounds = INTERVALS[name](*outcomes(k), tau=0.0, alpha=alpha)
+    weights = probabilities(k, grid)
+    size = len(grid)
+    step = float(grid[1] - grid[0])
+    covered = {part: np.empty((size, size)) for part in ("interval", "lower")}
+    for offset in range(-(size - 1), size):
+        difference = offset * step
+        # a bound that is met is a bound that holds, also after rounding
+        above = (bounds.low <= difference + 1e-9).reshape(k + 1, k + 1)
+        below = (bounds.high >= difference - 1e-9).reshape(k + 1, k + 1)
+        control = np.arange(max(0, offset), min(size, size + offset))
+        test = control - offset
+        for part, holds in (("interval", above & below), ("lower", above)):
+            joint = ((weights[control] @ holds) * weights[test]).sum(axis=1)
+            covered[part][control, test] = joint
+    return covered
+
+
+def size_of_test(
+    name: IntervalName, k: int, tau: float, *, alpha: float = ALPHA
+) -> NDArray[np.float64]:
+    """Give how often π ≤ τ is rejected where π = τ, for each π_t of a fine grid."""
+    tests = np.linspace(0, 1 - tau, 201)
+    rejected = REJECTS[name](*outcomes(k), tau=tau, alpha=alpha).reshape(k + 1, k + 1)
+    joint = (probabilities(k, tests + tau) @ rejected) * probabilities(k, tests)
+    return np.asarray(joint.sum(axis=1), dtype=np.float64)
+
+
+def summary(found: NDArray[np.float64], nominal: float) -> dict[str, float]:
+    """Give the mean, how it spreads, and where the grid is worst."""
+    control, test = np.unravel_index(int(found.argmin()), found.shape)
+    return {
+        "mean": float(found.mean()),
+        "low": float(np.quantile(found, 0.05)),
+        "high": float(np.quantile(found, 0.95)),
+        "share_within_tolerance": float((np.abs(found - nominal) <= TOLERANCE).mean()),
+        "least": float(found.min()),
+        "least_at_control": float(GRID[control]),
+        "least_at_test": float(GRID[test]),
+    }
+
+
+def measure() -> dict[str, Any]:
+    """Measure everything."""
+    bounded: list[IntervalName] = [name for name in INTERVALS if name != "fisher"]
+    both = {name: {k: coverage(name, k) for k in KS} for name in bounded}
+    nominal = {"interval": 1 - 2 * ALPHA, "lower": 1 - ALPHA}
+    return {
+        "alpha": ALPHA,
+        "grid": GRID.tolist(),
+        **{
+            part: {
+                name: {k: summary(rows[k][part], level) for k in KS} for name, rows in both.items()
+            }
+            for part, level in nominal.items()
+        },
+        "size": {
+            name: {
+                tau: {k: _size(name, k, tau) for k in KS}
+                for tau in TAUS
+                if name != "fisher" or tau == 0
+            }
+            for name in INTERVALS
+        },
+    }
+
+
+def _size(name: IntervalName, k: int, tau: float) -> dict[str, float]:
+    found = size_of_test(name, k, tau)
+    return {"mean": float(found.mean()), "largest": float(found.max())}
+
+
+def print_tables(measured: dict[str, Any]) -> None:
+    for part, title in (("interval", "1 − 2α = 90 %"), ("lower", "1 − α = 95 %")):
+        print(f"\n{part}, nominal {title}, in percent\n")
+        print("| interval | k | mean | 5–95 % of cells | within ±2 points | worst cell |")
+        print("|---|--:|--:|--:|--:|--:|")
+        for name, rows in measured[part].items():
+            for k, row in rows.items():
+                where = f"({row['least_at_control']:.2f}, {row['least_at_test']:.2f})"
+                print(
+                    f"| {name} | {k} | {100 * row['mean']:.1f} "
+                    f"| {100 * row['low']:.1f}–{100 * row['high']:.1f} "
+                    f"| {100 * row['share_within_tolerance']:.0f} "
+                    f"| {100 * row['least']:.1f} at {where} |"
+                )
+    print("\nsize of the one-sided test, nominal 5 %: mean (largest) over π_t, in percent\n")
+    print("| test | τ | " + " | ".join(f"k = {k}" for k in KS) + " |")
+    print("|---|--:|" + "--:|" * len(KS))
+    for name, by_tau in measured["size"].items():
+        for tau, rows in by_tau.items():
+            cells = (f"{100 * r['mean']:.1f} ({100 * r['largest']:.1f})" for r in rows.values())
+            print(f"| {name} | {tau:g} | " + " | ".join(cells) + " |")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs")
+    measured = measure()
+    print_tables(measured)
+    (folder / "coverage.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    drawn = {
+        name: {k: (row["mean"], row["low"], row["high"]) for k, row in rows.items()}
+        for name, rows in measured["interval"].items()
+    }
+    picture = plot_coverage(drawn, nominal=1 - 2 * ALPHA, tolerance=TOLERANCE)
+    (folder / "coverage.svg").write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

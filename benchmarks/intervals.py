@@ -1,0 +1,45 @@
+"""How long every interval takes for a million complainants at five k.
+
+python benchmarks/intervals.py [ROWS]
+
+Refusals are drawn uniformly, so that every pair occurs: the most work that whole counts can be. The
+last column has places split among ties (k = 15 only), where nearly every complainant is a case of
+her own. Seconds of the processor, since others use the machine too.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import process_time
+
+import numpy as np
+
+from mutandis.inference import INTERVALS
+from mutandis.results.share import Share
+
+KS = (15, 30, 50, 75, 100)
+
+
+def drawn(rng: np.random.Generator, rows: int, k: int, most_split: int) -> Share:
+    size, split = np.full(rows, k), rng.integers(1, most_split + 1, rows)
+    return Share(negatives=rng.integers(0, k * split + 1), size=size, split=split)
+
+
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    rng = np.random.default_rng(0)
+    whole = [[drawn(rng, rows, k, 1) for _ in range(2)] for k in KS]
+    tied = [drawn(rng, rows // 10, 15, 20) for _ in range(2)]
+    print(f"{'interval':<20} {rows:,} × {len(KS)} k, whole   {rows // 10:,} × 1 k, tied")
+    for name, method in INTERVALS.items():
+        method(*(drawn(rng, 9, 3, 1) for _ in range(2)), tau=0.0, alpha=0.05)  # imports
+        start = process_time()
+        for control, test in whole:
+            method(control, test, tau=0.0, alpha=0.05)
+        middle = process_time()
+        method(*tied, tau=0.0, alpha=0.05)
+        print(f"{name:<20} {middle - start:18.2f} s {process_time() - middle:20.2f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""What an audit finds where there is nothing to find: three null simulations.
+
+``python benchmarks/null_simulations.py`` prints the tables of docs/null-simulations.md;
+``--write`` puts them there, between the markers; ``--tables 40`` and ``--rows 5000`` are how many
+data sets are drawn for each line, and how large they are. Complainants share neighbours, so that
+they are no independent trials: standard errors are over data sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+import mutandis as mm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+DOCS = Path(__file__).parents[1] / "docs" / "null-simulations.md"
+METHODS = ("st", "cst_without")
+SHARES = (0.5, 0.35, 0.15)
+WORLDVIEW = mm.Worldview({"salary": mm.Linear("woman"), "balance": mm.Linear("salary", "woman")})
+# what being a woman costs, where it costs anything
+SALARY_LOSS, BALANCE_LOSS = 15_000.0, 1_200.0
+
+Shape = Literal["loan", "gauss"]
+
+
+def people(
+    rng: np.random.Generator, *, rows: int, share: float, shape: Shape = "loan", loss: bool = False
+) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+    """Draw people, and the score they would have without any loss: positive deserves a loan.
+
+    "loan" has the salaries and balances of the paper's men (few salaries, steep balances); "gauss"
+    is two plain Gaussians. With `loss`, women's salary and balance are lowered, not their score.
+    """
+    woman = rng.binomial(1, share, rows)
+    if shape == "gauss":
+        salary = rng.standard_normal(rows)
+        balance = 0.5 * salary + rng.standard_normal(rows)
+        score = salary + balance
+    else:
+        earned = 10_000.0 * rng.poisson(10, rows)
+        saved = 2_500.0 * rng.standard_normal(rows)
+        lost = float(loss) * woman
+        salary = earned - SALARY_LOSS * lost
+        balance = 0.3 * salary + saved - BALANCE_LOSS * lost
+        score = (2.5 * earned + 5 * saved - 225_000) / 80_000
+    return pd.DataFrame({"woman": woman, "salary": salary, "balance": balance}), score
+
+
+def noisy(score: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Decide at random, in favour of higher scores."""
+    return (rng.random(len(score)) < 1 / (1 + np.exp(-2 * score))).astype(np.int64)
+
+
+def audit(table: pd.DataFrame, ks: Sequence[int], **options: Any) -> mm.Audit:
+    """Audit from the record alone, as b() does not enter the two methods."""
+    return mm.audit(
+        table,
+        outcome="granted",
+        negative=0,
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"salary": "continuous", "balance": "continuous"},
+        worldview=WORLDVIEW,
+        methods=METHODS,
+        ks=ks,
+        **options,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One method and k over many data sets: shares of complainants, one number a data set."""
+
+    label: str
+    method: str
+    k: int
+    shares: dict[str, NDArray[np.float64]]
+
+    def mean(self, what: str = "significant") -> float:
+        return float(self.shares[what].mean())
+
+    def error(self, what: str = "significant") -> float:
+        """Give the standard error of the mean over data sets."""
+        values = self.shares[what]
+        return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+    def any_adjusted(self) -> float:
+        """Give the share of data sets with some rejection after adjustment."""
+        return float((self.shares["adjusted"] > 0).mean())
+
+
+def _gather(label: str, drawn: Iterator[dict[str, mm.Audit]], *, repeats: int = 0) -> list[Line]:
+    """Collect the shares of one audit (and its variants) per data set."""
+    found: dict[tuple[str, int], dict[str, list[float]]] = {}
+    for audits in drawn:
+        for record in audits["real"].count_records():
+            shares = found.setdefault((record["method"], record["k"]), {})
+            shares.setdefault("cases", []).append(record["share"])
+            shares.setdefault("significant", []).append(record["significant_share"])
+            adjusted = record["significant_adjusted"] / record["complainants"]
+            shares.setdefault("adjusted", []).append(adjusted)
+        if "equal-mass" in audits:
+            for record in audits["equal-mass"].count_records():
+                shares = found[record["method"], record["k"]]
+                shares.setdefault("equal-mass", []).append(record["significant_share"])
+        if repeats:
+            for line in audits["real"].placebo(repeats=repeats, kind="a").lines:
+                if line.measure == "significant":
+                    found[line.method, line.k].setdefault("placebo", []).append(line.mean)
+    return [
+        Line(
+            label=label,
+            method=method,
+            k=k,
+            shares={what: np.array(values) for what, values in shares.items()},
+        )
+        for (method, k), shares in found.items()
+    ]
+
+
+def simulate_noisy(*, tables: int, rows: int, ks: Sequence[int] = (15, 30, 50)) -> list[Line]:
+    """(a) Decisions are noisy, and the status has no effect on anything."""
+
+    def drawn() -> Iterator[dict[str, mm.Audit]]:
+        for seed in range(tables):
+            rng = np.random.default_rng([1, seed])
+            table, score = people(rng, rows=rows, share=0.35)
+            yield {"real": audit(table.assign(granted=noisy(score, rng)), ks)}
+
+    return _gather("noisy", drawn())
+
+
+def simulate_sharp(
+    *,
+    tables: int,
+    rows: int,
+    share: float,
+    shape: Shape = "loan",
+    ks: Sequence[int] = (15, 50, 100),
+    repeats: int = 5,
+) -> list[Line]:
+    """(b) Decisions follow a sharp rule, and the status has no effect on anything."""
+
+    def drawn() -> Iterator[dict[str, mm.Audit]]:
+        for seed in range(tables):
+            rng = np.random.default_rng([2, seed])
+            table, score = people(rng, rows=rows, share=share, shape=shape)
+            decided = table.assign(granted=(score > 0).astype(np.int64))
+            yield {
+                "real": audit(decided, ks),
+                "equal-mass": audit(decided, ks, group_size="equal-mass"),
+            }
+
+    return _gather(f"{share:g}", drawn(), repeats=repeats)
+
+
+def simulate_compensating(*, tables: int, rows: int, ks: Sequence[int] = (15,)) -> list[Line]:
+    """(c) The status costs salary and balance, and noisy decisions make up for exactly that."""
+
+    def drawn() -> Iterator[dict[str, mm.Audit]]:
+        for seed in range(tables):
+            rng = np.random.default_rng([3, seed])
+            table, score = people(rng, rows=rows, share=0.35, loss=True)
+            yield {"real": audit(table.assign(granted=noisy(score, rng)), ks)}
+
+    return _gather("compensating", drawn())
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _with_error(line: Line, what: str) -> str:
+    return f"{_percent(line.mean(what))} ± {_percent(line.error(what))}"
+
+
+def _plain_table(lines: list[Line]) -> str:
+    head = (
+        "| method | k | Δp > 0, % | significant, % | some BH rejection, % of tables |\n"
+        "|---|---:|---:|---:|---:|\n"
+    )
+    return head + "\n".join(
+        f"| {line.method} | {line.k} | {_with_error(line, 'cases')} | "
+        f"{_with_error(line, 'significant')} | {_percent(line.any_adjusted())} |"
+        for line in lines
+    )
+
+
+def _sharp_table(lines: list[Line]) -> str:
+    head = (
+        "| protected share | method | k | significant, % | placebo (a), % | equal mass, % |\n"
+        "|---:|---|---:|---:|---:|---:|\n"
+    )
+    return head + "\n".join(
+        f"| {line.label} | {line.method} | {line.k} | "
+        + " | ".join(_with_error(line, what) for what in ("significant", "placebo", "equal-mass"))
+        + " |"
+        for line in lines
+    )
+
+
+def _sections(tables: int, rows: int) -> dict[str, Callable[[], str]]:
+    def sharp(shape: Shape, size: int) -> Callable[[], str]:
+        return lambda: _sharp_table(
+            [
+                line
+                for share in SHARES
+                for line in simulate_sharp(tables=tables, rows=size, share=share, shape=shape)
+            ]
+        )
+
+    return {
+        "noisy": lambda: _plain_table(simulate_noisy(tables=tables, rows=rows)),
+        "sharp-loan": sharp("loan", rows),
+        "sharp-gauss": sharp("gauss", rows),
+        "sharp-gauss-small": sharp("gauss", 3 * rows // 5),
+        "compensating": lambda: _plain_table(simulate_compensating(tables=tables, rows=rows)),
+    }
+
+
+def _put(name: str, table: str) -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(\n<!-- end {name} -->)", re.DOTALL)
+    DOCS.write_text(pattern.sub(lambda m: m[1] + table + m[2], text), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=40)
+    parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    for name, make in _sections(options.tables, options.rows).items():
+        table = make()
+        print(f"{name}\n\n{table}\n", flush=True)
+        if options.write:
+            _put(name, table)
+
+
+if __name__ == "__main__":
+    main()

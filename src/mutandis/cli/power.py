@@ -1,0 +1,47 @@
+"""`mutandis power`: what groups of k people can show, before anybody is audited."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mutandis.api import power
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["run_power"]
+
+
+def run_power(
+    p_control: float,
+    p_test: float,
+    *,
+    target: float,
+    alpha: float,
+    tau: float,
+    interval: Any,
+    ks: Sequence[int],
+    k_max: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Compute, draw if asked to, and print."""
+    found = power(
+        p_control,
+        p_test,
+        power=target,
+        ks=ks,
+        alpha=alpha,
+        tau=tau,
+        interval=interval,
+        k_max=k_max,
+    )
+    if plot is not None:
+        from mutandis.plots import plot_power
+
+        plot.write_text(plot_power(found), encoding="utf-8")
+    typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else str(found))

@@ -1,0 +1,426 @@
+"""Calipers against a slow oracle: plain sorting, fractions, one complainant at a time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mutandis as mm
+from mutandis.errors import PlanError
+from mutandis.results.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KS = (1, 2, 4)
+JOBS = ("cook", "clerk", "guard")
+# 0.25 and 0.375 are distances that occur; 0.1 is no sum of powers of two
+CALIPERS = (0.0, 0.1, 0.125, 0.25, 0.375, 0.5, 1.0)
+
+
+@st.composite
+def people(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Draw a table in which nearly everybody ties with somebody, and what would have been."""
+    size = draw(st.integers(12, 24))
+    x = draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
+    x[:2] = [0, 4]  # the range is known: 4
+    job = draw(st.lists(st.sampled_from(JOBS[:2]), min_size=size, max_size=size))
+    job[:2] = JOBS[:2]
+    woman = [index % 2 for index in range(size)]
+    refused = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    refused[:2] = [True, False]
+    shift = draw(st.integers(-2, 2))
+    table = pd.DataFrame(
+        {
+            "woman": woman,
+            "x": np.array(x, dtype=float),
+            "job": job,
+            "ok": ["no" if each else "yes" for each in refused],
+        }
+    )
+    other = table[["x", "job"]].copy()
+    other["x"] += shift * table["woman"]
+    other["ok"] = ["no" if value < 1 else "yes" for value in other["x"]]
+    return table, other
+
+
+def audit(table: pd.DataFrame, other: pd.DataFrame, **options: Any) -> mm.Audit:
+    chosen: dict[str, Any] = {
+        "outcome": "ok",
+        "negative": "no",
+        "protected": mm.Protection("woman", value=1, reference=0),
+        "attributes": {"x": "continuous", "job": "nominal"},
+        "counterfactuals": other,
+        "ks": KS,
+    }
+    return mm.audit(table, **{**chosen, **options})
+
+
+class Person(NamedTuple):
+    x: int
+    job: str
+    refused: bool
+
+
+def persons(table: pd.DataFrame) -> list[Person]:
+    return [
+        Person(int(x), job, ok == "no")
+        for x, job, ok in zip(table["x"], table["job"], table["ok"], strict=True)
+    ]
+
+
+class Counted(NamedTuple):
+    refused: Fraction
+    places: Fraction
+    rows: int
+
+    def share(self) -> Fraction | None:
+        return self.refused / self.places if self.places else None
+
+    def joined_by(self, center: Person) -> Counted:
+        return Counted(self.refused + center.refused, self.places + 1, self.rows + 1)
+
+
+def distance(a: Person, b: Person) -> Fraction:
+    return (Fraction(abs(a.x - b.x), 4) + (a.job != b.job)) / 2
+
+
+def oracle(center: Person, space: list[Person], k: int, caliper: Fraction, *, ties: str) -> Counted:
+    """Sort everybody, and follow the definition word by word."""
+    near = sorted((distance(center, other), other.refused) for other in space)
+    radius = near[k - 1][0]
+    if radius > caliper:
+        left = [refused for apart, refused in near if apart <= caliper]
+        return Counted(Fraction(sum(left)), Fraction(len(left)), len(left))
+    inside = [refused for apart, refused in near if apart < radius]
+    rim = [refused for apart, refused in near if apart == radius]
+    rows = len(inside) + len(rim)
+    if ties == "all":
+        return Counted(Fraction(sum(inside) + sum(rim)), Fraction(rows), rows)
+    part = Fraction(k - len(inside), len(rim))
+    return Counted(sum(inside) + part * sum(rim), Fraction(k), rows)
+
+
+def check_group(row: dict[str, Any], name: str, counted: Counted, caliper: float) -> None:
+    assert row[f"n_{name}"] == counted.places
+    assert row[f"rows_{name}"] == counted.rows
+    share = counted.share()
+    if share is None:
+        assert np.isnan(row[f"p_{name}"])
+        assert np.isnan(row[f"radius_{name}"])
+    else:
+        assert row[f"p_{name}"] == float(share)
+        # a group that holds the center alone has no radius
+        assert not row[f"radius_{name}"] > caliper
+
+
+def check_verdict(row: dict[str, Any], control: Counted, test: Counted, tau: Fraction) -> bool:
+    """Check the verdict of somebody with enough people; tell whether there is evidence."""
+    first, second = control.share(), test.share()
+    assert first is not None
+    assert second is not None
+    assert row["delta_p"] == float(first - second)
+    assert (row["verdict"] != "no-evidence") == (first - second > tau)
+    return first - second > tau
+
+
+@settings(max_examples=60)
+@given(
+    data=people(),
+    method=st.sampled_from(["st", "cst_without", "cst_with"]),
+    k=st.sampled_from(KS),
+    caliper=st.sampled_from(CALIPERS),
+    min_group=st.integers(1, 4),
+    ties=st.sampled_from(["fair", "all"]),
+    tau=st.sampled_from([0.0, 0.25]),
+)
+def test_every_number_follows_from_the_definition(
+    data: tuple[pd.DataFrame, pd.DataFrame],
+    method: str,
+    k: int,
+    caliper: float,
+    min_group: int,
+    ties: Any,
+    tau: float,
+) -> None:
+    table, other = data
+    found = audit(table, other, max_distance=caliper, min_group=min_group, ties=ties, tau=tau)
+    factual, would_be = persons(table), persons(other)
+    women = [index for index, woman in enumerate(table["woman"]) if woman]
+    men = [person for person, woman in zip(factual, table["woman"], strict=True) if not woman]
+    rows = found.findings(method, k=k).to_dict("records")
+    assert [row["id"] for row in rows] == women
+    cases = 0
+    for who, row in zip(women, rows, strict=True):
+        center = factual[who] if method == "st" else would_be[who]
+        others = [factual[woman] for woman in women if woman != who]
+        limit = Fraction(str(caliper))
+        control = oracle(factual[who], others, k, limit, ties=ties)
+        test = oracle(center, men, k, limit, ties=ties)
+        enough = min(control.places, test.places) >= min_group
+        if method == "cst_with":
+            control, test = control.joined_by(factual[who]), test.joined_by(center)
+        check_group(row, "control", control, caliper)
+        check_group(row, "test", test, caliper)
+        assert (row["verdict"] == "insufficient") == (not enough)
+        if enough:
+            cases += check_verdict(row, control, test, Fraction(str(tau)))
+        else:
+            assert all(np.isnan(row[each]) for each in ("ci_low", "ci_high", "p_value", "q_value"))
+    counts = found.counts().set_index(["method", "k"])
+    assert counts.loc[(method, k), "cases"] == cases
+
+
+@settings(max_examples=20)
+@given(data=people(), caliper=st.sampled_from(CALIPERS), ties=st.sampled_from(["fair", "all"]))
+def test_members_are_those_who_are_counted(
+    data: tuple[pd.DataFrame, pd.DataFrame], caliper: float, ties: Any
+) -> None:
+    found = audit(*data, max_distance=caliper, ties=ties)
+    result = found.findings("cst_with", k=4)
+    for _, row in result.iterrows():
+        groups = found.case(row["id"]).groups("cst_with", k=4)
+        for name, members in (("control", groups.control), ("test", groups.test)):
+            assert members.place.sum() == pytest.approx(row[f"n_{name}"])
+            assert len(members) == row[f"rows_{name}"]
+            assert (members.distance <= caliper).all()
+            refused = float((members.place * members.is_negative).sum() / members.place.sum())
+            assert refused == pytest.approx(row[f"p_{name}"])
+
+
+def simple() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Make five women in a row and one far out, with men who stand the same way."""
+    x = [0.0, 1, 2, 3, 4, 100] * 2
+    table = pd.DataFrame(
+        {
+            "woman": [1] * 6 + [0] * 6,
+            "x": x,
+            "job": ["cook", "clerk"] * 6,
+            "ok": ["no"] * 6 + ["yes"] * 6,
+        }
+    )
+    return table, table[["x", "job", "ok"]].copy()
+
+
+def alone(**options: Any) -> mm.Audit:
+    return audit(*simple(), attributes={"x": "continuous"}, ks=(2,), **options)
+
+
+def test_a_wide_caliper_changes_nothing() -> None:
+    pd.testing.assert_frame_equal(
+        alone(max_distance=1.0).findings("st", k=2), alone().findings("st", k=2)
+    )
+
+
+def test_the_caliper_itself_is_within() -> None:
+    # 0.01 has no exact float: as a decimal it is the distance between neighbours in the row
+    found = alone(max_distance=0.01).findings("st", k=2)
+    assert found["n_control"].tolist() == [1, 2, 2, 2, 1, 0]
+    assert found["n_test"].tolist() == [2, 2, 2, 2, 2, 1]
+    assert found["verdict"].tolist()[5] == "insufficient"
+    below = alone(max_distance=0.0099).findings("st", k=2)
+    assert below["n_control"].tolist() == [0] * 6
+    assert below["verdict"].tolist() == ["insufficient"] * 6
+
+
+def test_insufficient_complainants_do_not_count() -> None:
+    found = alone(max_distance=0.01, min_group=2)
+    result = found.findings("st", k=2)
+    assert result["verdict"].tolist()[0] == result["verdict"].tolist()[4] == "insufficient"
+    counts = found.counts().set_index("method").loc["st"]
+    assert counts["complainants"] == 6
+    assert counts["cases"] == 3
+    assert counts["cases_refused"] == 3
+    # three tests, all with the same p-value: the q-value equals it
+    kept = result[result["verdict"] != "insufficient"]
+    assert kept["q_value"].tolist() == pytest.approx(kept["p_value"].tolist())
+    holm = alone(max_distance=0.01, min_group=2, adjust="holm").findings("st", k=2)
+    assert holm["q_value"].dropna().tolist() == pytest.approx(list(3 * kept["p_value"]))
+
+
+def test_centers_are_no_people() -> None:
+    found = alone(max_distance=0.0099, min_group=1)
+    result = found.findings("cst_with", k=2)
+    # at distance 0 stands a man for each counterfactual, but no other woman
+    assert result["n_control"].tolist() == [1] * 6
+    assert result["p_control"].tolist() == [1.0] * 6
+    assert result["verdict"].tolist() == ["insufficient"] * 6
+    # counterfactual fairness compares no groups
+    assert "insufficient" not in found.findings("cf", k=2)["verdict"].tolist()
+
+
+def test_min_group_without_a_caliper() -> None:
+    found = alone(min_group=3)
+    assert found.findings("st", k=2)["verdict"].tolist() == ["insufficient"] * 6
+    reasons = found.support("st", k=2)["insufficient"]
+    assert reasons[0] == (
+        "the control group holds 2 people and the test group 2 people, and at least 3 are asked for"
+    )
+    assert alone(min_group=2).support("st", k=2)["insufficient"].tolist() == [""] * 6
+
+
+def test_draws_leave_the_insufficient_out() -> None:
+    table, _ = simple()
+    found = mm.audit(
+        table,
+        outcome="ok",
+        negative="no",
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"x": "continuous"},
+        worldview=mm.Worldview({"x": mm.Linear("woman")}),
+        ks=(2,),
+        draws=3,
+        bootstrap=True,
+        max_distance=0.01,
+    )
+    result = found.findings("st", k=2)
+    assert result["draw_share"].isna().tolist() == [False] * 5 + [True]
+
+
+def test_a_center_out_of_reach_is_beyond_every_caliper_it_should_be() -> None:
+    table, other = simple()
+    other.loc[0, "x"] = 100.0 * 50  # 50 ranges away: further than coordinates go
+    near = audit(table, other, attributes={"x": "continuous"}, ks=(2,), max_distance=48.9)
+    assert near.findings("cst_without", k=2)["n_test"].tolist()[0] == 0
+    # 49 ranges from the farthest man, 49.96 from the next
+    far = audit(table, other, attributes={"x": "continuous"}, ks=(2,), max_distance=49.5)
+    assert far.findings("cst_without", k=2)["n_test"].tolist()[0] == 1
+    assert far.findings("cst_without", k=2)["radius_test"][0] == pytest.approx(49.0)
+
+
+def test_all_verdicts_can_be_reached() -> None:
+    rng = np.random.default_rng(3)
+    size = 400
+    x = rng.integers(0, 40, size).astype(float)
+    woman = (np.arange(size) % 2).astype(int)
+    chance = np.where(woman == 1, np.clip((40 - x) / 40, 0, 1), 0.05)
+    x[-2:] = 80, 120  # nobody is near these two
+    table = pd.DataFrame(
+        {"woman": woman, "x": x, "ok": np.where(rng.random(size) < chance, "no", "yes")}
+    )
+    found = mm.audit(
+        table,
+        outcome="ok",
+        negative="no",
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"x": "continuous"},
+        ks=(15,),
+        max_distance=0.1,
+        min_group=3,
+    )
+    verdicts = found.findings("st", k=15)["verdict"]
+    assert set(verdicts) == {verdict.value for verdict in Verdict}
+
+
+def test_too_few_people_on_one_attribute_leave_the_whole_claim_open() -> None:
+    rng = np.random.default_rng(8)
+    size = 120
+    table = pd.DataFrame(
+        {
+            "woman": rng.integers(0, 2, size),
+            "old": rng.integers(0, 2, size),
+            "x": rng.integers(0, 10, size).astype(float),
+            "ok": rng.choice(["no", "yes"], size),
+        }
+    )
+    table.loc[0, ["woman", "old", "x"]] = 1, 1, 50.0
+    found = mm.audit(
+        table,
+        outcome="ok",
+        negative="no",
+        protected=[
+            mm.Protection("woman", value=1, reference=0),
+            mm.Protection("old", value=1, reference=0),
+        ],
+        combine="multiple",
+        attributes={"x": "continuous"},
+        ks=(5,),
+        max_distance=0.2,
+    )
+    verdicts = found.findings("st", k=5).set_index("id")["verdict"]
+    assert verdicts[0] == "insufficient"
+    assert set(verdicts.drop(index=0)) <= {"no-evidence", "evidence", "significant"}
+    text = found.case(0).explain("st", 5)
+    assert text.startswith("ST with k = 5 gives no answer about complainant 0")
+    other = found.case(verdicts.index[1]).explain("st", 5)
+    assert "on each of the grounds 'woman' and 'old'" in other
+    assert other.endswith("the figures being those of the attribute with the weakest evidence.")
+    for ask in (
+        lambda: found.support("st", k=5),
+        lambda: found.k_sweep([2]),
+        lambda: found.case(0).balance("st", 5),
+    ):
+        with pytest.raises(PlanError, match=r"audit\.part\(attribute\)"):
+            ask()
+
+
+def test_the_published_loans_as_the_docs_tell_it(data_folder: Path) -> None:
+    table = pd.read_csv(data_folder / "loan_application.csv", sep="|")
+    found = mm.audit(
+        table,
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        worldview=mm.Worldview(
+            {
+                "AnnualSalary": mm.Linear("Gender"),
+                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+            }
+        ),
+        ks=(15,),
+        max_distance=0.02,
+        min_group=5,
+    )
+    cases = found.counts().set_index("method")["cases"]
+    assert (cases["st"], cases["cst_without"]) == (54, 430)
+    for method, expected in (("st", 47), ("cst_without", 21)):
+        verdicts = found.findings(method, k=15)["verdict"]
+        assert (verdicts == "insufficient").sum() == expected
+    off = found.support("cst_without", k=15)
+    assert off["off_support"].str.contains("test").sum() == 26
+    assert set(off["outside"]) == {""}
+    around = found.support("st", k=15)
+    assert around["off_support"].str.contains("test").sum() == 76
+    assert (around["outside"] == "AccountBalance").sum() == 5
+
+
+# --- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), "near", True])
+def test_a_caliper_is_a_distance(value: Any) -> None:
+    with pytest.raises(PlanError, match=r"max_distance=.* is not allowed. Give the largest dist"):
+        alone(max_distance=value)
+
+
+@pytest.mark.parametrize("value", [0, -3, 1.5, "few", True])
+def test_min_group_counts_people(value: Any) -> None:
+    with pytest.raises(PlanError, match=r"min_group=.* is not allowed. Give the fewest people"):
+        alone(min_group=value)
+
+
+@pytest.mark.parametrize("option", [{"max_distance": 0.1}, {"min_group": 2}])
+def test_the_publication_knew_no_caliper(option: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="it knows no max_distance and no min_group"):
+        alone(preset="eaamo23", **option)
+
+
+def test_a_caliper_and_equal_mass_contradict_each_other() -> None:
+    with pytest.raises(PlanError, match="max_distance and group_size='equal-mass' contradict"):
+        alone(max_distance=0.1, group_size="equal-mass")
+    assert set(alone(min_group=2, group_size="equal-mass").findings("st", k=2)["n_test"]) == {2}
+
+
+def test_settings_are_recorded() -> None:
+    recorded = [
+        alone(max_distance=0.25, min_group=2).provenance.settings[name]
+        for name in ("max_distance", "min_group")
+    ]
+    assert recorded == [0.25, 2]

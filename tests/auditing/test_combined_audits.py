@@ -1,0 +1,566 @@
+"""Multiple and intersectional discrimination, against audits put together by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.stats import false_discovery_control
+
+import mutandis as mm
+from mutandis.errors import GroupSizeError, PlanError, ProtectionError, RootError
+
+METHODS = ("st", "cst_without", "cst_with", "cf")
+KS = (5, 12)
+BY_RACE = mm.Protection("race", value="black", reference="white")
+BY_SEX = mm.Protection("sex", value="f", reference="m")
+BOTH = [BY_RACE, BY_SEX]
+RULE = "0.5 * grade + 0.25 * score >= 10"
+WORLDVIEW = mm.Worldview({"grade": mm.Linear("race", "sex"), "score": mm.Linear("race", "sex")})
+
+
+def make_table(size: int = 420, seed: int = 8) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    race = rng.choice(["white", "black", "brown"], p=[0.45, 0.35, 0.2], size=size)
+    sex = rng.choice(["m", "f"], size=size)
+    loss = 1.2 * (race == "black") + 1.0 * (race == "brown") + 0.8 * (sex == "f")
+    grade = (rng.normal(11, 2, size=size) - loss).round(0)
+    score = (rng.normal(20, 4, size=size) - 2 * loss).round(0)
+    admitted = 0.5 * grade + 0.25 * score >= 10
+    return pd.DataFrame(
+        {
+            "who": [f"p{number}" for number in range(size)],
+            "race": race,
+            "sex": sex,
+            "grade": grade,
+            "score": score,
+            "admitted": np.where(admitted, "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return make_table()
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    return {
+        "outcome": "admitted",
+        "negative": "no",
+        "protected": BOTH,
+        "attributes": {"grade": "continuous", "score": "continuous"},
+        "worldview": WORLDVIEW,
+        "decision": RULE,
+        "ks": KS,
+        **changes,
+    }
+
+
+def audit(table: Any, **changes: Any) -> mm.Audit:
+    return mm.audit(table, **settings(**changes))
+
+
+# --- multiple ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["negative", "positive"])
+@pytest.mark.parametrize("tau", [0.0, 0.1])
+def test_multiple_is_the_single_audits_of_those_protected_on_both(
+    table: pd.DataFrame, direction: str, tau: float
+) -> None:
+    found = audit(table, combine="multiple", direction=direction, tau=tau)
+    alone = [audit(table, protected=each, direction=direction, tau=tau) for each in BOTH]
+    women = table.index[(table["race"] == "black") & (table["sex"] == "f")].tolist()
+    sign = 1 if direction == "negative" else -1
+    flagged, binding = 0, set()
+    for method in METHODS:
+        for k in KS:
+            mine = found.findings(method, k=k)
+            assert mine["id"].tolist() == women
+            race, sex = (each.findings(method, k=k).set_index("id").loc[women] for each in alone)
+            p_values = []
+            for row in mine.itertuples():
+                pair = race.loc[row.id], sex.loc[row.id]
+                weakest = min(pair, key=lambda each: sign * each["delta_p"])
+                binding.add(weakest is pair[1])
+                for name in ("p_control", "p_test", "delta_p", "rows_test"):
+                    assert getattr(row, name) == weakest[name]
+                refused = [each["outcome_cf"] == "no" for each in pair]
+                lasting = any(refused) if sign > 0 else all(refused)
+                assert row.outcome_cf == ("no" if lasting else "yes")
+                evidence = all(sign * each["delta_p"] > tau + 1e-12 for each in pair)
+                assert (row.verdict != "no-evidence") == evidence
+                flagged += evidence
+                if method == "cf":
+                    assert np.isnan(row.p_value)
+                    continue
+                assert row.p_value == max(each["p_value"] for each in pair)
+                assert row.ci_low == min(each["ci_low"] for each in pair)
+                assert row.ci_high == max(each["ci_high"] for each in pair)
+                significant = row.verdict.startswith("significant")
+                assert significant == all(each["p_value"] <= 0.05 for each in pair)
+                bound = row.ci_low >= tau if sign > 0 else row.ci_high <= -tau
+                assert significant == bound
+                p_values.append(row.p_value)
+            if p_values:
+                # the adjustment is for these complainants, not for all of either attribute
+                expected = false_discovery_control(p_values)
+                np.testing.assert_allclose(mine["q_value"], expected, rtol=1e-12)
+            for part, single in (("race", race), ("sex", sex)):
+                assert mine[f"delta_p_{part}"].tolist() == single["delta_p"].tolist()
+                np.testing.assert_array_equal(mine[f"p_value_{part}"], single["p_value"])
+    assert binding == {True, False}
+    assert flagged > 10 or direction == "positive"
+
+
+def test_multiple_counts_and_parts(table: pd.DataFrame) -> None:
+    found = audit(table, combine="multiple")
+    counts = found.counts().set_index(["method", "k"])
+    for (method, k), row in counts.iterrows():
+        mine = found.findings(method, k=k)
+        assert row["complainants"] == len(mine)
+        assert row["cases"] == (mine["verdict"] != "no-evidence").sum()
+        verdicts = mine["verdict"]
+        assert (
+            row["cases_refused"] == ((verdicts != "no-evidence") & (mine["outcome"] == "no")).sum()
+        )
+    part = found.part("sex")
+    assert part.findings("st", k=5)["id"].tolist() == found.findings("st", k=5)["id"].tolist()
+    # one D^CF per attribute: the whole has none, each part has its own
+    assert found.counterfactuals() is None
+    assert found.flips() is None
+    assert set(part.counterfactuals()["sex"]) == {"m"}
+    assert part.counterfactuals()["race"].tolist() == table["race"].tolist()
+    with pytest.raises(PlanError, match=r"no part 'age'\. It has 'race', 'sex'"):
+        found.part("age")
+    with pytest.raises(PlanError, match="combine='multiple' makes them"):
+        part.part("sex")
+
+
+def test_a_case_of_multiple_discrimination(table: pd.DataFrame) -> None:
+    found = audit(table, combine="multiple", id="who")
+    row = found.findings("cst_without", k=5).iloc[3]
+    case = found.case(row["id"])
+    assert case.result("cst_without", k=5)["delta_p"] == row["delta_p"]
+    assert case.result("cst_without", k=5)["delta_p_sex"] == row["delta_p_sex"]
+    assert str(row["id"]) in str(case)
+    with pytest.raises(PlanError, match="Each attribute has its own groups"):
+        case.groups("cst_without", k=5)
+    groups = found.part("race").case(row["id"]).groups("cst_without", k=5)
+    named = table.set_index("who")
+    assert set(named.loc[groups.control.ids, "race"]) == {"black"}
+    # her control group by race holds men too: the other attribute is not asked about
+    everyone = [
+        found.part("race").case(i).groups("st", k=12).control.ids
+        for i in named.index[(named["race"] == "black") & (named["sex"] == "f")][:5]
+    ]
+    assert set(named.loc[np.concatenate(everyone), "sex"]) == {"m", "f"}
+
+
+def test_another_protected_attribute_enters_the_distance_if_it_is_listed(
+    table: pd.DataFrame,
+) -> None:
+    listed = {"sex": "nominal", "grade": "continuous", "score": "continuous"}
+    found = audit(table, combine="multiple", attributes=listed)
+    race = audit(table, protected=BY_RACE, attributes=listed)
+    sex = audit(table, protected=BY_SEX)
+    for part, alone in (("race", race), ("sex", sex)):
+        mine = found.part(part).findings("cst_without", k=5).set_index("id")
+        expected = alone.findings("cst_without", k=5).set_index("id").loc[mine.index]
+        assert mine["delta_p"].tolist() == expected["delta_p"].tolist()
+        assert mine["radius_test"].tolist() == expected["radius_test"].tolist()
+    other = audit(table, protected=BY_RACE).findings("cst_without", k=5).set_index("id")
+    mine = found.part("race").findings("cst_without", k=5).set_index("id")
+    assert mine["delta_p"].tolist() != other.loc[mine.index, "delta_p"].tolist()
+
+
+def test_draws_are_told_for_each_attribute(table: pd.DataFrame) -> None:
+    options: dict[str, Any] = {"draws": 3, "bootstrap": True, "seed": 4, "methods": ["cf"]}
+    found = audit(table, combine="multiple", **options)
+    mine = found.findings("cf", k=5)
+    # a draw of one intervention is no draw of the other: there is no share of both together
+    assert "draw_share" not in mine.columns
+    for each in BOTH:
+        alone = audit(table, protected=each, **options).findings("cf", k=5).set_index("id")
+        expected = alone.loc[mine["id"], "draw_share"]
+        assert mine[f"draw_share_{each.attribute}"].tolist() == expected.tolist()
+        assert 0 < expected.sum() < len(expected)
+
+
+def test_insufficient_on_one_attribute_is_insufficient_on_all(table: pd.DataFrame) -> None:
+    found = audit(table, combine="multiple", max_distance=0.04, min_group=3)
+    mine = found.findings("cst_without", k=12)
+    insufficient = (mine["verdict_race"] == "insufficient") | (
+        mine["verdict_sex"] == "insufficient"
+    )
+    assert 0 < insufficient.sum() < len(mine)
+    assert (mine["verdict"] == "insufficient").tolist() == insufficient.tolist()
+    assert mine.loc[insufficient, "p_value"].isna().all()
+    assert mine.loc[~insufficient, "p_value"].notna().all()
+
+
+# --- intersectional ----------------------------------------------------------------------------
+
+
+def joint_counterfactuals(table: pd.DataFrame) -> pd.DataFrame:
+    """Do both interventions by hand: least squares on the two statuses, residuals kept."""
+    design = np.column_stack(
+        [
+            np.ones(len(table)),
+            *(table["race"] == level for level in ("black", "brown")),
+            table["sex"] == "f",
+        ]
+    ).astype(float)
+    made = table.drop(columns="admitted").copy()
+    for name in ("grade", "score"):
+        coefficients = np.linalg.lstsq(design, table[name].to_numpy(), rcond=None)[0]
+        # decimals that no coefficient's last bits can reach
+        made[name] = (table[name] - design[:, 1:] @ coefficients[1:]).round(9)
+    return made
+
+
+def rounded_worldview() -> mm.Worldview:
+    return mm.Worldview(
+        {
+            "grade": mm.Linear("race", "sex", decimals=9),
+            "score": mm.Linear("race", "sex", decimals=9),
+        }
+    )
+
+
+COLUMNS = ["id", "outcome", "outcome_cf", "p_control", "p_test", "delta_p", "ci_low", "ci_high"]
+COLUMNS += ["p_value", "q_value", "verdict", "rows_control", "rows_test"]
+
+
+def single_on_a_joint_column(
+    table: pd.DataFrame, status: Any, value: object, reference: object
+) -> mm.Audit:
+    by_hand = table.assign(status=status)
+    # only complainants need one; that others stay as they are keeps the reader from wondering
+    ready = joint_counterfactuals(by_hand)
+    stays = status != value
+    ready.loc[stays] = by_hand.drop(columns="admitted").loc[stays]
+    return audit(
+        by_hand,
+        protected=mm.Protection("status", value=value, reference=reference),
+        worldview=None,
+        counterfactuals=ready,
+    )
+
+
+@pytest.mark.parametrize("test_space", ["reference", "complement"])
+def test_intersectional_is_a_single_audit_of_a_joint_column(
+    table: pd.DataFrame, test_space: str
+) -> None:
+    both = (table["race"] == "black") & (table["sex"] == "f")
+    neither = (table["race"] == "white") & (table["sex"] == "m")
+    if test_space == "complement":
+        neither = ~both
+    status = np.where(both, "both", np.where(neither, "none", "some"))
+    expected = single_on_a_joint_column(table, status, "both", "none")
+    found = audit(
+        table, combine="intersectional", test_space=test_space, worldview=rounded_worldview()
+    )
+    assert found.counts().equals(expected.counts())
+    for method in METHODS:
+        for k in KS:
+            mine, other = found.findings(method, k=k), expected.findings(method, k=k)
+            pd.testing.assert_frame_equal(mine[COLUMNS], other[COLUMNS], rtol=1e-9)
+    assert found.counts()["cases"].min() > 0
+    case = found.findings("cst_without", k=5)["id"].iloc[2]
+    for role in ("control", "test"):
+        ids = getattr(found.case(case).groups("cst_without", k=5), role).ids
+        assert set(status[ids]) == {"both" if role == "control" else "none"}
+
+
+def test_each_combination_of_values_is_a_group_of_its_own(table: pd.DataFrame) -> None:
+    protected = [mm.Protection("race", reference="white"), BY_SEX]
+    found = audit(
+        table,
+        protected=protected,
+        combine="intersectional",
+        worldview=rounded_worldview(),
+    )
+    mine = found.findings("cst_with", k=12).set_index("id")
+    status = np.where(table["sex"] == "f", table["race"], "other")
+    status = np.where((table["race"] == "white") & (table["sex"] == "m"), "none", status)
+    seen = 0
+    for race in ("black", "brown"):
+        other = single_on_a_joint_column(table, status, race, "none")
+        expected = other.findings("cst_with", k=12).set_index("id")
+        for name in ("p_control", "p_test", "delta_p", "p_value"):
+            assert mine.loc[expected.index, name].tolist() == expected[name].tolist()
+        seen += len(expected)
+    assert seen == len(mine)
+    pooled = audit(
+        table,
+        protected=[mm.Protection("race", reference="white", pool=True), BY_SEX],
+        combine="intersectional",
+        worldview=rounded_worldview(),
+    )
+    assert pooled.findings("st", k=12)["p_control"].tolist() != mine["p_control"].tolist()
+    assert pooled.findings("st", k=12)["id"].tolist() == mine.index.tolist()
+
+
+def test_the_decision_sees_every_status_at_its_reference(table: pd.DataFrame) -> None:
+    seen: list[pd.DataFrame] = []
+
+    def decide(frame: pd.DataFrame) -> Any:
+        seen.append(frame.copy())
+        return 0.5 * frame["grade"] + 0.25 * frame["score"] >= 10
+
+    audit(table, combine="intersectional", decision=decide)
+    ready = joint_counterfactuals(table)
+    audit(table, combine="intersectional", decision=decide, worldview=None, counterfactuals=ready)
+    asked = [frame for frame in seen if not frame["race"].equals(table["race"])]
+    assert len(asked) == 2
+    for frame in asked:
+        assert set(frame["race"]) == {"white"}
+        assert set(frame["sex"]) == {"m"}
+    assert asked[1]["grade"].tolist() == ready["grade"].tolist()
+    np.testing.assert_allclose(asked[0]["grade"], ready["grade"], atol=1e-8)
+    seen.clear()
+    audit(table, combine="multiple", decision=decide)
+    asked = [frame for frame in seen if not frame[["race", "sex"]].equals(table[["race", "sex"]])]
+    assert [(set(frame["race"]), set(frame["sex"])) for frame in asked] == [
+        ({"white"}, {"m", "f"}),
+        ({"white", "black", "brown"}, {"m"}),
+    ]
+
+
+def test_a_ready_table_where_nobody_has_all_reference_values(table: pd.DataFrame) -> None:
+    few = table[(table["race"] != "white") | (table["sex"] == "f")].reset_index(drop=True)
+    options: dict[str, Any] = {"combine": "intersectional", "worldview": None}
+    ready = joint_counterfactuals(few)
+    with pytest.raises(ProtectionError, match="test_space='complement'"):
+        audit(few, counterfactuals=ready, **options)
+    found = audit(few, counterfactuals=ready, test_space="complement", **options)
+    both = ((few["race"] == "black") & (few["sex"] == "f")).sum()
+    assert found.counts()["complainants"].tolist() == [both] * 8
+
+
+def test_counterfactuals_can_be_handed_on(table: pd.DataFrame) -> None:
+    found = audit(table, combine="intersectional")
+    again = audit(
+        table,
+        combine="intersectional",
+        worldview=None,
+        decision=None,
+        counterfactuals=found.counterfactuals(),
+    )
+    assert again.counts().equals(found.counts())
+
+
+@pytest.mark.parametrize("combine", ["multiple", "intersectional"])
+def test_frames_come_back_in_the_callers_type(table: pd.DataFrame, combine: str) -> None:
+    plain = audit(table, combine=combine)
+    found = audit(pl.from_pandas(table), combine=combine)
+    assert isinstance(found.counts(), pl.DataFrame)
+    assert isinstance(found.findings(), pl.DataFrame)
+    assert found.counts().rows() == [tuple(row) for row in plain.counts().itertuples(index=False)]
+
+
+@pytest.mark.parametrize("combine", ["multiple", "intersectional"])
+def test_shuffling_rows_changes_nothing(table: pd.DataFrame, combine: str) -> None:
+    found = audit(table, combine=combine, id="who").findings("cst_without", k=12)
+    shuffled = table.sample(frac=1, random_state=5)
+    again = audit(shuffled, combine=combine, id="who").findings("cst_without", k=12)
+    expected = again.set_index("id").loc[found["id"]].reset_index()
+    pd.testing.assert_frame_equal(found, expected, check_exact=True)
+
+
+@pytest.mark.parametrize("combine", ["multiple", "intersectional"])
+def test_provenance_names_all_protections(table: pd.DataFrame, combine: str) -> None:
+    found = audit(table, combine=combine)
+    written = json.loads(found.provenance.to_json())
+    protected = written["settings"]["protected"][combine]
+    assert [each["attribute"] for each in protected] == ["race", "sex"]
+    both = ((table["race"] == "black") & (table["sex"] == "f")).sum()
+    assert written["data"]["complainants"] == both
+    if combine == "multiple":
+        parts = written["computed"]["parts"]
+        assert list(parts) == ["race", "sex"]
+        assert parts["race"]["moved"] == ["grade", "score"]
+
+
+# --- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "2 protections, and no word on how they are combined"),
+        ({"protected": []}, "an empty list"),
+        ({"combine": "both"}, "combine='both' is unknown. Allowed: multiple, intersectional"),
+        ({"protected": BY_SEX, "combine": "multiple"}, "needs at least two protections"),
+        ({"protected": [BY_SEX, BY_SEX], "combine": "multiple"}, "about the same attribute"),
+        ({"protected": [BY_SEX, "race"], "combine": "multiple"}, "holds str among"),
+        (
+            {
+                "combine": "intersectional",
+                "attributes": {"sex": "nominal", "grade": "continuous"},
+            },
+            "'sex' is the protected attribute and takes no part in the distance",
+        ),
+        (
+            {"combine": "multiple", "worldview": None, "counterfactuals": make_table()},
+            "each has counterfactuals of its own",
+        ),
+    ],
+)
+def test_plans_that_are_refused(table: pd.DataFrame, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        audit(table, **changes)
+
+
+@pytest.mark.parametrize("combine", ["multiple", "intersectional"])
+def test_every_protected_attribute_must_be_a_root(table: pd.DataFrame, combine: str) -> None:
+    caused = mm.Worldview({"sex": mm.Linear("race"), "grade": mm.Linear("sex")})
+    with pytest.raises(RootError, match="'sex' must be a root"):
+        audit(table, combine=combine, worldview=caused)
+
+
+def test_a_list_of_one_is_one(table: pd.DataFrame) -> None:
+    assert audit(table, protected=[BY_SEX]).counts().equals(audit(table, protected=BY_SEX).counts())
+
+
+def test_group_sizes_are_those_of_the_intersection(table: pd.DataFrame) -> None:
+    both = ((table["race"] == "black") & (table["sex"] == "f")).sum()
+    with pytest.raises(GroupSizeError, match=f"{both - 1} protected rows.*black × f"):
+        audit(table, combine="intersectional", ks=(int(both),))
+    # by each attribute alone there are more people to compare with
+    assert len(audit(table, combine="multiple", ks=(int(both),)).counts()) == 4
+    black = (table["race"] == "black").sum()
+    with pytest.raises(GroupSizeError, match=f"{black - 1} protected rows"):
+        audit(table, combine="multiple", ks=(int(black),))
+
+
+@pytest.mark.parametrize("combine", ["multiple", "intersectional"])
+def test_nobody_is_protected_on_both(table: pd.DataFrame, combine: str) -> None:
+    apart = table[(table["race"] != "black") | (table["sex"] == "m")]
+    with pytest.raises(ProtectionError, match="nobody has a protected value of each of"):
+        audit(apart, combine=combine)
+
+
+def test_spaces_of_one_row() -> None:
+    table = pd.DataFrame(
+        {
+            "race": ["black", "white", "black", "black"],
+            "sex": ["f", "m", "f", "m"],
+            "grade": [1.0, 5.0, 2.0, 3.0],
+            "admitted": ["no", "yes", "no", "yes"],
+        }
+    )
+    options: dict[str, Any] = {"attributes": {"grade": "continuous"}, "decision": "grade >= 3"}
+    ready = table.assign(grade=[5.0, 5.0, 6.0, 7.0]).drop(columns="admitted")
+    found = audit(
+        table,
+        combine="intersectional",
+        worldview=None,
+        counterfactuals=ready,
+        ks=(1,),
+        **options,
+    )
+    assert found.findings("cst_without", k=1)["delta_p"].tolist() == [1.0, 1.0]
+    with pytest.raises(GroupSizeError, match="0 protected rows"):
+        audit(
+            table.iloc[1:],
+            combine="intersectional",
+            worldview=None,
+            ks=(1,),
+            attributes={"grade": "continuous"},
+            decision=None,
+        )
+
+
+# --- the lattice -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def three() -> pd.DataFrame:
+    table = make_table(seed=11)
+    rng = np.random.default_rng(2)
+    return table.assign(age=rng.choice(["old", "young"], size=len(table)))
+
+
+BY_AGE = mm.Protection("age", value="old", reference="young")
+
+
+def test_every_node_is_the_audit_it_stands_for(three: pd.DataFrame) -> None:
+    options: dict[str, Any] = {"ks": (5,), "attributes": {"sex": "nominal", "grade": "continuous"}}
+    plan = mm.plan(three, **settings(protected=[*BOTH, BY_AGE], combine="multiple", **options))
+    with pytest.warns(mm.MutandisWarning, match="'age' affects none"):
+        lattice = mm.audit_lattice(plan)
+    assert lattice.names == (
+        *("race", "sex", "age"),
+        *("race + sex", "race × sex", "race + age", "race × age", "sex + age", "sex × age"),
+        *("race + sex + age", "race × sex × age"),
+    )
+    counts = lattice.counts("cst_without").set_index("audit")
+    assert counts["kind"].value_counts().to_dict() == {
+        "single": 3,
+        "multiple": 4,
+        "intersectional": 4,
+    }
+    expected = audit(
+        three, protected=BOTH, combine="intersectional", ks=(5,), attributes={"grade": "continuous"}
+    )
+    assert lattice.audit("race × sex").counts().equals(expected.counts())
+    alone = audit(three, protected=BY_RACE, **options)
+    assert lattice.audit("race").counts().equals(alone.counts())
+    pair = audit(three, protected=BOTH, combine="multiple", **options)
+    assert lattice.audit("race + sex").counts().equals(pair.counts())
+    row = pair.counts().set_index("method").loc["cst_without"]
+    assert counts.loc["race + sex", "cases"] == row["cases"]
+    assert counts.loc["race + sex", "complainants"] == row["complainants"]
+
+
+def test_the_reconciliation_against_sets(table: pd.DataFrame) -> None:
+    lattice = mm.audit_lattice(mm.plan(table, **settings(combine="intersectional", id="who")))
+    people = set(table.loc[(table["race"] == "black") & (table["sex"] == "f"), "who"])
+    cases: dict[str, set[Any]] = {}
+    for name in lattice.names:
+        found = lattice.audit(name).findings("cst_without", k=12)
+        cases[name] = set(found.loc[found["verdict"] != "no-evidence", "id"]) & people
+    assert cases["race + sex"] == cases["race"] & cases["sex"]
+    agreement = lattice.reconciliation("cst_without", k=12)
+    assert agreement.totals == {name: len(ids) for name, ids in cases.items()}
+    rows = agreement.table()
+    assert rows["cases"].sum() == len(set.union(*cases.values()))
+    for row in rows.to_dict("records"):
+        inside = [cases[name] for name in lattice.names if row[name]]
+        outside = [cases[name] for name in lattice.names if not row[name]]
+        expected = set.intersection(*inside) - set().union(*outside)
+        assert row["cases"] == len(expected)
+        assert set(agreement.ids(*(n for n in lattice.names if row[n]))) == expected
+    only = set(lattice.only_intersectional("cst_without", k=12))
+    assert only == cases["race × sex"] - cases["race"] - cases["sex"]
+    assert only
+    assert "<svg" in agreement.plot()
+
+
+def test_lattices_that_are_refused(table: pd.DataFrame) -> None:
+    with pytest.raises(PlanError, match="takes two or three protections, not 1"):
+        mm.audit_lattice(mm.plan(table, **settings(protected=BY_SEX)))
+    ready = mm.plan(
+        table,
+        **settings(
+            combine="intersectional",
+            worldview=None,
+            counterfactuals=joint_counterfactuals(table),
+        ),
+    )
+    with pytest.raises(PlanError, match="one table for one intervention"):
+        mm.audit_lattice(ready)
+    lattice = mm.audit_lattice(mm.plan(table, **settings(combine="multiple", methods=["st"])))
+    with pytest.raises(PlanError, match="did not run method 'cf' at k=5"):
+        lattice.counts("cf", k=5)
+    with pytest.raises(PlanError, match="no audit 'age'"):
+        lattice.audit("age")
+    with pytest.raises(GroupSizeError, match="black × f"):
+        mm.audit_lattice(mm.plan(table, **settings(combine="multiple", ks=(90,))))

@@ -1,0 +1,203 @@
+"""Positive discrimination: the mirror image of the negative one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mutandis as mm
+from mutandis.errors import PlanError
+from mutandis.inference import INTERVALS
+from mutandis.results.findings import Group
+from mutandis.results.share import Share
+from mutandis.situation.compare import compare, compare_in_direction
+
+if TYPE_CHECKING:
+    from mutandis.inference import IntervalName
+
+METHODS = ("st", "cst_without", "cst_with", "cf")
+KS = (5, 15)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """Somebody is treated worse here, and somebody better: the rule looks at the status too."""
+    rng = np.random.default_rng(3)
+    gender = rng.integers(0, 2, size=240)
+    salary = rng.normal(50, 10, size=240).round(0) - 4 * gender
+    age = rng.integers(20, 60, size=240)
+    granted = salary + np.where(age > 40, 8, -8) * gender >= 48
+    return pd.DataFrame(
+        {"gender": gender, "salary": salary, "age": age, "granted": np.where(granted, "yes", "no")}
+    )
+
+
+def decide(frame: pd.DataFrame) -> Any:
+    bonus = np.where(frame["age"] > 40, 8, -8) * frame["gender"]
+    return np.where(frame["salary"] + bonus >= 48, "yes", "no")
+
+
+def audit(table: pd.DataFrame, **options: Any) -> mm.Audit:
+    settings: dict[str, Any] = {
+        "outcome": "granted",
+        "negative": "no",
+        "protected": mm.Protection("gender", value=1, reference=0),
+        "attributes": {"salary": "continuous", "age": "continuous"},
+        "worldview": mm.Worldview({"salary": mm.Linear("gender")}),
+        "decision": decide,
+        "ks": KS,
+    }
+    return mm.audit(table, **{**settings, **options})
+
+
+@pytest.mark.parametrize(
+    ("interval", "tau"),
+    # Fisher's test is of τ = 0 only
+    [*((name, 0.0) for name in INTERVALS), *((n, 0.1) for n in INTERVALS if n != "fisher")],
+)
+def test_exchanging_the_outcomes_mirrors_every_number(
+    table: pd.DataFrame, interval: IntervalName, tau: float
+) -> None:
+    better = audit(table, direction="positive", interval=interval, tau=tau)
+    # who got more often what others wanted was refused less often, and the other way round
+    worse = audit(table, negative="yes", interval=interval, tau=tau)
+    some = 0
+    for method in METHODS:
+        for k in KS:
+            mine, other = better.findings(method, k=k), worse.findings(method, k=k)
+            assert mine["verdict"].tolist() == other["verdict"].tolist()
+            for column, mirror in (("delta_p", "delta_p"), ("ci_low", "ci_high")):
+                np.testing.assert_allclose(mine[column], -other[mirror], atol=1e-9)
+            for column in ("p_value", "q_value"):
+                np.testing.assert_allclose(mine[column], other[column], atol=1e-9)
+            np.testing.assert_allclose(mine["p_control"], 1 - other["p_control"], atol=1e-12)
+            some += (mine["verdict"] != "no-evidence").sum()
+    assert some > 20
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.2])
+def test_evidence_is_a_difference_below_minus_tau(table: pd.DataFrame, tau: float) -> None:
+    better = audit(table, direction="positive", tau=tau)
+    worse = audit(table, tau=tau)
+    for method in METHODS:
+        for k in KS:
+            mine, other = better.findings(method, k=k), worse.findings(method, k=k)
+            # the facts are the same in both directions, only the question differs
+            for column in ("id", "p_control", "p_test", "delta_p", "n_control", "rows_test"):
+                assert mine[column].tolist() == other[column].tolist()
+            cases = mine["verdict"] != "no-evidence"
+            assert cases.tolist() == (mine["delta_p"] < -tau - 1e-12).tolist()
+            assert not (cases & (other["verdict"] != "no-evidence")).any()
+            row = better.counts().set_index(["method", "k"]).loc[(method, k)]
+            assert row["cases"] == cases.sum()
+            assert row["cases_refused"] == (cases & (mine["outcome"] == "no")).sum()
+            assert row["cases"] > row["cases_refused"]
+    assert better.counts()["cases_refused"].sum() > 0
+
+
+def test_significance_in_the_mirror_is_about_the_upper_bound(table: pd.DataFrame) -> None:
+    found = audit(table, direction="positive", tau=0.1).findings("cst_without", k=15)
+    significant = found["verdict"].isin(["significant", "significant-adjusted"])
+    assert significant.any()
+    assert significant.tolist() == (found["p_value"] <= 0.05).tolist()
+    assert significant.tolist() == (found["ci_high"] <= -0.1).tolist()
+    assert (found["ci_low"] <= found["delta_p"]).all()
+    assert (found["delta_p"] <= found["ci_high"]).all()
+
+
+def test_the_wald_test_by_hand(table: pd.DataFrame) -> None:
+    found = audit(table, direction="positive", tau=0.1, interval="wald").findings("st", k=15)
+    checked = 0
+    for row in found.itertuples():
+        variance = (
+            row.p_control * (1 - row.p_control) / row.n_control
+            + row.p_test * (1 - row.p_test) / row.n_test
+        )
+        if variance:
+            expected = NormalDist().cdf((row.delta_p + 0.1) / variance**0.5)
+            assert row.p_value == pytest.approx(expected, abs=1e-12)
+            checked += 1
+    assert checked > 10
+
+
+def test_counterfactual_fairness_counts_those_who_would_be_refused(table: pd.DataFrame) -> None:
+    better = audit(table, direction="positive")
+    flips = better.flips()
+    assert flips is not None
+    assert flips.positive_to_negative > 0
+    counts = better.counts().set_index(["method", "k"])["cases"]
+    assert counts.loc[("cf", 5)] == counts.loc[("cf", 15)] == flips.positive_to_negative
+    found = better.findings("cf", k=5)
+    flagged = found[found["verdict"] == "evidence"]
+    assert set(flagged["outcome"]) == {"yes"}
+    assert set(flagged["outcome_cf"]) == {"no"}
+    assert set(flagged["delta_p"]) == {-1.0}
+
+
+def test_no_difference_has_no_sign(table: pd.DataFrame) -> None:
+    found = audit(table, direction="positive").findings("cf", k=5)
+    zero = found.loc[found["delta_p"] == 0, "delta_p"]
+    assert len(zero)
+    assert not np.signbit(zero.to_numpy()).any()
+
+
+def test_draws_count_the_same_direction(table: pd.DataFrame) -> None:
+    options: dict[str, Any] = {"draws": 4, "bootstrap": True, "seed": 1, "methods": ["cf"]}
+    better, worse = audit(table, direction="positive", **options), audit(table, **options)
+    share, other = better.findings("cf", k=5), worse.findings("cf", k=5)
+    assert (share["draw_share"] + other["draw_share"] <= 1).all()
+    cases = share["verdict"] == "evidence"
+    assert share.loc[cases, "draw_share"].mean() > 0.5
+    assert other.loc[cases, "draw_share"].mean() < 0.5
+
+
+def test_directions_that_are_refused(table: pd.DataFrame) -> None:
+    with pytest.raises(PlanError, match="direction='up' is unknown"):
+        audit(table, direction="up")
+    with pytest.raises(PlanError, match="negative discrimination only"):
+        audit(table, direction="positive", preset="eaamo23")
+    with pytest.raises(PlanError, match="test_space='all' is unknown"):
+        audit(table, test_space="all")
+
+
+# --- any two shares ----------------------------------------------------------------------------
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> Group:
+    size, split = draw(st.integers(2, 20)), draw(st.integers(1, 4))
+    negatives = draw(st.integers(0, size * split))
+    share = Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([split]))
+    return Group(share=share, rows=np.array([size]), radius=np.array([0.0]))
+
+
+@given(groups(), groups(), st.sampled_from(["0.0", "0.1", "0.25"]))
+def test_any_pair_of_groups_is_decided_exactly_and_mirrored(
+    control: Group, test: Group, tau: str
+) -> None:
+    def comparing(first: Group, second: Group) -> Any:
+        return compare(
+            first, second, tau=float(tau), alpha=0.05, interval=INTERVALS["miettinen-nurminen"]
+        )
+
+    found = compare_in_direction("positive", control, test, comparing)
+    shares = [
+        Fraction(int(g.share.negatives[0]), int(g.share.size[0] * g.share.split[0]))
+        for g in (control, test)
+    ]
+    delta = shares[0] - shares[1]
+    assert bool(found.evidence[0]) == (delta < -Fraction(tau))
+    assert found.delta_p[0] == float(delta)
+    mirror = compare_in_direction("negative", test, control, comparing)
+    assert found.evidence.tolist() == mirror.evidence.tolist()
+    assert found.significant.tolist() == mirror.significant.tolist()
+    assert found.interval.p_value.tolist() == mirror.interval.p_value.tolist()
+    assert found.interval.low.tolist() == [0.0 - mirror.interval.high[0]]
+    assert found.interval.high.tolist() == [0.0 - mirror.interval.low[0]]

@@ -1,0 +1,88 @@
+"""Shared neighbours: how far many tests are one test."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.errors import PlanError
+
+
+def audit(positions: Any, *, k: int = 2, **options: Any) -> mm.Audit:
+    women = len(positions)
+    table = pd.DataFrame(
+        {
+            "sex": ["f"] * women + ["m"] * women,
+            "score": [*positions, *positions],
+            "granted": [n % 2 for n in range(2 * women)],
+        }
+    )
+    return mm.audit(
+        table,
+        outcome="granted",
+        negative=0,
+        protected=mm.Protection("sex", value="f", reference="m"),
+        attributes={"score": "continuous"},
+        ks=(k,),
+        **options,
+    )
+
+
+def test_overlap_by_hand() -> None:
+    # groups of the two nearest others: 0 → {1, 2}, 1 → {0, 2}, 2 → {1, and 0 or 4 in halves},
+    # 4 → {2, 1}; far away 100 → {101, 103}, 101 → {100, 103}, 103 → {101, 100}
+    found = audit([0, 1, 2, 4, 100, 101, 103])
+    case = [found.case(n).groups("st", k=2).control for n in range(7)]
+    places = [dict(zip(c.ids.tolist(), c.place.tolist(), strict=True)) for c in case]
+    assert places[2] == {1: 1.0, 0: 0.5, 3: 0.5}
+    expected = [
+        sum(min(place, other.get(who, 0)) for who, place in one.items()) / 2
+        for one, other in combinations(places, 2)
+    ]
+    assert expected[0] == 0.5  # {1, 2} and {0, 2}
+    shared = found.shared_neighbours(k=2)
+    assert shared.mean_overlap == pytest.approx(np.mean(expected))
+    assert shared.effective == pytest.approx(7 / (1 + 6 * np.mean(expected)))
+    assert shared.complainants == 7
+
+
+def test_people_who_are_alike_share_everybody() -> None:
+    shared = audit([5.0] * 20 + [6.0], k=15).shared_neighbours()
+    assert shared.strong
+    assert shared.mean_overlap > 0.9
+    assert shared.effective < 1.2
+    assert "no counts of independent findings" in shared.sentence()
+
+
+def test_people_far_apart_share_nobody() -> None:
+    pairs = np.repeat(np.arange(60) * 100.0, 2) + np.tile([0.0, 1.0], 60)
+    shared = audit(pairs, k=1).shared_neighbours()
+    assert shared.mean_overlap == 0
+    assert shared.effective == 120
+    assert not shared.strong
+    assert "depend on each other little" in shared.sentence()
+
+
+def test_a_sample_stands_for_many() -> None:
+    rng = np.random.default_rng(0)
+    many = audit(rng.random(1500), k=30).shared_neighbours()
+    # two of n complainants on a line share about k/n of their places
+    assert many.mean_overlap == pytest.approx(30 / 1500, rel=0.3)
+
+
+def test_what_cannot_be_measured() -> None:
+    found = audit([0, 1, 2, 4])
+    with pytest.raises(PlanError, match="k=9 was not run"):
+        found.shared_neighbours(k=9)
+    only = audit(
+        [0, 1, 2, 4],
+        counterfactuals=pd.DataFrame({"score": [0, 1, 2, 4] * 2, "granted": [1] * 8}),
+        methods=("cf",),
+    )
+    with pytest.raises(PlanError, match="no control groups"):
+        only.shared_neighbours(k=2)
