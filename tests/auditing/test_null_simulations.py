@@ -60,7 +60,7 @@ def test_the_same_noise_with_an_effect_does_not(simulations: ModuleType) -> None
 def sharp(simulations: ModuleType) -> Any:
     """Simulate a sharp rule with 15 % protected rows, where radii differ most."""
     lines = simulations.simulate_sharp(
-        tables=8, rows=2500, share=0.15, shape="gauss", ks=(15, 50), repeats=3
+        tables=8, rows=2500, share=0.15, shape="gauss", ks=(15, 50, 100), repeats=3
     )
     return {(line.method, line.k): line for line in lines}
 
