@@ -86,3 +86,30 @@ def test_what_cannot_be_measured() -> None:
     )
     with pytest.raises(PlanError, match="no control groups"):
         only.shared_neighbours(k=2)
+
+
+def test_multiple_discrimination_points_to_its_parts() -> None:
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], 80),
+            "race": rng.choice(["x", "y"], 80),
+            "score": rng.integers(0, 9, 80),
+            "granted": rng.integers(0, 2, 80),
+        }
+    )
+    found = mm.audit(
+        table,
+        outcome="granted",
+        negative=0,
+        protected=[
+            mm.Protection("sex", value="f", reference="m"),
+            mm.Protection("race", value="x", reference="y"),
+        ],
+        combine="multiple",
+        attributes={"score": "continuous"},
+        ks=(3,),
+    )
+    with pytest.raises(PlanError, match=r"audit\.part\('sex'\)\.shared_neighbours\(\)"):
+        found.shared_neighbours()
+    assert found.part("sex").shared_neighbours().complainants > 0

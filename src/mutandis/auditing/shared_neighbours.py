@@ -69,6 +69,11 @@ class SharedNeighbours:
 
 def measure_shared_neighbours(result: AuditResult, k: int) -> SharedNeighbours:
     """Measure the overlap of control groups, on a sample of complainants if there are many."""
+    if result.parts:
+        raise PlanError(
+            "Multiple discrimination is audited on each attribute by itself, with groups of its "
+            f"own: audit.part({next(iter(result.parts))!r}).shared_neighbours()."
+        )
     control = result.grouping.control
     if control is None:
         raise PlanError(
