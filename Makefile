@@ -1,7 +1,7 @@
 # Everything happens in a virtual environment of the project's own, .venv; only the tests with DoWhy,
 # which needs an older scipy, have another, .venv-dowhy.
-# Two stamps in .venv say what is installed: the core alone (for the demo), or the core and the
-# development tools. Both follow pyproject.toml.
+# Three stamps in .venv say what is installed: the core alone (for the demo), the core and the
+# development tools, and the core and what it is benchmarked against. All follow pyproject.toml.
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -9,18 +9,20 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
 CREATED := $(VENV)/.created
 CORE := $(VENV)/.core-installed
 DEV := $(VENV)/.dev-installed
+BENCH := $(VENV)/.bench-installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 
 DOWHY := .venv-dowhy
 DOWHY_READY := $(DOWHY)/.installed
 
-.PHONY: help demo test test-dowhy lint check format clean
+.PHONY: help demo test test-dowhy bench lint check format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +35,9 @@ test: $(DEV) ## run all tests and doctests (PYTEST_ARGS="-k ties" chooses)
 
 test-dowhy: $(DOWHY_READY) ## run the tests and examples that need DoWhy
 	$(DOWHY)/bin/python -m pytest tests/dowhy docs/dowhy.md src/mutandis/causal/equations/dowhy_models.py $(PYTEST_ARGS)
+
+bench: $(BENCH) ## time the search beside its peers, 15 minutes (BENCH_ARGS=--quick: 2)
+	$(BIN)/python benchmarks/search.py $(BENCH_ARGS)
 
 lint: $(DEV) ## check style, types and layers
 	$(BIN)/ruff check .
@@ -82,6 +87,11 @@ $(CORE): pyproject.toml | $(CREATED)
 $(DEV): pyproject.toml | $(CREATED)
 	@echo "Installing mutandis and its development tools"
 	@$(PIP) install --editable '.[dev]'
+	@touch $(CORE) $@
+
+$(BENCH): pyproject.toml | $(CREATED)
+	@echo "Installing mutandis and the libraries that it is timed against"
+	@$(PIP) install --editable '.[bench]'
 	@touch $(CORE) $@
 
 # not all of the development tools: some may not get along with what DoWhy needs
