@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from mutandis.domain.attribute import AttributeDeclaration
 
-__all__ = ["AuditFile", "read_audit_file"]
+__all__ = ["AuditFile", "read_audit_file", "read_audit_text"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,15 @@ def read_audit_file(path: str | Path) -> AuditFile:
         The file cannot be read as it is written; the message names the line and the key.
     """
     path = Path(path)
-    root = read_yaml(read_text(path), source=path.name)
+    return read_audit_text(read_text(path), folder=path.parent, name=path.name)
+
+
+def read_audit_text(text: str, *, folder: Path, name: str) -> AuditFile:
+    """Read the text of an audit file, as it stood in a folder under a name.
+
+    A results folder keeps the text, so that the audit can be repeated without the file.
+    """
+    root = read_yaml(text, source=name)
     sections = validated(_Audit, root, what="an audit")
     data = validated(_Data, sections.data, what="the section 'data'")
     outcome = validated(_Outcome, sections.outcome, what="the section 'outcome'")
@@ -199,7 +207,7 @@ def read_audit_file(path: str | Path) -> AuditFile:
         settings["worldview"] = worldview_from_node(sections.worldview)
     if sections.combine is not None:
         settings["combine"] = sections.combine
-    return AuditFile(source=path.parent / data.source, settings=settings)
+    return AuditFile(source=folder / data.source, settings=settings)
 
 
 def _read_protected(node: Node) -> Protection:
