@@ -17,6 +17,7 @@ __all__ = [
     "MutandisError",
     "MutandisWarning",
     "OutcomeError",
+    "OutputError",
     "PlanError",
     "ProtectionError",
     "RootError",
@@ -77,6 +78,10 @@ class UnknownIdError(InputError, KeyError):
     def __str__(self) -> str:
         """Show the sentence itself; `KeyError` would show its repr."""
         return str(self.args[0]) if self.args else ""
+
+
+class OutputError(MutandisError):
+    """Results that cannot be written where they should be, or are not what they were."""
 
 
 class WorldviewError(MutandisError, ValueError):

@@ -12,7 +12,7 @@ from mutandis.situation.methods import METHODS
 from mutandis.tables import columns_of, to_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from mutandis.auditing import AuditResult, Placebo, Provenance, SharedNeighbours
     from mutandis.results.case import Case
@@ -102,6 +102,10 @@ class Audit:
         primary_method, primary_k = self.result.plan.settings.primary
         found = self._findings(method or primary_method, primary_k if k is None else k)
         return to_frame(found.columns(), self._like)
+
+    def each_findings(self) -> Iterator[Findings]:
+        """Give the findings of every method and k, one after the other, in their compact form."""
+        return (self._findings(method, k) for method in self.methods for k in self.ks)
 
     def support(self, method: str | None = None, *, k: int | None = None) -> Any:
         """Tell, for each complainant, how far away her groups are and what is usual there."""

@@ -1,8 +1,4 @@
-"""The command line: thin commands over the Python API.
-
-Exit codes: 0 done; 1 `reproduce` found a difference that is not a known one; 2 the command, the
-settings or the data are at fault.
-"""
+"""The command line: thin commands over the Python API."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mutandis import __version__
-from mutandis.errors import MutandisError
+from mutandis.cli.ending import EXIT_CODES, Stopped, explain, stoppable
 
 __all__ = ["app", "main"]
 
@@ -21,6 +17,9 @@ app = typer.Typer(
     name="mutandis",
     help="Detect individual discrimination in tables of decisions by counterfactual situation "
     "testing.",
+    epilog="Exit codes: "
+    + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
+    + ".",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -74,6 +73,29 @@ def check(
 
 
 @app.command()
+def audit(
+    config: Annotated[Path, typer.Argument(help="An audit in a YAML file.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace older results in that folder.")
+    ] = False,
+    trust_pickle: Annotated[
+        bool,
+        typer.Option("--trust-pickle", help="Load a pickled model, which can run any program."),
+    ] = False,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads of the search (default: all cores).")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+) -> None:
+    """Run an audit and write its results: findings, counts, record, report, pictures."""
+    from mutandis.cli.audit import run_audit
+
+    run_audit(config, out, force=force, trust_pickle=trust_pickle, threads=threads, as_json=json)
+
+
+@app.command()
 def power(
     *,
     p_control: Annotated[float, typer.Option(help="Share refused among people like her.")],
@@ -122,11 +144,13 @@ def reproduce(
 
 
 def main() -> None:
-    """Run the command line; an error on purpose is one paragraph, not a traceback."""
-    try:
-        app()
-    except MutandisError as error:
-        if _debug:
-            raise
-        typer.echo(f"mutandis: {error}", err=True)
-        sys.exit(2)
+    """Run the command line; whatever goes wrong is one paragraph, not a traceback."""
+    with stoppable() as came:
+        try:
+            app()
+        except (Exception, Stopped, KeyboardInterrupt) as error:
+            code, paragraph = explain(error, came)
+            if _debug and not came:
+                raise
+            typer.echo(f"mutandis: {paragraph}", err=True)
+            sys.exit(code)

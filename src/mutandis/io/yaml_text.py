@@ -9,12 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.io.yaml_lines import plain_value
+from mutandis.io.yaml_lines import Entries, Items, Node, plain_value
 
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["write_yaml"]
+__all__ = ["plain_data", "write_yaml"]
+
+
+def plain_data(node: Node) -> Any:
+    """Give what a file says as plain data, for those who read JSON.
+
+    Examples
+    --------
+    >>> from mutandis.io.yaml_lines import read_yaml
+    >>> plain_data(read_yaml("test: {ks: [15, 30], tau: 0.1}"))
+    {'test': {'ks': [15, 30], 'tau': 0.1}}
+    """
+    if isinstance(node, Entries):
+        return {name: plain_data(part) for name, part in node.entries.items()}
+    if isinstance(node, Items):
+        return [plain_data(item) for item in node.items]
+    return node.value
 
 
 def write_yaml(value: Mapping[str, Any]) -> str:

@@ -1,0 +1,83 @@
+"""`mutandis audit`: from an audit file to a folder of results."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mutandis.api import Audit
+from mutandis.auditing import run
+from mutandis.cli.notes import collected_notes, show_notes
+from mutandis.cli.prepared import prepare
+from mutandis.cli.progress import progress_bar
+from mutandis.io import write_csv
+from mutandis.io.audit_folder import COUNTS, FINDINGS, is_audit_folder, write_record
+from mutandis.io.findings_file import write_findings
+from mutandis.io.output_folder import check_output, output_folder
+from mutandis.io.yaml_lines import read_yaml
+from mutandis.io.yaml_text import plain_data
+from mutandis.tables import columns_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mutandis.cli.prepared import Prepared
+
+__all__ = ["run_audit", "write_numbers"]
+
+
+def run_audit(
+    config: Path, out: Path, *, force: bool, trust_pickle: bool, threads: int | None, as_json: bool
+) -> None:
+    """Check everything, run, write the folder, and print the counts."""
+    check_output(out, replace=force, known=is_audit_folder)
+    with collected_notes() as notes:
+        prepared = prepare(config, trust_pickle=trust_pickle, threads=threads)
+        with output_folder(out, replace=force, known=is_audit_folder) as folder:
+            found = run_prepared(prepared)
+            write_numbers(folder, found)
+            write_record(folder, _record(prepared, found, notes, out=out))
+    show_notes(notes)
+    if as_json:
+        typer.echo(json.dumps(found.count_records(), indent=2))
+    else:
+        _show(found, out)
+
+
+def run_prepared(prepared: Prepared) -> Audit:
+    """Run an audit, with a bar for those who wait."""
+    with progress_bar("Searching"):
+        return Audit(run(prepared.plan))
+
+
+def write_numbers(folder: Path, found: Audit) -> None:
+    """Write the findings and the counts: what a rerun has to give again, bit for bit."""
+    write_findings(folder / FINDINGS, found.each_findings())
+    write_csv(folder / COUNTS, columns_of(found.count_records()))
+
+
+def _record(prepared: Prepared, found: Audit, notes: list[str], *, out: Path) -> dict[str, Any]:
+    folder = os.path.relpath(prepared.folder.resolve(), out.resolve())
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "config": {"name": prepared.name, "folder": folder, "text": prepared.text},
+        "settings": plain_data(read_yaml(prepared.text)),
+        "source": {"sha256": prepared.source_sha256},
+        "provenance": found.provenance.as_dict(),
+        "disagreement": found.disagreement,
+        "notes": notes,
+    }
+
+
+def _show(found: Audit, out: Path) -> None:
+    from rich.console import Console
+
+    from mutandis.cli.render import counts_table
+
+    console = Console()
+    console.print(counts_table(found, "Complainants with evidence"))
+    console.print(f"Results: {out}", highlight=False, markup=False)

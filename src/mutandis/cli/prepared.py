@@ -1,0 +1,107 @@
+"""From an audit file to a plan: what `check`, `audit`, `case` and `verify` begin with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mutandis.auditing import draft_plan
+from mutandis.decision import as_decision_maker, required_columns
+from mutandis.domain.protection import Protection
+from mutandis.io.audit_file import read_audit_text
+from mutandis.io.audit_folder import hash_file
+from mutandis.io.table_files import read_table
+from mutandis.io.text_files import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from mutandis.auditing import Plan
+    from mutandis.io.audit_file import AuditFile
+
+__all__ = ["Prepared", "prepare", "prepare_text"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """An audit that can be run, and where it comes from.
+
+    Parameters
+    ----------
+    text, name, folder
+        The audit file: its text, its name, and the folder its paths are relative to.
+    written
+        What it says.
+    plan
+        The plan, with the table read and every setting checked.
+    source_sha256
+        The hash of the source, taken before it was read.
+    """
+
+    text: str
+    name: str
+    folder: Path
+    written: AuditFile
+    plan: Plan
+    source_sha256: str
+
+
+def prepare(
+    path: Path, *, trust_pickle: bool = False, threads: int | None = None, hashed: bool = True
+) -> Prepared:
+    """Read an audit file and its table, and check everything."""
+    return prepare_text(
+        read_text(path),
+        folder=path.parent,
+        name=path.name,
+        trust_pickle=trust_pickle,
+        threads=threads,
+        hashed=hashed,
+    )
+
+
+def prepare_text(
+    text: str,
+    *,
+    folder: Path,
+    name: str,
+    trust_pickle: bool = False,  # noqa: ARG001
+    threads: int | None = None,
+    hashed: bool = True,
+) -> Prepared:
+    """Do the same for the text of an audit file, as a results folder keeps it."""
+    written = read_audit_text(text, folder=folder, name=name)
+    settings = dict(written.settings)
+    if threads is not None:
+        settings["threads"] = threads
+    sha256 = hash_file(written.source) if hashed and written.source.is_file() else ""
+    table = read_table(written.source)
+    return Prepared(
+        text=text,
+        name=name,
+        folder=folder,
+        written=written,
+        plan=draft_plan(table, **settings),
+        source_sha256=sha256,
+    )
+
+
+def _columns_needed(settings: Mapping[str, Any]) -> list[str] | None:
+    """Name the columns that the audit reads; None for all, if b() does not say what it needs."""
+    protected = settings["protected"]
+    protections = [protected] if isinstance(protected, Protection) else protected
+    names = [
+        settings.get("id"),
+        settings["outcome"],
+        *(each.attribute for each in protections),
+        *settings["attributes"],
+    ]
+    if settings.get("worldview") is not None:
+        names += settings["worldview"].names
+    if settings.get("decision") is not None:
+        needed = required_columns(as_decision_maker(settings["decision"]))
+        if not needed:
+            return None
+        names += needed
+    return [name for name in dict.fromkeys(names) if name is not None]
