@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mutandis.decision.maker import DecisionMaker
+from mutandis.decision.maker import DecisionMaker, DescribedMaker
+from mutandis.decision.models import ModelMaker, ModelScores
+from mutandis.decision.selection import opened_columns
+from mutandis.decision.threshold import Threshold, Thresholded
 from mutandis.domain import Formula
 from mutandis.domain.columns import read_numbers
 from mutandis.domain.expression import Kind
@@ -20,11 +23,22 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = ["FunctionMaker", "ModelMaker", "Rule", "as_decision_maker", "required_columns"]
+    from mutandis.decision.model_file import ModelFile
+    from mutandis.decision.models import ScoreSource
+    from mutandis.decision.threshold import Favourable
+
+__all__ = [
+    "FormulaScores",
+    "FunctionMaker",
+    "Rule",
+    "as_decision_maker",
+    "required_columns",
+    "with_threshold",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(DescribedMaker):
     """A formula that states when the favourable outcome is granted.
 
     Parameters
@@ -70,13 +84,14 @@ class Rule:
 
     def decide(self, frame: Any, /) -> NDArray[np.bool_]:
         """Tell for each row of any dataframe whether the favourable outcome is granted."""
-        opened = open_frame(frame)
-        check_names(opened, self.names)
-        columns = {name: _values(opened[name]) for name in self.names}
-        granted = self.formula.evaluate(columns, length=len(opened))
+        granted = _evaluated(self.formula, frame)
         if granted.dtype != np.bool_:
             raise self._not_a_condition()
         return granted
+
+    def describe(self) -> dict[str, Any]:
+        """Give the formula."""
+        return {"kind": "rule", "rule": self.formula.text}
 
     def _not_a_condition(self) -> FormulaError:
         return FormulaError(
@@ -85,13 +100,63 @@ class Rule:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class FormulaScores(DescribedMaker):
+    """A formula that gives each row a number, for a threshold: give it to `Thresholded`.
+
+    Examples
+    --------
+    >>> scores = FormulaScores(Formula.parse("salary + 5 * balance"))
+    >>> scores.decide({"salary": [10, 20], "balance": [1, 2]}).tolist()
+    [15.0, 30.0]
+    """
+
+    formula: Formula
+
+    def __post_init__(self) -> None:
+        if self.formula.kind is Kind.TRUTH:
+            raise FormulaError(
+                f"The rule {self.formula.text!r} decides already: it gives true or false, not a "
+                "score. Leave the threshold out, or write a formula for the score."
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that the formula reads."""
+        return self.formula.names
+
+    def decide(self, frame: Any, /) -> NDArray[Any]:
+        """Work the formula out for each row."""
+        return _evaluated(self.formula, frame)
+
+    def describe(self) -> dict[str, Any]:
+        """Give the formula."""
+        return {"kind": "rule", "rule": self.formula.text}
+
+
+def _evaluated(formula: Formula, frame: Any) -> NDArray[Any]:
+    opened = open_frame(frame)
+    check_names(opened, formula.names)
+    columns = {name: _values(opened[name]) for name in formula.names}
+    return formula.evaluate(columns, length=len(opened))
+
+
 def _values(series: nw.Series[Any]) -> NDArray[Any]:
     return read_numbers(series).values if series.dtype.is_numeric() else series.to_numpy()
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionMaker:
-    """A function of the whole table, in the caller's own frame type.
+class FunctionMaker(DescribedMaker):
+    """A function of the table, in the caller's own frame type.
+
+    Parameters
+    ----------
+    function
+        It takes a table and gives one answer a row.
+    columns
+        The columns that it is shown. Default: the whole table.
+    reference, file
+        Where it was found (``module:function``) and the file that its module was read from.
 
     Examples
     --------
@@ -102,47 +167,35 @@ class FunctionMaker:
     """
 
     function: Callable[[Any], Any]
-
-    def decide(self, frame: Any, /) -> Any:
-        """Call the function."""
-        return self.function(frame)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelMaker:
-    """A fitted model with a `predict` method, as scikit-learn and its kin have.
-
-    It gets the columns that it was fitted on, in that order, if it remembers them
-    (`feature_names_in_`); otherwise the whole table.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> class Threshold:
-    ...     feature_names_in_ = ["salary"]
-    ...
-    ...     def predict(self, table):
-    ...         return (table > 15).to_numpy().ravel()
-    >>> maker = ModelMaker(Threshold())
-    >>> maker.names, maker.decide(pd.DataFrame({"id": [1, 2], "salary": [10, 20]})).tolist()
-    (('salary',), [False, True])
-    """
-
-    model: Any
+    columns: tuple[str, ...] = ()
+    reference: str | None = None
+    file: ModelFile | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that the model was fitted on, as far as it remembers."""
-        names = getattr(self.model, "feature_names_in_", None)
-        return () if names is None else tuple(str(name) for name in names)
+        """The columns that it is shown; none if that is all of them."""
+        return self.columns
+
+    @property
+    def label(self) -> str:
+        """What error messages call it."""
+        return type(self).__name__ if self.reference is None else f"function {self.reference}"
 
     def decide(self, frame: Any, /) -> Any:
-        """Predict from the model's own columns."""
-        if not self.names:
-            return self.model.predict(frame)
-        opened = open_frame(frame)
-        check_names(opened, self.names)
-        return self.model.predict(opened.select(self.names).to_native())
+        """Call the function."""
+        if not self.columns:
+            return self.function(frame)
+        return self.function(opened_columns(frame, self.columns).to_native())
+
+    def describe(self) -> dict[str, Any]:
+        """Name the function."""
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return {
+            "kind": "function" if self.reference is None else "python",
+            "function": self.reference or name,
+            **({} if self.file is None else self.file.describe()),
+            "columns": list(self.columns) or None,
+        }
 
 
 def as_decision_maker(value: object) -> DecisionMaker:
@@ -188,4 +241,47 @@ def required_columns(maker: DecisionMaker) -> tuple[str, ...]:
     >>> required_columns(as_decision_maker("salary + 5 * balance > 225000"))
     ('salary', 'balance')
     """
-    return maker.names if isinstance(maker, Rule | ModelMaker) else ()
+    return maker.names if isinstance(maker, DescribedMaker) else ()
+
+
+def with_threshold(
+    decision: object,
+    threshold: float,
+    *,
+    favourable: Favourable = "above",
+    score_of: Any = None,
+    score_from: ScoreSource | None = None,
+) -> Thresholded:
+    """Make a decision maker of whatever gives scores.
+
+    Parameters
+    ----------
+    decision
+        The text of a formula, a function from a table to scores, a fitted model, or an object
+        with a `decide` method that gives scores.
+    threshold, favourable
+        Where the scores are cut, and which side gets the favourable outcome (a score that equals
+        the threshold counts as above).
+    score_of, score_from
+        For a model: the class that the scores speak for, and the method to take them from.
+
+    Examples
+    --------
+    >>> maker = with_threshold("0.6 * UGPA + 0.4 * LSAT", 20.8)
+    >>> maker.decide({"UGPA": [3.0, 3.5], "LSAT": [40, 48]}).tolist()
+    [False, True]
+    """
+    cut = Threshold(threshold, favourable)
+    if isinstance(decision, str):
+        decision = Formula.parse(decision)
+    maker = (
+        FormulaScores(decision) if isinstance(decision, Formula) else as_decision_maker(decision)
+    )
+    if isinstance(maker, ModelMaker):
+        return Thresholded(ModelScores(maker, score_of, score_from), cut)
+    if score_of is not None or score_from is not None:
+        raise DecisionError(
+            "score_of and score_from say which scores of a fitted model are meant, and this is no "
+            "fitted model. Leave them out."
+        )
+    return Thresholded(maker.scoring() if isinstance(maker, DescribedMaker) else maker, cut)

@@ -6,11 +6,13 @@ answer a row, none missing, each of them one of the two outcomes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from mutandis.domain.columns import Categories, describe_levels, frozen
+from mutandis.decision.answers import check_order, distinct_answers, one_a_row
+from mutandis.domain.columns import describe_levels, frozen
 from mutandis.domain.population import open_frame
 from mutandis.errors import DecisionError, MutandisError
 
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.domain import Outcome
+    from mutandis.domain.columns import Categories
 
-__all__ = ["DecisionMaker", "decide"]
+__all__ = ["DecisionMaker", "DescribedMaker", "decide", "describe_maker", "label_of"]
 
 # More different answers than this are scores or something else; they are counted, not shown.
 _SHOWN_ANSWERS = 5
@@ -34,6 +37,56 @@ class DecisionMaker(Protocol):
 
         The answer is an array, a series or a list of the outcome's two values, or of booleans.
         """
+
+
+class DescribedMaker(ABC):
+    """A decision maker of our own, which can say what it is.
+
+    What a stranger's object says about itself may hold anything, so only these are ever asked.
+    """
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that it needs; none if it wants the whole table."""
+        return ()
+
+    @property
+    def label(self) -> str:
+        """What error messages call it."""
+        return type(self).__name__
+
+    @abstractmethod
+    def decide(self, frame: Any, /) -> Any:
+        """Decide on each row, as `DecisionMaker` says."""
+
+    def scoring(self) -> DescribedMaker:
+        """Give the same decision maker, asked for scores instead of decisions."""
+        return self
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Describe it as plain data for the record: what kind, which file; no secrets, no rows."""
+
+
+def label_of(maker: object) -> str:
+    """Give what error messages call a decision maker."""
+    return maker.label if isinstance(maker, DescribedMaker) else type(maker).__name__
+
+
+def describe_maker(maker: object) -> dict[str, Any]:
+    """Describe a decision maker for the record; of a stranger's object, no more than its type.
+
+    Examples
+    --------
+    >>> from mutandis.decision import as_decision_maker
+    >>> describe_maker(as_decision_maker("salary > 15"))
+    {'kind': 'rule', 'rule': 'salary > 15'}
+    """
+    if isinstance(maker, DescribedMaker):
+        return maker.describe()
+    return {"kind": "object", "type": type(maker).__name__}
 
 
 def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.bool_]:
@@ -80,7 +133,7 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
     [True, False]
     """
     rows = len(open_frame(frame))
-    name = type(maker).__name__
+    name = label_of(maker)
     try:
         answer = maker.decide(frame)
     except MutandisError:
@@ -91,9 +144,9 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
             "rows. What it said is not repeated here, because it may quote somebody's data: call "
             "it on the table yourself to see."
         ) from error
-    values = _one_a_row(answer, rows=rows, name=name)
-    _check_order(answer, frame, name=name)
-    answers, are_booleans = _distinct(values, name=name)
+    values = one_a_row(answer, rows=rows, name=name)
+    check_order(answer, frame, name=name)
+    answers, are_booleans = distinct_answers(values, name=name)
     if are_booleans:
         negatives = _negative_booleans(maker, outcome, name=name)
     else:
@@ -102,87 +155,6 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
         raise _not_an_outcome(answers, values.dtype, outcome, name=name)
     by_level = np.array([negatives[level] for level in answers.levels], dtype=np.bool_)
     return frozen(by_level[answers.codes])
-
-
-def _one_a_row(answer: Any, *, rows: int, name: str) -> NDArray[Any]:
-    """Read the answer as an array with one value a row."""
-    try:
-        values = _as_array(answer)
-    except (TypeError, ValueError, RuntimeError):
-        values = np.array(None)  # what cannot become an array is refused with its type below
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        shape = f" of shape {values.shape}" if values.ndim else ""
-        raise DecisionError(
-            f"The decision maker ({name}) gave back {type(answer).__name__}{shape}, not one "
-            "answer a row. Return an array, a series or a list with one outcome for each of the "
-            f"{rows} rows (predicted outcomes, not a probability for each of them)."
-        )
-    if len(values) != rows:
-        raise DecisionError(
-            f"The decision maker ({name}) gave back {len(values)} answers "
-            f"({type(answer).__name__}) for {rows} rows. Return exactly one for each row, in the "
-            "order of the table."
-        )
-    return values
-
-
-def _as_array(answer: Any) -> NDArray[Any]:
-    import narwhals as nw
-
-    if isinstance(answer, np.ma.MaskedArray):
-        answer = answer.tolist()  # None where it is masked; numpy's own conversion forgets
-    opened = nw.from_native(answer, allow_series=True, eager_only=True, pass_through=True)
-    if isinstance(opened, nw.Series):
-        return opened.to_numpy()
-    if isinstance(opened, nw.DataFrame):
-        return opened[:, 0].to_numpy() if opened.shape[1] == 1 else np.empty(opened.shape)
-    # objects: numpy would turn a list such as ["no", 1] into text
-    return np.array(answer, dtype=np.object_ if isinstance(answer, list | tuple) else None)
-
-
-def _check_order(answer: Any, frame: Any, *, name: str) -> None:
-    """Refuse a pandas answer whose index tells that its rows are in another order."""
-    from narwhals.dependencies import is_pandas_dataframe, is_pandas_series
-
-    if not is_pandas_dataframe(frame) or not (
-        is_pandas_series(answer) or is_pandas_dataframe(answer)
-    ):
-        return
-    given, found = frame.index, answer.index
-    same_labels = given.nlevels == found.nlevels and bool(given.isin(found).all())
-    if same_labels and not found.equals(given):
-        raise DecisionError(
-            f"The decision maker ({name}) gave back the table's index in another order. Answers "
-            "are read by position: keep the rows in the order of the table, or, if they are in "
-            "that order, return them without their index (.to_numpy())."
-        )
-
-
-def _distinct(values: NDArray[Any], *, name: str) -> tuple[Categories, bool]:
-    """Find the different answers, and whether they are all booleans; refuse missing ones."""
-    import pandas as pd
-
-    try:
-        codes, uniques = pd.factorize(values)
-    except TypeError:
-        raise DecisionError(
-            f"The decision maker ({name}) gave back answers of type {_type_of_first(values)}, "
-            "which cannot be compared. Return one plain value a row."
-        ) from None
-    missing = int(np.count_nonzero(codes < 0))
-    if missing:
-        raise DecisionError(
-            f"The decision maker ({name}) gave no answer in {missing} of {len(values)} rows. "
-            "It must decide on every row: complete what it needs, or leave these rows out."
-        )
-    are_booleans = pd.api.types.infer_dtype(values, skipna=False) == "boolean"
-    return Categories(codes.astype(np.int32), tuple(uniques.tolist())), are_booleans
-
-
-def _type_of_first(values: NDArray[Any]) -> str:
-    return type(values[0]).__name__ if len(values) else str(values.dtype)
 
 
 def _negative_booleans(maker: DecisionMaker, outcome: Outcome, *, name: str) -> dict[Any, bool]:

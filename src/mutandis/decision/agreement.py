@@ -1,0 +1,131 @@
+"""Whether b() is who decided: its answers beside the outcomes on record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.domain import Outcome
+
+__all__ = ["RecordAgreement", "compare_with_record"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordAgreement:
+    """The 2 × 2 counts of recorded outcomes and of what b() decides on the same rows.
+
+    Parameters
+    ----------
+    negative, positive
+        The outcome's two values.
+    both_negative, both_positive
+        Rows on which record and b() agree.
+    only_recorded_negative
+        Rows that were refused and that b() would grant.
+    only_decided_negative
+        Rows that were granted and that b() would refuse.
+    """
+
+    negative: Any
+    positive: Any
+    both_negative: int
+    both_positive: int
+    only_recorded_negative: int
+    only_decided_negative: int
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.both_negative + self.both_positive + self.differing
+
+    @property
+    def differing(self) -> int:
+        """The rows on which record and b() differ."""
+        return self.only_recorded_negative + self.only_decided_negative
+
+    @property
+    def disagreement(self) -> float:
+        """The share of rows on which record and b() differ."""
+        return self.differing / self.rows
+
+    def records(self) -> list[dict[str, Any]]:
+        """Give a table: one row for each recorded outcome, one column for each answer of b().
+
+        Examples
+        --------
+        >>> found = RecordAgreement(
+        ...     negative="no",
+        ...     positive="yes",
+        ...     both_negative=30,
+        ...     both_positive=60,
+        ...     only_recorded_negative=4,
+        ...     only_decided_negative=6,
+        ... )
+        >>> found.records()[0]
+        {'recorded': 'no', 'decided_negative': 30, 'decided_positive': 4, 'rows': 34}
+        >>> found.disagreement
+        0.1
+        """
+        refused, granted = self.both_negative, self.only_recorded_negative
+        withdrawn, kept = self.only_decided_negative, self.both_positive
+        return [
+            _row(self.negative, decided_negative=refused, decided_positive=granted),
+            _row(self.positive, decided_negative=withdrawn, decided_positive=kept),
+        ]
+
+    def counts(self) -> dict[str, int]:
+        """Give the four counts by name, for the record."""
+        return {
+            "both_negative": self.both_negative,
+            "both_positive": self.both_positive,
+            "only_recorded_negative": self.only_recorded_negative,
+            "only_decided_negative": self.only_decided_negative,
+        }
+
+
+def _row(recorded: Any, *, decided_negative: int, decided_positive: int) -> dict[str, Any]:
+    return {
+        "recorded": recorded,
+        "decided_negative": decided_negative,
+        "decided_positive": decided_positive,
+        "rows": decided_negative + decided_positive,
+    }
+
+
+def compare_with_record(outcome: Outcome, decided: NDArray[np.bool_]) -> RecordAgreement:
+    """Count how recorded outcomes and b(X) go together.
+
+    Parameters
+    ----------
+    outcome
+        What is on record.
+    decided
+        Whether b() decides against each of the same rows, as `decide` gives it.
+
+    Examples
+    --------
+    >>> from mutandis.domain import Outcome
+    >>> recorded = Outcome(
+    ...     column="granted",
+    ...     negative="no",
+    ...     positive="yes",
+    ...     is_negative=np.array([True, True, False, False]),
+    ... )
+    >>> found = compare_with_record(recorded, np.array([True, False, False, False]))
+    >>> found.both_negative, found.only_recorded_negative, found.disagreement
+    (1, 1, 0.25)
+    """
+    recorded = outcome.is_negative
+    return RecordAgreement(
+        negative=outcome.negative,
+        positive=outcome.positive,
+        both_negative=int(np.count_nonzero(recorded & decided)),
+        both_positive=int(np.count_nonzero(~recorded & ~decided)),
+        only_recorded_negative=int(np.count_nonzero(recorded & ~decided)),
+        only_decided_negative=int(np.count_nonzero(~recorded & decided)),
+    )
