@@ -26,6 +26,18 @@ app = typer.Typer(
 
 _debug = False
 
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
+TrustPickle = Annotated[
+    bool, typer.Option("--trust-pickle", help="Load a pickled model, which can run any program.")
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads of the search (default: all cores).")
+]
+Base = Annotated[
+    Path | None,
+    typer.Option(help="Folder that paths in the audit file start from, if it has moved."),
+]
+
 
 def _show_version(value: bool) -> None:
     if value:
@@ -53,7 +65,7 @@ def demo(
         float, typer.Option(help="P(A = 1): 0.35 as in the published data, or 0.45 as in the text.")
     ] = 0.35,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
-    json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Audit the paper's loan scenario, generated afresh: data, worldview, D^CF, all methods."""
     from mutandis.cli.demo import run_demo
@@ -64,7 +76,7 @@ def demo(
 @app.command()
 def check(
     config: Annotated[Path, typer.Argument(help="An audit in a YAML file.")],
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Check an audit file, its table and its worldview, without running the audit."""
     from mutandis.cli.check import run_check
@@ -80,19 +92,41 @@ def audit(
     force: Annotated[
         bool, typer.Option("--force", help="Replace older results in that folder.")
     ] = False,
-    trust_pickle: Annotated[
-        bool,
-        typer.Option("--trust-pickle", help="Load a pickled model, which can run any program."),
-    ] = False,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Threads of the search (default: all cores).")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    trust_pickle: TrustPickle = False,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Run an audit and write its results: findings, counts, record, report, pictures."""
     from mutandis.cli.audit import run_audit
 
     run_audit(config, out, force=force, trust_pickle=trust_pickle, threads=threads, as_json=json)
+
+
+@app.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
+    *,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Run the audit again and compare every number.")
+    ] = False,
+    base: Base = None,
+    trust_pickle: TrustPickle = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """See whether results are what was written, and with --rerun whether they come out again."""
+    from mutandis.cli.verify import run_verify
+
+    raise typer.Exit(
+        run_verify(
+            folder,
+            rerun=rerun,
+            base=base,
+            trust_pickle=trust_pickle,
+            threads=threads,
+            as_json=json,
+        )
+    )
 
 
 @app.command()
@@ -113,7 +147,7 @@ def power(
     k: Annotated[list[int] | None, typer.Option(help="Group size; may be repeated.")] = None,
     k_max: Annotated[int, typer.Option(help="How far to look for the smallest k.")] = 500,
     plot: Annotated[Path | None, typer.Option(help="Draw power against k, to this file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Say what groups of k people can show: power, smallest k, smallest difference."""
     from mutandis.cli.power import run_power
@@ -135,7 +169,7 @@ def power(
 @app.command()
 def reproduce(
     data: Annotated[Path, typer.Option(help="Folder with the published data.")],
-    json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Repeat the paper's tables exactly, then give what its definitions really imply."""
     from mutandis.cli.reproduce import run_reproduce

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mutandis.api import Audit
-from mutandis.auditing import run
 from mutandis.cli.notes import collected_notes, show_notes
-from mutandis.cli.prepared import prepare
-from mutandis.cli.progress import progress_bar
+from mutandis.cli.prepared import diagnose, prepare, run_prepared
 from mutandis.io import write_csv
 from mutandis.io.audit_folder import COUNTS, FINDINGS, is_audit_folder, write_record
 from mutandis.io.findings_file import write_findings
@@ -25,6 +22,8 @@ from mutandis.tables import columns_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mutandis.api import Audit
+    from mutandis.causal import Diagnosis
     from mutandis.cli.prepared import Prepared
 
 __all__ = ["run_audit", "write_numbers"]
@@ -40,18 +39,13 @@ def run_audit(
         with output_folder(out, replace=force, known=is_audit_folder) as folder:
             found = run_prepared(prepared)
             write_numbers(folder, found)
-            write_record(folder, _record(prepared, found, notes, out=out))
-    show_notes(notes)
+            diagnosis = diagnose(prepared.plan)
+            write_record(folder, _record(prepared, found, diagnosis, notes(), out=out))
+    show_notes(notes())
     if as_json:
         typer.echo(json.dumps(found.count_records(), indent=2))
     else:
         _show(found, out)
-
-
-def run_prepared(prepared: Prepared) -> Audit:
-    """Run an audit, with a bar for those who wait."""
-    with progress_bar("Searching"):
-        return Audit(run(prepared.plan))
 
 
 def write_numbers(folder: Path, found: Audit) -> None:
@@ -60,7 +54,24 @@ def write_numbers(folder: Path, found: Audit) -> None:
     write_csv(folder / COUNTS, columns_of(found.count_records()))
 
 
-def _record(prepared: Prepared, found: Audit, notes: list[str], *, out: Path) -> dict[str, Any]:
+def _shared_neighbours(found: Audit) -> list[str]:
+    """Say how far the tests depend on each other, once for each attribute audited by itself."""
+    parts = [found.part(name) for name in found.result.parts] or [found]
+    return [part.shared_neighbours().sentence() for part in parts if _has_groups(part)]
+
+
+def _has_groups(found: Audit) -> bool:
+    return found.result.grouping.control is not None
+
+
+def _record(
+    prepared: Prepared,
+    found: Audit,
+    diagnosis: Diagnosis | None,
+    notes: list[str],
+    *,
+    out: Path,
+) -> dict[str, Any]:
     folder = os.path.relpath(prepared.folder.resolve(), out.resolve())
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -68,7 +79,9 @@ def _record(prepared: Prepared, found: Audit, notes: list[str], *, out: Path) ->
         "settings": plain_data(read_yaml(prepared.text)),
         "source": {"sha256": prepared.source_sha256},
         "provenance": found.provenance.as_dict(),
+        "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
         "disagreement": found.disagreement,
+        "shared_neighbours": _shared_neighbours(found),
         "notes": notes,
     }
 

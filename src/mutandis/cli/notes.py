@@ -11,25 +11,21 @@ import typer
 from mutandis.errors import MutandisWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["collected_notes", "show_notes"]
 
 
 @contextmanager
-def collected_notes() -> Iterator[list[str]]:
-    """Collect the warnings that are meant for the auditor, each once, in a list.
+def collected_notes() -> Iterator[Callable[[], list[str]]]:
+    """Collect the warnings that are meant for the auditor; the function tells those so far.
 
     Those of other libraries are meant for programmers, and are dropped.
     """
-    notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", MutandisWarning)
-        try:
-            yield notes
-        finally:
-            notes.extend(dict.fromkeys(str(each.message) for each in caught))
+        yield lambda: list(dict.fromkeys(str(each.message) for each in caught))
 
 
 def show_notes(notes: list[str]) -> None:

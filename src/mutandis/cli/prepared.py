@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing import draft_plan
+from mutandis.api import Audit
+from mutandis.auditing import draft_plan, run
+from mutandis.cli.progress import progress_bar
 from mutandis.decision import as_decision_maker, required_columns
 from mutandis.domain.protection import Protection
+from mutandis.errors import InputError
 from mutandis.io.audit_file import read_audit_text
 from mutandis.io.audit_folder import hash_file
 from mutandis.io.table_files import read_table
@@ -18,9 +21,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutandis.auditing import Plan
+    from mutandis.causal import Diagnosis
     from mutandis.io.audit_file import AuditFile
 
-__all__ = ["Prepared", "prepare", "prepare_text"]
+__all__ = [
+    "Prepared",
+    "diagnose",
+    "hash_of",
+    "prepare",
+    "prepare_text",
+    "read_written",
+    "run_prepared",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +59,7 @@ class Prepared:
     source_sha256: str
 
 
-def prepare(
-    path: Path, *, trust_pickle: bool = False, threads: int | None = None, hashed: bool = True
-) -> Prepared:
+def prepare(path: Path, *, trust_pickle: bool = False, threads: int | None = None) -> Prepared:
     """Read an audit file and its table, and check everything."""
     return prepare_text(
         read_text(path),
@@ -57,7 +67,6 @@ def prepare(
         name=path.name,
         trust_pickle=trust_pickle,
         threads=threads,
-        hashed=hashed,
     )
 
 
@@ -66,16 +75,15 @@ def prepare_text(
     *,
     folder: Path,
     name: str,
-    trust_pickle: bool = False,  # noqa: ARG001
+    trust_pickle: bool = False,
     threads: int | None = None,
-    hashed: bool = True,
 ) -> Prepared:
     """Do the same for the text of an audit file, as a results folder keeps it."""
-    written = read_audit_text(text, folder=folder, name=name)
+    written = read_written(text, folder=folder, name=name, trust_pickle=trust_pickle)
     settings = dict(written.settings)
     if threads is not None:
         settings["threads"] = threads
-    sha256 = hash_file(written.source) if hashed and written.source.is_file() else ""
+    sha256 = hash_of(written)
     table = read_table(written.source)
     return Prepared(
         text=text,
@@ -85,6 +93,37 @@ def prepare_text(
         plan=draft_plan(table, **settings),
         source_sha256=sha256,
     )
+
+
+def read_written(
+    text: str,
+    *,
+    folder: Path,
+    name: str,
+    trust_pickle: bool,  # noqa: ARG001
+) -> AuditFile:
+    """Read the text of an audit file."""
+    return read_audit_text(text, folder=folder, name=name)
+
+
+def hash_of(written: AuditFile) -> str:
+    """Hash the source of an audit."""
+    if not written.source.is_file():
+        raise InputError(f"There is no file {written.source.name!r}.")
+    return hash_file(written.source)
+
+
+def diagnose(plan: Plan) -> Diagnosis | None:
+    """Ask what the table says about the worldview; None without one."""
+    if plan.worldview is None:
+        return None
+    return plan.worldview.check(plan.population, protected=plan.protection.attribute, do=plan.do)
+
+
+def run_prepared(prepared: Prepared) -> Audit:
+    """Run an audit, with a bar for those who wait."""
+    with progress_bar("Searching"):
+        return Audit(run(prepared.plan))
 
 
 def _columns_needed(settings: Mapping[str, Any]) -> list[str] | None:

@@ -34,6 +34,7 @@ __all__ = [
     "find_differences",
     "hash_file",
     "is_audit_folder",
+    "jsonable",
     "read_record",
     "write_record",
 ]
@@ -127,7 +128,7 @@ class AuditRecord:
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Hash every file of the folder, and write `audit.json`."""
     outputs = {name: hash_file(folder / name) for name in sorted(_files(folder))}
-    whole = _jsonable({"format": _FORMAT, "version": _VERSION, **record, "outputs": outputs})
+    whole = jsonable({"format": _FORMAT, "version": _VERSION, **record, "outputs": outputs})
     whole["sha256"] = _hash_record(whole)
     text = json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / RECORD).write_text(f"{text}\n", encoding="utf-8")
@@ -240,14 +241,14 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     """Give plain data that any reader of JSON takes: no NaN, no numpy, names as keys."""
     if isinstance(value, dict):
-        return {str(key): _jsonable(part) for key, part in value.items()}
+        return {str(key): jsonable(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_jsonable(part) for part in value]
+        return [jsonable(part) for part in value]
     if isinstance(value, np.generic):
-        return _jsonable(value.item())
+        return jsonable(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import mutandis as mm
+from mutandis.cli.app import app
+from mutandis.errors import OutputError, PlanError
+from mutandis.io.audit_folder import hash_file
+from mutandis.results.findings import COLUMNS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+runner = CliRunner()
+
+LOAN = """\
+data: {source: loan.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+worldview:
+  AnnualSalary:   {equation: linear, parents: [Gender]}
+  AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
+decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
+test: {ks: [5, 9]}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    mm.datasets.loan(n=300, seed=1).to_csv(tmp_path / "loan.csv", index=False)
+    path = tmp_path / "audit.yaml"
+    path.write_text(LOAN, encoding="utf-8")
+    return path
+
+
+def run(*arguments: object) -> Any:
+    return runner.invoke(app, [str(each) for each in arguments])
+
+
+def by_api(config: Path) -> mm.Audit:
+    return mm.audit(
+        pd.read_csv(config.parent / "loan.csv"),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        worldview=mm.Worldview(
+            {
+                "AnnualSalary": mm.Linear("Gender"),
+                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+            }
+        ),
+        decision="AnnualSalary + 5 * AccountBalance > 225000",
+        ks=(5, 9),
+    )
+
+
+def test_audit_writes_what_the_api_finds(config: Path) -> None:
+    out = config.parent / "out"
+    result = run("audit", config, "--out", out)
+    assert result.exit_code == 0, result.output
+    expected = by_api(config)
+    findings = duckdb.read_parquet(str(out / "findings.parquet")).df()
+    assert list(findings.columns) == ["method", "k", *COLUMNS]
+    assert findings["method"].unique().tolist() == ["st", "cst_without", "cst_with", "cf"]
+    for method in expected.methods:
+        for k in expected.ks:
+            part = findings[(findings["method"] == method) & (findings["k"] == k)]
+            ours = part.drop(columns=["method", "k"]).reset_index(drop=True)
+            # counts are nullable integers in the file's frame, and nothing else differs
+            pd.testing.assert_frame_equal(
+                ours, expected.findings(method, k=k), check_dtype=False, check_exact=True
+            )
+    counts = pd.read_csv(out / "counts.csv")
+    pd.testing.assert_frame_equal(counts, expected.counts(), check_dtype=False, check_exact=True)
+
+
+def test_what_is_not_defined_is_null_and_types_are_plain(config: Path) -> None:
+    out = config.parent / "out"
+    run("audit", config, "--out", out)
+    table = duckdb.read_parquet(str(out / "findings.parquet"))
+    kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+    assert (kinds["id"], kinds["outcome"], kinds["outcome_cf"]) == ("BIGINT",) * 3
+    assert (kinds["ci_low"], kinds["verdict"], kinds["n_test"]) == ("DOUBLE", "VARCHAR", "BIGINT")
+    for method, defined in (("cf", 0), ("st", 1)):
+        counted = table.filter(f"method = '{method}'").aggregate(
+            "count(ci_low), count(radius_test), count(p_control), count(*)"
+        )
+        [(low, radius, share, rows)] = counted.fetchall()
+        assert rows > 0
+        assert (low, radius, share) == (defined * rows, defined * rows, rows)
+
+
+def test_the_record(config: Path) -> None:
+    out = config.parent / "out"
+    run("audit", config, "--out", out)
+    record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
+    assert record["settings"]["test"] == {"ks": [5, 9]}
+    assert record["config"]["text"] == LOAN
+    assert record["source"]["sha256"] == hash_file(config.parent / "loan.csv")
+    files = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}
+    assert set(record["outputs"]) == files - {"audit.json"}
+    assert {"findings.parquet", "counts.csv"} <= set(record["outputs"])
+    for name, sha256 in record["outputs"].items():
+        assert hash_file(out / name) == sha256
+    expected = by_api(config)
+    assert record["disagreement"] == expected.disagreement
+    assert record["provenance"]["data"] == expected.provenance.data
+    assert record["shared_neighbours"] == [expected.shared_neighbours().sentence()]
+    assert record["diagnostics"]["rows"] == record["provenance"]["data"]["rows"]
+    # nobody's machine is named
+    assert str(config.parent) not in (out / "audit.json").read_text(encoding="utf-8")
+
+
+def test_the_same_audit_gives_the_same_bytes(config: Path) -> None:
+    outs = [config.parent / name for name in ("one", "two")]
+    for out, threads in zip(outs, (1, 2), strict=True):
+        assert run("audit", config, "--out", out, "--threads", threads).exit_code == 0
+    for name in ("findings.parquet", "counts.csv"):
+        assert (outs[0] / name).read_bytes() == (outs[1] / name).read_bytes()
+
+
+def test_json_is_all_that_is_printed(config: Path) -> None:
+    result = run("audit", config, "--out", config.parent / "out", "--json")
+    counts = json.loads(result.stdout)
+    assert counts == by_api(config).count_records()
+    assert result.stderr == ""
+
+
+def test_results_are_refused_before_any_work(config: Path) -> None:
+    out = config.parent / "out"
+    run("audit", config, "--out", out)
+    before = hash_file(out / "audit.json")
+    (config.parent / "loan.csv").unlink()  # any work would stumble over this
+    result = run("audit", config, "--out", out)
+    assert isinstance(result.exception, OutputError)
+    assert "--force" in str(result.exception)
+    assert hash_file(out / "audit.json") == before
+
+
+def test_force_replaces_results_but_no_other_folder(config: Path) -> None:
+    out = config.parent / "out"
+    run("audit", config, "--out", out)
+    config.write_text(LOAN.replace("[5, 9]", "[7]"), encoding="utf-8")
+    assert run("audit", config, "--out", out, "--force").exit_code == 0
+    assert set(pd.read_csv(out / "counts.csv")["k"]) == {7}
+    (out / "notes.docx").touch()
+    result = run("audit", config, "--out", out, "--force")
+    assert isinstance(result.exception, OutputError)
+    assert "did not write" in str(result.exception)
+    assert (out / "notes.docx").exists()
+
+
+def test_an_audit_without_b_has_no_counterfactual_outcomes(config: Path) -> None:
+    lines = [line for line in LOAN.splitlines() if not line.startswith("decision")]
+    config.write_text("\n".join(lines), encoding="utf-8")
+    out = config.parent / "out"
+    assert run("audit", config, "--out", out).exit_code == 0
+    table = duckdb.read_parquet(str(out / "findings.parquet"))
+    kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+    assert kinds["outcome_cf"] == "BIGINT"
+    assert table.aggregate("count(outcome_cf)").fetchall() == [(0,)]
+
+
+def test_multiple_discrimination_goes_the_same_way(config: Path) -> None:
+    decisions = mm.datasets.loan(n=400, seed=2)
+    decisions["Foreign"] = [
+        "born abroad" if row % 2 else "born here" for row in range(len(decisions))
+    ]
+    decisions.to_csv(config.parent / "loan.csv", index=False)
+    config.write_text(
+        LOAN.replace(
+            "protected: {attribute: Gender, value: 1, reference: 0}",
+            "protected:\n  - {attribute: Gender, value: 1, reference: 0}\n"
+            "  - {attribute: Foreign, value: born abroad, reference: born here}\ncombine: multiple",
+        ),
+        encoding="utf-8",
+    )
+    out = config.parent / "out"
+    result = run("audit", config, "--out", out)
+    assert result.exit_code == 0, (result.output, result.exception)
+    record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
+    assert len(record["shared_neighbours"]) == 2
+    assert run("verify", out, "--rerun").exit_code == 0
+
+
+def test_a_plan_that_cannot_be_run_leaves_nothing(config: Path) -> None:
+    config.write_text(LOAN.replace("[5, 9]", "[5000]"), encoding="utf-8")
+    result = run("audit", config, "--out", config.parent / "deep" / "out")
+    assert result.exception is not None
+    assert not (config.parent / "deep").exists()
+
+
+def test_a_warning_is_a_note(config: Path) -> None:
+    config.write_text(
+        LOAN.replace("  AnnualSalary:   {equation: linear, parents: [Gender]}\n", "").replace(
+            "[AnnualSalary, Gender]", "[AnnualSalary]"
+        ),
+        encoding="utf-8",
+    )
+    result = run("audit", config, "--out", config.parent / "out")
+    assert result.exit_code == 0, result.exception
+    assert result.stderr.startswith("Note: In this worldview 'Gender' affects none")
+    record = json.loads((config.parent / "out" / "audit.json").read_text(encoding="utf-8"))
+    assert len(record["notes"]) == 1
+
+
+class TestVerify:
+    @pytest.fixture
+    def out(self, config: Path) -> Path:
+        out = config.parent / "out"
+        assert run("audit", config, "--out", out).exit_code == 0
+        return out
+
+    def test_untouched(self, out: Path) -> None:
+        result = run("verify", out, "--rerun")
+        assert result.exit_code == 0, result.output
+        assert "as they were written" in result.output
+        assert "bit for bit" in result.output
+
+    def test_each_kind_of_difference_is_named(self, out: Path) -> None:
+        (out / "counts.csv").write_text("method\n", encoding="utf-8")
+        (out / "findings.parquet").unlink()
+        (out / "more.txt").touch()
+        result = run("verify", out, "--json")
+        assert result.exit_code == 1
+        assert json.loads(result.stdout)["differences"] == [
+            "counts.csv is not what was written",
+            "findings.parquet is missing",
+            "more.txt was not written by the audit",
+        ]
+
+    def test_a_hand_in_the_record(self, out: Path) -> None:
+        text = (out / "audit.json").read_text(encoding="utf-8")
+        (out / "audit.json").write_text(text.replace('"created": "2', '"created": "1'), "utf-8")
+        result = run("verify", out)
+        assert result.exit_code == 1
+        assert "audit.json is not what was written" in result.output
+
+    def test_numbers_that_do_not_come_out_again(self, out: Path) -> None:
+        path = str(out / "findings.parquet")
+        table = duckdb.read_parquet(path).df()
+        table.loc[3, "p_value"] = table.loc[3, "p_value"] * (1 + 2**-52)
+        duckdb.from_df(table).write_parquet(path)
+        result = run("verify", out, "--rerun")
+        assert result.exit_code == 1
+        assert "a rerun gives other findings: 1 differences in p_value" in result.output
+
+    def test_a_source_that_has_changed(self, out: Path) -> None:
+        with (out.parent / "loan.csv").open("a", encoding="utf-8") as file:
+            file.write("\n")
+        result = run("verify", out, "--rerun")
+        assert result.exit_code == 1
+        assert "the source is not the table that was audited" in result.output
+
+    def test_a_source_that_is_elsewhere(self, out: Path) -> None:
+        elsewhere = out.parent / "elsewhere"
+        elsewhere.mkdir()
+        (out.parent / "loan.csv").rename(elsewhere / "loan.csv")
+        result = run("verify", out)
+        assert result.exit_code == 0
+        assert "cannot be reached" in result.output
+        assert run("verify", out, "--rerun", "--base", elsewhere).exit_code == 0
+
+    def test_a_moved_folder_finds_its_source_beside_it(self, out: Path) -> None:
+        moved = out.parent.with_name("moved")
+        out.parent.rename(moved)
+        result = run("verify", moved / "out", "--rerun")
+        assert result.exit_code == 0, result.output
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "[]", "{}", '{"format": "mutandis-audit"}', "[" * 100_000],
+    )
+    def test_what_is_no_record(self, out: Path, text: str) -> None:
+        (out / "audit.json").write_text(text, encoding="utf-8")
+        result = run("verify", out)
+        assert isinstance(result.exception, OutputError)
+        assert "not a record" in str(result.exception)
+
+    def test_a_record_cannot_point_outside(self, out: Path) -> None:
+        record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
+        record["outputs"] = {"../loan.csv": "0"}
+        (out / "audit.json").write_text(json.dumps(record), encoding="utf-8")
+        assert "not a record" in str(run("verify", out).exception)
+
+    def test_no_folder_and_no_results(self, tmp_path: Path) -> None:
+        assert "no folder" in str(run("verify", tmp_path / "absent").exception)
+        (tmp_path / "empty").mkdir()
+        assert "holds no audit.json" in str(run("verify", tmp_path / "empty").exception)
+
+
+def test_errors_of_the_plan_come_through(config: Path) -> None:
+    config.write_text(LOAN.replace("ks: [5, 9]", "alpha: 0.7"), encoding="utf-8")
+    assert isinstance(run("audit", config, "--out", config.parent / "o").exception, PlanError)

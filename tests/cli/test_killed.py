@@ -1,0 +1,186 @@
+"""`kill -9` at any moment leaves no results, the complete old ones or the complete new ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mutandis as mm
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KILLS = 40
+
+# One process starts the audits, each in a fork of its own, so that loading the libraries, which
+# touches no file, is not paid for each time. It only starts, kills and looks.
+HARNESS = """
+import json, os, random, signal, sys, time
+from pathlib import Path
+import duckdb, narwhals, pandas, scipy.spatial, scipy.stats, yaml
+from mutandis.cli import app, audit
+from mutandis.errors import OutputError
+from mutandis.io import exchange, output_folder
+from mutandis.io.audit_folder import find_differences, read_record
+
+folder, out = Path(sys.argv[1]), Path(sys.argv[1]) / "out"
+
+
+def state():
+    try:
+        record = read_record(out)
+    except OutputError:
+        return "half" if out.exists() else "absent"
+    return "damaged" if find_differences(record) else record.data["config"]["name"]
+
+
+def start(config, prepare):
+    child = os.fork()
+    if child:
+        return child
+    try:
+        sys.stdout = sys.stderr = open(os.devnull, "w")
+        prepare()
+        sys.argv = ["mutandis", "audit", str(folder / config), "--out", str(out), "--force"]
+        app.main()
+    finally:
+        os._exit(0)
+
+
+def kill_after(seconds):
+    def then(child):
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    return then
+
+
+def attempt(config, prepare=lambda: None, then=lambda child: None):
+    before = state()
+    child = start(config, prepare)
+    then(child)
+    _, status = os.waitpid(child, 0)
+    after = state()
+    output_folder.recover_output(out)
+    return {"before": before, "config": config, "after": after, "recovered": state(),
+            "left": sorted(path.name for path in folder.iterdir()),
+            "killed": os.WIFSIGNALED(status)}
+"""
+
+AT_RANDOM = """
+began = time.monotonic()
+found = [attempt("a.yaml")]
+usual = time.monotonic() - began
+chance = random.Random(5)
+for number in range(int(sys.argv[2])):
+    config = "ba"[number % 2] + ".yaml"
+    found.append(attempt(config, then=kill_after(chance.uniform(0, 1.1 * usual))))
+print(json.dumps(found))
+"""
+
+AT_THE_SWAP = """
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before(module, name):
+    setattr(module, name, die)
+
+
+def after(module, name):
+    real = getattr(module, name)
+    setattr(module, name, lambda *given, **more: (real(*given, **more), die()))
+
+
+def two_steps(then):
+    def prepare():
+        output_folder.exchange_names = lambda first, second: False
+        then()
+    return prepare
+
+
+def second_rename():
+    from pathlib import PosixPath
+    real = PosixPath.rename
+    PosixPath.rename = lambda self, to: die() if to == out.resolve() else real(self, to)
+
+
+moments = {
+    "first rename": second_rename,
+    "before the swap": lambda: before(output_folder, "_put_in_place"),
+    "before the exchange": lambda: before(output_folder, "exchange_names"),
+    "after the exchange": lambda: after(output_folder, "exchange_names"),
+    "after the swap": lambda: after(output_folder, "_put_in_place"),
+    "between two renames": two_steps(second_rename),
+    "before the old one goes": two_steps(lambda: before(output_folder.shutil, "rmtree")),
+}
+found = {"first": attempt("a.yaml", moments.pop("first rename")), "whole": attempt("a.yaml")}
+for moment, prepare in moments.items():
+    found[moment] = attempt("b.yaml", prepare)
+    if found[moment]["recovered"] != "a.yaml":
+        attempt("a.yaml")
+print(json.dumps(found))
+"""
+
+CONFIG = """\
+data: {source: loan.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
+test: {ks: [K]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    mm.datasets.loan(n=60, seed=1).to_csv(tmp_path / "loan.csv", index=False)
+    for name, k in (("a", "2"), ("b", "3")):
+        (tmp_path / f"{name}.yaml").write_text(CONFIG.replace("K", k), encoding="utf-8")
+    return tmp_path
+
+
+def attempts(folder: Path, program: str, *more: str) -> Any:
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-W", "ignore", "-c", HARNESS + program, str(folder), *more],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_killed_at_random_moments(folder: Path) -> None:
+    first, *others = attempts(folder, AT_RANDOM, str(KILLS))
+    assert first["after"] == "a.yaml"
+    for each in others:
+        assert each["after"] in (each["before"], each["config"]), each
+        # what the dead run left beside the results is gone when the next one looks
+        assert each["recovered"] == each["after"], each
+        assert each["left"] == ["a.yaml", "b.yaml", "loan.csv", "out"], each
+    # a test in which nobody dies, or nobody lives, would show nothing
+    assert sum(each["killed"] for each in others) >= KILLS / 2
+
+
+def test_killed_around_the_swap(folder: Path) -> None:
+    found = attempts(folder, AT_THE_SWAP)
+    assert all(each["killed"] for name, each in found.items() if name != "whole")
+    after = {name: (each["after"], each["recovered"]) for name, each in found.items()}
+    assert after == {
+        "first": ("absent", "absent"),
+        "whole": ("a.yaml", "a.yaml"),
+        "before the swap": ("a.yaml", "a.yaml"),
+        "before the exchange": ("a.yaml", "a.yaml"),
+        "after the exchange": ("b.yaml", "b.yaml"),
+        "after the swap": ("b.yaml", "b.yaml"),
+        # the old results stepped aside, and come back
+        "between two renames": ("absent", "a.yaml"),
+        "before the old one goes": ("b.yaml", "b.yaml"),
+    }
+    for each in found.values():
+        assert set(each["left"]) <= {"a.yaml", "b.yaml", "loan.csv", "out"}

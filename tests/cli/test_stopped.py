@@ -1,0 +1,118 @@
+"""Ctrl-C, SIGTERM and what nobody expected: how a command ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import mutandis as mm
+from mutandis.cli.ending import Stopped, explain
+from mutandis.errors import DecisionError, OutputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = """\
+data: {source: loan.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous}
+test: {ks: [3]}
+"""
+
+SLOW = """
+import sys, time
+from mutandis.cli import app, prepared
+real = prepared.run
+prepared.run = lambda plan, **more: (time.sleep(60), real(plan, **more))
+sys.argv = ["mutandis", *sys.argv[1:]]
+app.main()
+"""
+
+BROKEN = """
+import sys
+from mutandis.cli import app, prepared
+
+def fail(plan, **more):
+    raise ZeroDivisionError("Jane Doe earned 12345")
+
+prepared.run = fail
+sys.argv = ["mutandis", *sys.argv[1:]]
+app.main()
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    mm.datasets.loan(n=60, seed=1).to_csv(tmp_path / "loan.csv", index=False)
+    path = tmp_path / "audit.yaml"
+    path.write_text(CONFIG, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")],
+)
+def test_a_signal_ends_the_audit_and_leaves_nothing_half_written(
+    config: Path, number: signal.Signals, code: int, words: str
+) -> None:
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", SLOW, "audit", str(config), "--out", str(config.parent / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not list(config.parent.glob(".mutandis-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert list(config.parent.glob(".mutandis-*")), "the audit never got to its folder"
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert out == ""
+    assert err.startswith("mutandis: Stopped")
+    assert words in err
+    assert "Traceback" not in err
+    assert sorted(path.name for path in config.parent.iterdir()) == ["audit.yaml", "loan.csv"]
+
+
+def run_broken(config: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", BROKEN, *options, "audit", str(config)]
+    return subprocess.run(  # noqa: S603 - our own program
+        [*command, "--out", str(config.parent / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_unexpected_error_is_named_but_not_quoted(config: Path) -> None:
+    done = run_broken(config)
+    assert done.returncode == 70
+    assert "ZeroDivisionError" in done.stderr
+    assert "--debug" in done.stderr
+    assert "Jane" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (config.parent / "out").exists()
+
+
+def test_debug_shows_where_it_happened(config: Path) -> None:
+    done = run_broken(config, "--debug")
+    assert "Traceback" in done.stderr
+    assert "Jane" in done.stderr
+
+
+def test_codes() -> None:
+    assert explain(OutputError("No."), []) == (2, "No.")
+    assert explain(DecisionError("It failed\n  badly."), []) == (3, "It failed badly.")
+    assert explain(KeyboardInterrupt(), [])[0] == 130
+    assert explain(MemoryError(), [])[0] == 2
+    assert explain(Stopped(143), [143])[0] == 143
+    # a library in C has made something of its own of the interruption
+    assert explain(RuntimeError("Query interrupted"), [130])[0] == 130
