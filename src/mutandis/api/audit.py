@@ -12,9 +12,12 @@ from mutandis.situation.methods import METHODS
 from mutandis.tables import columns_of, to_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from os import PathLike
 
     from mutandis.auditing import AuditResult, Placebo, Provenance, SharedNeighbours
+    from mutandis.causal import Diagnosis
+    from mutandis.report import Report
     from mutandis.results.case import Case
     from mutandis.results.findings import Findings
 
@@ -190,6 +193,48 @@ class Audit:
             kind=kind,
             ks=ks,
             present=lambda columns: to_frame(columns, self._like),
+        )
+
+    def report(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        placebo: Placebo | None = None,
+        diagnosis: Diagnosis | None = None,
+        source: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Write the report: one HTML page that loads nothing, runs no script and prints well.
+
+        Parameters
+        ----------
+        path
+            Where to write it, whole or not at all; left out, it is only given back.
+        placebo
+            What `placebo()` has given, to be shown beside the findings.
+        diagnosis
+            What `worldview.check` has given; asked again if left out.
+        source
+            What is known of where the table came from, listed under the data.
+        """
+        from mutandis.report.html import write_atomically
+
+        html = self.make_report(placebo=placebo, diagnosis=diagnosis, source=source).html
+        if path is not None:
+            write_atomically(path, html)
+        return html
+
+    def make_report(
+        self,
+        *,
+        placebo: Placebo | None = None,
+        diagnosis: Diagnosis | None = None,
+        source: Mapping[str, Any] | None = None,
+    ) -> Report:
+        """Give the report with its pictures as SVG; the parameters are those of `report`."""
+        from mutandis.report import make_report
+
+        return make_report(
+            self.result, self._findings, placebo=placebo, diagnosis=diagnosis, source=source
         )
 
     def __repr__(self) -> str:

@@ -1,0 +1,23 @@
+"""Documents about an audit: the report, and what other documents share with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mutandis.report.report import Report, make_report
+
+if TYPE_CHECKING:
+    from mutandis.auditing import AuditResult
+    from mutandis.report.material import FindingsOf
+
+__all__ = ["Report", "make_report", "render_report", "report_plots"]
+
+
+def render_report(result: AuditResult, findings: FindingsOf) -> str:
+    """Give the report of an audit as HTML."""
+    return make_report(result, findings).html
+
+
+def report_plots(result: AuditResult, findings: FindingsOf) -> dict[str, str]:
+    """Give the pictures of a report as SVG texts, by the stems of their file names."""
+    return dict(make_report(result, findings).plots)

@@ -1,0 +1,240 @@
+"""Pages: templates in which everything is escaped, and pictures that can share a page."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from markupsafe import Markup
+
+from mutandis.plots.svg import printable
+
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = [
+    "Column",
+    "Picture",
+    "Row",
+    "Section",
+    "Table",
+    "inline_svg",
+    "render",
+    "write_atomically",
+]
+
+_SANS = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
+_FONT = re.compile(r"(font(?:-family)?:\s*(?:[\w.]+(?:px|pt)\s+)?)'[^;]*(?=;|$)")
+_LOCAL = re.compile(r"url\(#([^)]*)\)")
+_IDS = ("aria-labelledby", "aria-describedby")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """The head of a table's column; numbers stand to the right."""
+
+    label: str
+    numeric: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of a table: its first cell is what it is about.
+
+    Parameters
+    ----------
+    cells
+        What stands in it.
+    primary
+        Whether it stands out.
+    start
+        Whether a group of rows begins with it.
+    """
+
+    cells: tuple[object, ...]
+    primary: bool = False
+    start: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table with all that a reader, or a screen reader, needs.
+
+    Parameters
+    ----------
+    name
+        Its id in the page.
+    caption, aside, note
+        What it shows; what belongs to that in small print; and what stands below it.
+    columns, rows
+        What is in it.
+    """
+
+    name: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    aside: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A drawing with its words.
+
+    Parameters
+    ----------
+    name
+        Its id in the page and the stem of its file.
+    drawing
+        The SVG text.
+    title, caption
+        What it shows, and how to read it.
+    description
+        What those who cannot see it are told.
+    """
+
+    name: str
+    drawing: str
+    title: str
+    caption: str
+    description: str
+
+    @property
+    def svg(self) -> Markup:
+        """The drawing for a page."""
+        return inline_svg(
+            self.drawing, name=self.name, title=self.title, description=self.description
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A section of a page: its id and its heading."""
+
+    name: str
+    title: str
+
+
+def inline_svg(drawing: str, *, name: str, title: str, description: str) -> Markup:
+    """Prepare a drawing for a page: ids of its own, words for screen readers, nothing to load.
+
+    Parameters
+    ----------
+    drawing
+        SVG text that mutandis has drawn.
+    name
+        What its ids begin with; unique in the page.
+    title, description
+        What a screen reader says.
+
+    Examples
+    --------
+    >>> drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><g id="a"/></svg>'
+    >>> inline_svg(drawing, name="one", title="A < B", description="B is larger.")
+    Markup('<svg viewBox="0 0 9 9" role="img" aria-labelledby="one-title one-desc"
+    style="stroke-linejoin:round;stroke-linecap:butt" width="9" height="9"><title
+    id="one-title">A &lt; B</title><desc id="one-desc">B is larger.</desc><g id="one-a" /></svg>')
+    """
+    root = ET.fromstring(drawing)  # noqa: S314 - our own drawing, not a stranger's
+    for parent in list(root.iter()):
+        for child in list(parent):
+            # `style` would reach out of the drawing to the page; `metadata` names schemas by URL
+            if _local(child.tag) in {"metadata", "style", "title", "desc"}:
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = _local(element.tag)
+        element.attrib = {
+            _local(key): _own(_local(key), value, name)
+            for key, value in element.attrib.items()
+            if _local(key) not in {"version", *_IDS}
+        }
+    width, height = (float(part) for part in root.attrib["viewBox"].split()[2:])
+    points = 4 / 3 if root.attrib.get("width", "").endswith("pt") else 1.0
+    root.attrib |= {
+        "role": "img",
+        "aria-labelledby": f"{name}-title {name}-desc",
+        "style": "stroke-linejoin:round;stroke-linecap:butt",
+        "width": f"{width * points:.0f}",
+        "height": f"{height * points:.0f}",
+    }
+    for place, (tag, text) in enumerate((("title", title), ("desc", description))):
+        words = ET.Element(tag, {"id": f"{name}-{tag}"})
+        words.text = printable(text)
+        root.insert(place, words)
+    return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - written by us
+
+
+def _local(name: str) -> str:
+    """Leave out the namespace: within a page, the parser knows that this is SVG."""
+    return name.rpartition("}")[2]
+
+
+def _own(key: str, value: str, name: str) -> str:
+    """Give an attribute whose ids are this drawing's own, and whose font is the page's."""
+    if key == "id":
+        return f"{name}-{value}"
+    if key == "href":
+        return f"#{name}-{value.removeprefix('#')}"
+    if key == "style":
+        value = _FONT.sub(lambda found: f"{found[1]}{_SANS}", value)
+    return _LOCAL.sub(lambda found: f"url(#{name}-{found[1]})", value)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("mutandis.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+
+
+def _shown(value: object) -> object:
+    """Replace, in texts, what would not stay in its place: control and direction characters."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return "\n".join(printable(line) if line else "" for line in value.split("\n"))
+
+
+def render(template: str, **context: Any) -> str:
+    """Fill in a template; what is missing from the context is an error, not a gap."""
+    version = metadata.version("mutandis")
+    return str(_environment().get_template(template).render(version=version, **context))
+
+
+def write_atomically(path: str | os.PathLike[str], text: str) -> None:
+    """Write a whole file or nothing: whoever reads it meets the old text or the new one."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp's files are for their owner alone; a report is as open as any other file
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
