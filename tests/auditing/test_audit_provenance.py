@@ -76,6 +76,13 @@ def test_what_is_recorded() -> None:
     assert record["computed"]["disagreement"] == found.disagreement
     assert found.disagreement is not None
     assert 0 < found.disagreement < 1
+    decided, recorded = TABLE["salary"] <= 12, TABLE["granted"] == "no"
+    assert record["computed"]["with_record"] == {
+        "both_negative": int((decided & recorded).sum()),
+        "both_positive": int((~decided & ~recorded).sum()),
+        "only_recorded_negative": int((~decided & recorded).sum()),
+        "only_decided_negative": int((decided & ~recorded).sum()),
+    }
     assert set(record["computed"]["distance_rules"]) == {"salary", "job"}
     assert set(record["computed"]["search"]) == {"control", "factual", "counterfactual"}
 
@@ -90,7 +97,7 @@ def test_every_setting_is_recorded() -> None:
             "salary": {"kind": "continuous", "levels": [], "weight": 2},
         },
         "counterfactuals": None,
-        "decision": "salary > 12",
+        "decision": {"kind": "rule", "rule": "salary > 12"},
         "interval": "miettinen-nurminen",
         "ks": [2, 4],
         "max_distance": None,
@@ -140,8 +147,11 @@ def test_decision_makers_are_named_not_shown() -> None:
     def accept(frame: pd.DataFrame) -> Any:
         return frame["salary"] > 12
 
-    assert audit(decision=Model()).provenance.settings["decision"] == "Model"
-    assert audit(decision=accept).provenance.settings["decision"].endswith("accept")
+    model = audit(decision=Model()).provenance.settings["decision"]
+    assert model == {"kind": "model", "type": "Model", "columns": None}
+    function = audit(decision=accept).provenance.settings["decision"]
+    assert function["kind"] == "function"
+    assert function["function"].endswith("accept")
     assert audit(decision=None).provenance.settings["decision"] is None
 
 

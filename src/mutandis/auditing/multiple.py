@@ -113,7 +113,7 @@ def run_multiple(plan: Plan) -> MultipleResult:
     }
     first = next(iter(parts.values()))
     grouping = Grouping(pairs={}, distance_rules={}, backends={})
-    provenance = record(plan, grouping, None, disagreement=first.disagreement)
+    provenance = record(plan, grouping, None, with_record=first.with_record)
     computed = {name: part.provenance.computed for name, part in parts.items()}
     return MultipleResult(
         plan=plan,
@@ -131,6 +131,7 @@ def run_multiple(plan: Plan) -> MultipleResult:
             },
         ),
         parts=MappingProxyType(parts),
+        with_record=first.with_record,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.decision import FunctionMaker, ModelMaker, Rule
+from mutandis.decision import describe_maker
 from mutandis.domain.columns import Numbers
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Counterfactuals
-    from mutandis.decision import DecisionMaker
+    from mutandis.decision import RecordAgreement
     from mutandis.domain.population import Population
     from mutandis.situation.semantics import Grouping
 
@@ -49,7 +49,7 @@ class Provenance:
     computed
         What the run itself decided or observed: how equal distances were told, which search
         answered, which attributes moved and which the worldview held, values clipped, the
-        couplings that were assumed, disagreement of b() with the record.
+        couplings that were assumed, how b() and the record go together.
     """
 
     versions: Mapping[str, str]
@@ -78,7 +78,7 @@ def record(
     grouping: Grouping,
     made: Counterfactuals | None,
     *,
-    disagreement: float | None,
+    with_record: RecordAgreement | None,
 ) -> Provenance:
     """Record a finished run."""
     return Provenance(
@@ -97,7 +97,8 @@ def record(
         computed={
             "distance_rules": dict(grouping.distance_rules),
             "search": dict(grouping.backends),
-            "disagreement": disagreement,
+            "disagreement": None if with_record is None else with_record.disagreement,
+            "with_record": None if with_record is None else with_record.counts(),
             **_made(made),
         },
     )
@@ -167,7 +168,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
         },
         "worldview": None if worldview is None else repr(worldview),
         "counterfactuals": "given" if plan.counterfactuals is not None else None,
-        "decision": None if plan.decision is None else _describe_decision(plan.decision),
+        "decision": None if plan.decision is None else describe_maker(plan.decision),
         "methods": [method.name for method in plan.methods],
         "semantics": plan.semantics.name,
     }
@@ -184,12 +185,3 @@ def _describe_protections(plan: Plan) -> dict[str, Any]:
         for each in plan.protections
     ]
     return described[0] if plan.combine is None else {plan.combine: described}
-
-
-def _describe_decision(maker: DecisionMaker) -> str:
-    """Name the decision maker; the repr of a user's own object may hold anything."""
-    if isinstance(maker, Rule):
-        return maker.formula.text
-    if isinstance(maker, FunctionMaker):
-        return f"function {getattr(maker.function, '__qualname__', type(maker.function).__name__)}"
-    return type(maker.model if isinstance(maker, ModelMaker) else maker).__name__

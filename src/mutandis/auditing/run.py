@@ -14,7 +14,7 @@ from mutandis.auditing.case_words import terms_of
 from mutandis.auditing.compared import compare_groups
 from mutandis.auditing.provenance import Provenance, record
 from mutandis.auditing.supported import balance_case, measure_support
-from mutandis.decision import decide
+from mutandis.decision import compare_with_record, decide
 from mutandis.domain.columns import Categories, Numbers
 from mutandis.domain.population import open_frame
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.compared import Compared
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Counterfactuals, Draws
-    from mutandis.decision import DecisionMaker
+    from mutandis.decision import DecisionMaker, RecordAgreement
     from mutandis.domain.outcome import Outcome
     from mutandis.domain.population import Population
     from mutandis.results.support import Support
@@ -62,6 +62,8 @@ class AuditResult:
         What is needed to repeat the audit.
     parts
         The audit of each attribute, where several were audited one by one.
+    with_record
+        How b(X) and the recorded outcomes go together, as counts (None: no b()).
     """
 
     plan: Plan
@@ -72,6 +74,7 @@ class AuditResult:
     draw_counts: Mapping[str, NDArray[np.int64]]
     provenance: Provenance
     parts: Mapping[str, AuditResult] = field(default_factory=dict)
+    with_record: RecordAgreement | None = None
 
     def findings(self, method: Method, k: int) -> Findings:
         """Compare the groups of every complainant under one method and one k."""
@@ -226,16 +229,17 @@ def run(plan: Plan) -> AuditResult:
         max_distance=plan.settings.max_distance,
     )
     grouping = plan.semantics.group(situation, plan.methods)
-    disagreement = _disagreement(plan)
+    with_record = _compare_with_record(plan)
     clipped = {} if made is None else made.clipped
     return AuditResult(
         plan=plan,
         situation=situation,
         grouping=grouping,
         clipped=clipped,
-        disagreement=disagreement,
+        disagreement=None if with_record is None else with_record.disagreement,
         draw_counts={} if made is None else _count_draws(plan, situation, grouping, made.draws),
-        provenance=record(plan, grouping, made, disagreement=disagreement),
+        provenance=record(plan, grouping, made, with_record=with_record),
+        with_record=with_record,
     )
 
 
@@ -302,11 +306,11 @@ def _counterfactual_outcomes(
     return _ask(plan.decision, counterfactual, plan.outcome)
 
 
-def _disagreement(plan: Plan) -> float | None:
+def _compare_with_record(plan: Plan) -> RecordAgreement | None:
     if plan.decision is None:
         return None
     decided = _ask(plan.decision, plan.population, plan.outcome)
-    return float((decided != plan.outcome.is_negative).mean())
+    return compare_with_record(plan.outcome, decided)
 
 
 def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDArray[np.bool_]:
