@@ -12,6 +12,7 @@ from mutandis.auditing.plan import MethodName
 from mutandis.domain.attribute import AttributeKind
 from mutandis.domain.protection import Protection
 from mutandis.inference import Adjustment, IntervalName
+from mutandis.io.decision_section import read_decision_section
 from mutandis.io.text_files import read_text
 from mutandis.io.worldview_file import worldview_from_node
 from mutandis.io.yaml_lines import Entries, Items, Node, Scalar, located, read_yaml, shown
@@ -28,7 +29,9 @@ from mutandis.io.yaml_models import (
     listed,
     name_of,
     nearest,
+    number_of,
     validated,
+    value_of,
 )
 from mutandis.similarity.embedding import Scaling
 from mutandis.similarity.ties import Ties
@@ -54,27 +57,18 @@ class AuditFile:
         The table's file.
     settings
         The keyword arguments of `mutandis.audit`.
+    files
+        Further files that it names and that were read: the model that decides.
     """
 
     source: Path
     settings: Mapping[str, Any]
-
-
-def _number(node: Node) -> float:
-    if isinstance(node, Scalar) and type(node.value) in (int, float):
-        return float(node.value)
-    raise node.place.error("A number is needed here.")
-
-
-def _value(node: Node) -> Any:
-    if isinstance(node, Scalar) and node.value is not None:
-        return node.value
-    raise node.place.error("One text, number or truth is needed here.")
+    files: tuple[Path, ...] = ()
 
 
 def _values(node: Node) -> Any:
     """Read one value, or a list of them."""
-    return [_value(item) for item in node.items] if isinstance(node, Items) else _value(node)
+    return [value_of(item) for item in node.items] if isinstance(node, Items) else value_of(node)
 
 
 def _whole_numbers(node: Node) -> tuple[int, ...]:
@@ -104,8 +98,8 @@ def _method_names(node: Node) -> tuple[str, ...]:
     return names
 
 
-_Number = Annotated[float, PlainValidator(_number)]
-_Value = Annotated[Any, PlainValidator(_value)]
+_Number = Annotated[float, PlainValidator(number_of)]
+_Value = Annotated[Any, PlainValidator(value_of)]
 _Values = Annotated[Any, PlainValidator(_values)]
 
 
@@ -144,11 +138,6 @@ class _Attribute(Settings):
     weight: _Number = 1.0
 
 
-class _Decision(Settings):
-    rule: Name | None = None
-    recorded: Flag = False
-
-
 class _Test(Settings):
     ks: Annotated[tuple[int, ...], PlainValidator(_whole_numbers)] = (15, 30, 50, 100)
     alpha: _Number = 0.05
@@ -162,7 +151,7 @@ class _Test(Settings):
     group_size: Annotated[str | None, choice(*get_args(GroupSize))] = None
     direction: Annotated[str | None, choice(*get_args(Direction))] = None
     test_space: Annotated[str | None, choice(*get_args(ComparedWith))] = None
-    max_distance: Annotated[float | None, PlainValidator(_number)] = None
+    max_distance: Annotated[float | None, PlainValidator(number_of)] = None
     min_group: Whole = None
     draws: Whole = None
     bootstrap: Flag = False
@@ -170,8 +159,10 @@ class _Test(Settings):
     threads: Whole = None
 
 
-def read_audit_file(path: str | Path) -> AuditFile:
-    """Read an audit file; the table is named relative to the file's folder.
+def read_audit_file(path: str | Path, *, trust_pickle: bool = False) -> AuditFile:
+    """Read an audit file; the table and a model are named relative to the file's folder.
+
+    A pickled model is opened only with `trust_pickle`, which the file cannot say itself.
 
     Raises
     ------
@@ -179,10 +170,12 @@ def read_audit_file(path: str | Path) -> AuditFile:
         The file cannot be read as it is written; the message names the line and the key.
     """
     path = Path(path)
-    return read_audit_text(read_text(path), folder=path.parent, name=path.name)
+    return read_audit_text(
+        read_text(path), folder=path.parent, name=path.name, trust_pickle=trust_pickle
+    )
 
 
-def read_audit_text(text: str, *, folder: Path, name: str) -> AuditFile:
+def read_audit_text(text: str, *, folder: Path, name: str, trust_pickle: bool = False) -> AuditFile:
     """Read the text of an audit file, as it stood in a folder under a name.
 
     A results folder keeps the text, so that the audit can be repeated without the file.
@@ -200,14 +193,22 @@ def read_audit_text(text: str, *, folder: Path, name: str) -> AuditFile:
         if isinstance(sections.protected, Items)
         else _read_protected(sections.protected),
         "attributes": _read_attributes(sections.attributes),
-        **_read_decision(sections.decision),
         **_read_test(sections.test),
     }
     if sections.worldview is not None:
         settings["worldview"] = worldview_from_node(sections.worldview)
     if sections.combine is not None:
         settings["combine"] = sections.combine
-    return AuditFile(source=folder / data.source, settings=settings)
+    # last, since it may load a model
+    decided = read_decision_section(
+        sections.decision,
+        folder=folder,
+        columns=_shown_columns(settings),
+        trust_pickle=trust_pickle,
+    )
+    if decided.decision is not None:
+        settings["decision"] = decided.decision
+    return AuditFile(source=folder / data.source, settings=settings, files=decided.files)
 
 
 def _read_protected(node: Node) -> Protection:
@@ -238,16 +239,12 @@ def _read_attribute(node: Node) -> Any:
     return word
 
 
-def _read_decision(node: Node | None) -> dict[str, Any]:
-    if node is None:
-        return {}
-    read = validated(_Decision, node, what="the section 'decision'")
-    if (read.rule is None) != read.recorded:
-        raise node.place.error(
-            "Say who decides: a rule, {rule: 'salary > 30000'}, or {recorded: true} if nobody can "
-            "be asked again."
-        )
-    return {} if read.rule is None else {"decision": read.rule}
+def _shown_columns(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Name what a function or an endpoint is shown if nothing is said: no ids, no outcomes."""
+    protected = settings["protected"]
+    protections = protected if isinstance(protected, list) else [protected]
+    names = [*settings["attributes"], *(each.attribute for each in protections)]
+    return tuple(dict.fromkeys(names))
 
 
 def _read_test(node: Node | None) -> dict[str, Any]:

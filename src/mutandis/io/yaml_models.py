@@ -35,7 +35,9 @@ __all__ = [
     "listed",
     "name_of",
     "nearest",
+    "number_of",
     "validated",
+    "value_of",
 ]
 
 # as many names as help to find the right one
@@ -103,6 +105,20 @@ def name_of(node: Node, what: str = "a name") -> str:
     if isinstance(node, Scalar) and not node.missing:
         return node.text
     raise node.place.error(f"{_found(node)}, but {what} is needed.")
+
+
+def number_of(node: Node) -> float:
+    """Give the number that is written, or say that there is none."""
+    if isinstance(node, Scalar) and type(node.value) in (int, float):
+        return float(node.value)
+    raise node.place.error("A number is needed here.")
+
+
+def value_of(node: Node) -> Any:
+    """Give the one text, number or truth that is written."""
+    if isinstance(node, Scalar) and node.value is not None:
+        return node.value
+    raise node.place.error("One text, number or truth is needed here.")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
