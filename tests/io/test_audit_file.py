@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.errors import InputError, MutandisError
+from mutandis.errors import MutandisError
 from mutandis.io.audit_file import read_audit_file
-from mutandis.io.table_files import read_table
+from mutandis.io.sources import TableFiles, read_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def write(folder: Path, text: str) -> Path:
 
 def test_everything_that_is_written_reaches_the_audit(tmp_path: Path) -> None:
     written = read_audit_file(write(tmp_path, LOAN))
-    assert written.source == tmp_path / "loan.csv"
+    assert written.source == TableFiles(path="loan.csv", folder=tmp_path)
     assert dict(written.settings) == {
         "id": None,
         "missing": "error",
@@ -67,7 +67,7 @@ def test_a_file_and_the_same_call_give_the_same_audit(tmp_path: Path) -> None:
     table = mm.datasets.loan(n=800, seed=1)
     table.to_csv(tmp_path / "loan.csv", sep=";", index=False)
     written = read_audit_file(write(tmp_path, LOAN))
-    from_file = mm.audit(read_table(written.source), **written.settings)
+    from_file = mm.audit(read_source(written.source), **written.settings)
     called = mm.audit(table, **written.settings)
     pd.testing.assert_frame_equal(from_file.counts(), called.counts())
 
@@ -126,35 +126,6 @@ def test_what_is_wrong_is_named_with_its_line(
         read_audit_file(write(tmp_path, LOAN.replace(old, new)))
     assert message in str(caught.value)
     assert str(tmp_path) not in str(caught.value)
-
-
-@pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
-def test_the_separator_is_found_out(tmp_path: Path, separator: str) -> None:
-    table = mm.datasets.loan(n=50, seed=1)
-    table.to_csv(tmp_path / "t.csv", sep=separator, index=False)
-    read = read_table(tmp_path / "t.csv")
-    assert list(read.columns) == list(table.columns)
-    assert read["AccountBalance"].tolist() == table["AccountBalance"].tolist()
-
-
-def test_parquet_and_json_lines(tmp_path: Path) -> None:
-    table = mm.datasets.loan(n=50, seed=1)
-    table.to_parquet(tmp_path / "t.parquet")
-    table.to_json(tmp_path / "t.jsonl", orient="records", lines=True, double_precision=15)
-    for name in ("t.parquet", "t.jsonl"):
-        read = read_table(tmp_path / name)
-        assert read["AnnualSalary"].tolist() == table["AnnualSalary"].tolist()
-
-
-def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no file 'x\.csv'"):
-        read_table(tmp_path / "x.csv")
-    with pytest.raises(InputError, match="does not tell what it holds"):
-        read_table(tmp_path / "x.docx")
-    (tmp_path / "x.parquet").write_text("SECRET-NAME is no parquet")
-    with pytest.raises(InputError, match="cannot be read as parquet") as caught:
-        read_table(tmp_path / "x.parquet")
-    assert "SECRET-NAME" not in str(caught.value)
 
 
 def test_a_caliper_can_be_written(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import PlanError, SettingsError
 from mutandis.io.audit_file import read_audit_file
-from mutandis.io.table_files import read_table
+from mutandis.io.sources import read_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_file_with_several_protections(tmp_path: Path) -> None:
     assert settings["combine"] == "intersectional"
     assert settings["direction"] == "positive"
     assert settings["test_space"] == "complement"
-    found = mm.audit(read_table(written.source), **settings)
+    found = mm.audit(read_source(written.source), **settings)
     assert set(found.counts()["complainants"]) == {6}
     assert found.result.plan.settings.direction == "positive"
 
@@ -74,7 +74,7 @@ def test_a_list_without_a_word_on_how(tmp_path: Path) -> None:
     written = read_audit_file(write(tmp_path, TEXT.replace("combine: intersectional\n", "")))
     assert "combine" not in written.settings
     with pytest.raises(PlanError, match="no word on how they are combined"):
-        mm.plan(read_table(written.source), **written.settings)
+        mm.plan(read_source(written.source), **written.settings)
 
 
 @pytest.mark.parametrize(

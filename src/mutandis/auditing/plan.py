@@ -25,6 +25,7 @@ from mutandis.auditing.protections import (
 )
 from mutandis.decision import as_decision_maker, required_columns
 from mutandis.domain.attribute import Attribute, AttributeKind, read_attributes
+from mutandis.domain.encoded_table import EncodedTable
 from mutandis.domain.outcome import Outcome
 from mutandis.domain.population import Population, open_frame
 from mutandis.errors import PlanError
@@ -203,7 +204,7 @@ def draft_plan(
     check_choices(adjust=adjust, ties=ties, scaling=scaling, group_size=group_size, missing=missing)
     farthest, fewest = read_caliper(max_distance, min_group, preset=preset, group_size=group_size)
 
-    source = open_frame(decisions)
+    source = decisions if isinstance(decisions, EncodedTable) else open_frame(decisions)
     nominal = [_nominal(outcome), *(_nominal(each.attribute) for each in protections)]
     others = [*(worldview.names if worldview else ()), *needed]
     population = Population.from_frame(

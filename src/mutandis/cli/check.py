@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
-from mutandis.auditing import draft_plan
-from mutandis.io.audit_file import read_audit_file
-from mutandis.io.table_files import read_table
+from mutandis.cli.notes import collected_notes, show_notes
+from mutandis.cli.prepared import diagnose, prepare
+from mutandis.decision import decide
+from mutandis.domain.population import open_frame
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,25 +21,58 @@ if TYPE_CHECKING:
 
 __all__ = ["run_check"]
 
+# enough to see whether the decision maker answers as agreed, few enough for one that is slow
+_TRIAL = 100
 
-def run_check(path: Path, *, as_json: bool) -> None:
-    """Read the file and its table, check every setting, and look at the worldview."""
-    written = read_audit_file(path)
-    plan = draft_plan(read_table(written.source), **written.settings)
-    diagnosis = None
-    if plan.worldview is not None:
-        diagnosis = plan.worldview.check(
-            plan.population,
-            protected=plan.protection.attribute,
-            do=plan.do,
-        )
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """What the decision maker said about some people.
+
+    Parameters
+    ----------
+    rows
+        About how many it was asked.
+    agreeing
+        On how many it said what is on record.
+    """
+
+    rows: int
+    agreeing: int
+
+
+def run_check(path: Path, *, trust_pickle: bool, as_json: bool) -> None:
+    """Read the file and its table, check every setting, and try worldview and decision maker."""
+    with collected_notes() as notes:
+        plan = prepare(path, trust_pickle=trust_pickle, hashed=False).plan
+        diagnosis = diagnose(plan)
+        trial = _try_decision(plan)
     if as_json:
-        found = None if diagnosis is None else diagnosis.as_dict()
-        typer.echo(json.dumps({**_facts(plan), "worldview": found}, indent=2, ensure_ascii=False))
+        found = {
+            **_facts(plan),
+            "decision": None
+            if trial is None
+            else {"asked": trial.rows, "as_recorded": trial.agreeing},
+            "worldview": None if diagnosis is None else diagnosis.as_dict(),
+            "notes": notes(),
+        }
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    typer.echo("\n".join(_sentences(plan)))
+    show_notes(notes())
+    typer.echo("\n".join(_sentences(plan, trial)))
     if diagnosis is not None:
         typer.echo(f"\n{diagnosis}")
+
+
+def _try_decision(plan: Plan) -> _Trial | None:
+    """Ask b() about some people, spread evenly over the table."""
+    if plan.decision is None:
+        return None
+    total = len(plan.population)
+    rows = np.unique(np.linspace(0, total - 1, min(_TRIAL, total)).astype(np.intp))
+    some = open_frame(plan.population.frame())[rows].to_native()
+    decided = decide(plan.decision, some, plan.outcome)
+    return _Trial(rows=len(rows), agreeing=int((decided == plan.outcome.is_negative[rows]).sum()))
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
@@ -51,7 +87,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _sentences(plan: Plan) -> list[str]:
+def _sentences(plan: Plan, trial: _Trial | None) -> list[str]:
     facts = _facts(plan)
     who = ", ".join(
         f"{count:,} with status {label}" for label, count in facts["complainants"].items()
@@ -65,4 +101,9 @@ def _sentences(plan: Plan) -> list[str]:
     if facts["dropped"]:
         dropped = ", ".join(f"{count:,} for {name!r}" for name, count in facts["dropped"].items())
         lines.append(f"Rows left out because a value is missing: {dropped}.")
+    if trial is not None:
+        lines.append(
+            f"Asked about {trial.rows:,} people, the decision maker answers, and says what is on "
+            f"record for {trial.agreeing:,} of them."
+        )
     return lines

@@ -10,10 +10,8 @@ from mutandis.auditing import draft_plan, run
 from mutandis.cli.progress import progress_bar
 from mutandis.decision import as_decision_maker, required_columns
 from mutandis.domain.protection import Protection
-from mutandis.errors import InputError
 from mutandis.io.audit_file import read_audit_text
-from mutandis.io.audit_folder import hash_file
-from mutandis.io.table_files import read_table
+from mutandis.io.sources import hash_source, read_source
 from mutandis.io.text_files import read_text
 
 if TYPE_CHECKING:
@@ -84,7 +82,7 @@ def prepare_text(
     if threads is not None:
         settings["threads"] = threads
     sha256 = hash_of(written)
-    table = read_table(written.source)
+    table = read_source(written.source, columns=_columns_needed(settings))
     return Prepared(
         text=text,
         name=name,
@@ -108,9 +106,7 @@ def read_written(
 
 def hash_of(written: AuditFile) -> str:
     """Hash the source of an audit."""
-    if not written.source.is_file():
-        raise InputError(f"There is no file {written.source.name!r}.")
-    return hash_file(written.source)
+    return hash_source(written.source)
 
 
 def diagnose(plan: Plan) -> Diagnosis | None:

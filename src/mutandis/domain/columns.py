@@ -44,6 +44,9 @@ _SHOWN_LEVELS = 10
 # From here on float64 no longer tells neighbouring integers apart.
 _INEXACT = 2**53
 
+# Rows that are looked at together, so that what is computed on the way stays small.
+_AT_ONCE = 2**18
+
 
 def frozen(array: NDArray[_T]) -> NDArray[_T]:
     """Give a view of the array that cannot be written to."""
@@ -252,8 +255,8 @@ def _sort_key(level: object) -> tuple[int, Any, str]:
     return 1, str(level), type(level).__name__
 
 
-def factorised(series: nw.Series[Any]) -> tuple[NDArray[np.intp], list[Any]]:
-    """Give each distinct value a number in order of appearance; -1 where there is none.
+def factorised(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[Any]]:
+    """Give each distinct value a number, -1 where there is none, and list the values.
 
     Examples
     --------
@@ -263,7 +266,11 @@ def factorised(series: nw.Series[Any]) -> tuple[NDArray[np.intp], list[Any]]:
     ([0, 1, 0], [7, 5])
     """
     import pandas as pd
+    from narwhals.dependencies import is_pandas_series
 
+    native = series.to_native()
+    if is_pandas_series(native) and isinstance(native.dtype, pd.CategoricalDtype):
+        return _own_codes(native)
     # A null would turn integers into floats on the way to numpy, and large ones into each other.
     held = series.drop_nulls() if series.null_count() else series
     try:
@@ -282,6 +289,21 @@ def factorised(series: nw.Series[Any]) -> tuple[NDArray[np.intp], list[Any]]:
     spread = np.full(len(series), -1, dtype=np.intp)
     spread[~series.is_null().to_numpy().astype(np.bool_)] = codes
     return spread, found
+
+
+def _own_codes(series: Any) -> tuple[NDArray[np.signedinteger], list[Any]]:
+    """Take the codes that a categorical has already; levels that no row has are left out."""
+    codes = series.cat.codes.to_numpy()
+    categories = series.cat.categories.tolist()
+    occurs = np.zeros(len(categories) + 1, dtype=np.bool_)
+    for start in range(0, len(codes), _AT_ONCE):  # marking all at once would copy every code
+        occurs[codes[start : start + _AT_ONCE]] = True
+    occurs = occurs[:-1]
+    if occurs.all():
+        return codes, categories
+    # one more at the end, where code -1 (missing) stays
+    recode = np.append(np.cumsum(occurs) - 1, -1)
+    return recode[codes], [level for level, used in zip(categories, occurs, strict=True) if used]
 
 
 def _numbers_in(series: nw.Series[Any]) -> NDArray[np.float64] | None:

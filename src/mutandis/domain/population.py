@@ -21,6 +21,7 @@ from mutandis.domain.columns import (
     read_column,
     read_numbers,
 )
+from mutandis.domain.encoded_table import EncodedTable, with_text
 from mutandis.errors import (
     AlignmentError,
     InputError,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Missing", "Population", "check_names", "open_frame"]
+__all__ = ["Missing", "Population", "check_known", "check_names", "open_frame"]
 
 Missing = Literal["error", "drop"]
 
@@ -56,6 +57,8 @@ def open_frame(frame: Any) -> nw.DataFrame[Any]:
 
     if isinstance(frame, Mapping):
         frame = _table_of(frame)
+    if isinstance(frame, EncodedTable):
+        frame = frame.frame
     try:
         opened = nw.from_native(frame)
         return opened.collect("pandas") if isinstance(opened, nw.LazyFrame) else opened
@@ -113,6 +116,8 @@ class Population:
         The columns that differ from the source: in D^CF, the counterfactual ones.
     dropped
         Rows dropped for a missing value, by column.
+    encoded
+        The columns of the source that are kept as categoricals, and are text in truth.
 
     Examples
     --------
@@ -129,6 +134,7 @@ class Population:
     source: nw.DataFrame[Any]
     changed: frozenset[str] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    encoded: frozenset[str] = frozenset()
 
     @classmethod
     def from_frame(
@@ -145,7 +151,7 @@ class Population:
         Parameters
         ----------
         frame
-            Any dataframe that narwhals knows, or a dict of columns.
+            Any dataframe that narwhals knows, an `EncodedTable`, or a dict of columns.
         columns
             Columns whose kind follows from their type: numbers, or names.
         attributes
@@ -166,7 +172,7 @@ class Population:
             raise InputError("The table has no rows. Check the file or query that it came from.")
         read = {name: _read(source[name], declared.get(name)) for name in names}
         complete, dropped = _complete_rows(read, rows=len(source), missing=missing)
-        positions = np.flatnonzero(complete)
+        positions = np.flatnonzero(complete) if dropped else np.arange(len(source))
         if not len(positions):
             raise InputError(
                 f"No row has all the values that are needed: {_describe(read, dropped)}. "
@@ -175,14 +181,16 @@ class Population:
         if dropped:
             read = {name: column.take(positions) for name, column in read.items()}
         # picking rows copies them (and clone does where pandas would not): the caller may change
-        # the table later, or the numpy memory below it
-        kept = source[positions].clone()
+        # the table later, or the numpy memory below it; a table read from a file is handed over
+        mine = isinstance(frame, EncodedTable) and not dropped
+        kept = source if mine else source[positions].clone()
         return cls(
             columns=MappingProxyType(read),
             ids=frozen(_unique_ids(kept[id]) if id else positions),
             positions=frozen(positions),
             source=kept,
             dropped=MappingProxyType(dropped),
+            encoded=frame.text if isinstance(frame, EncodedTable) else frozenset(),
         )
 
     def __len__(self) -> int:
@@ -246,7 +254,8 @@ class Population:
                 changed.append(nw.new_series(name, column.values.copy(), backend=backend))
             else:
                 changed.append(_names_like(self.source[name], column))
-        return self.source.with_columns(changed).clone().to_native()
+        native = self.source.with_columns(changed).clone().to_native()
+        return with_text(native, self.encoded) if self.encoded else native
 
     def _column(self, name: str) -> Column:
         try:
@@ -279,7 +288,11 @@ def check_names(source: nw.DataFrame[Any], names: Iterable[str]) -> None:
     Traceback (most recent call last):
     mutandis.errors.UnknownColumnError: Unknown column 'Salary'. Did you mean 'salary'? ...
     """
-    have = source.columns
+    check_known(names, source.columns)
+
+
+def check_known(names: Iterable[str], have: list[str]) -> None:
+    """Refuse names that are not among those of a table, with the nearest one that is."""
     for name in names:
         if name not in have:
             shown = ", ".join(map(repr, have[:20])) + (", …" if len(have) > 20 else "")

@@ -13,6 +13,8 @@ from mutandis.domain.attribute import AttributeKind
 from mutandis.domain.protection import Protection
 from mutandis.inference import Adjustment, IntervalName
 from mutandis.io.decision_section import read_decision_section
+from mutandis.io.protected_name import name_protected
+from mutandis.io.sources_section import read_data_section
 from mutandis.io.text_files import read_text
 from mutandis.io.worldview_file import worldview_from_node
 from mutandis.io.yaml_lines import Entries, Items, Node, Scalar, located, read_yaml, shown
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mutandis.domain.attribute import AttributeDeclaration
+    from mutandis.io.sources import Source
 
 __all__ = ["AuditFile", "read_audit_file", "read_audit_text"]
 
@@ -54,14 +57,14 @@ class AuditFile:
     Parameters
     ----------
     source
-        The table's file.
+        Where the table is.
     settings
         The keyword arguments of `mutandis.audit`.
     files
         Further files that it names and that were read: the model that decides.
     """
 
-    source: Path
+    source: Source
     settings: Mapping[str, Any]
     files: tuple[Path, ...] = ()
 
@@ -112,12 +115,6 @@ class _Audit(Settings):
     worldview: AnyNode = None
     decision: AnyNode = None
     test: AnyNode = None
-
-
-class _Data(Settings):
-    source: Name
-    id: Name | None = None
-    missing: Annotated[str, choice("error", "drop")] = "error"
 
 
 class _Outcome(Settings):
@@ -182,7 +179,7 @@ def read_audit_text(text: str, *, folder: Path, name: str, trust_pickle: bool = 
     """
     root = read_yaml(text, source=name)
     sections = validated(_Audit, root, what="an audit")
-    data = validated(_Data, sections.data, what="the section 'data'")
+    data = read_data_section(sections.data, folder=folder)
     outcome = validated(_Outcome, sections.outcome, what="the section 'outcome'")
     settings: dict[str, Any] = {
         "id": data.id,
@@ -196,7 +193,9 @@ def read_audit_text(text: str, *, folder: Path, name: str, trust_pickle: bool = 
         **_read_test(sections.test),
     }
     if sections.worldview is not None:
-        settings["worldview"] = worldview_from_node(sections.worldview)
+        settings["worldview"] = worldview_from_node(
+            name_protected(sections.worldview, _protected_names(settings["protected"]))
+        )
     if sections.combine is not None:
         settings["combine"] = sections.combine
     # last, since it may load a model
@@ -208,7 +207,12 @@ def read_audit_text(text: str, *, folder: Path, name: str, trust_pickle: bool = 
     )
     if decided.decision is not None:
         settings["decision"] = decided.decision
-    return AuditFile(source=folder / data.source, settings=settings, files=decided.files)
+    return AuditFile(source=data.source, settings=settings, files=decided.files)
+
+
+def _protected_names(protected: Protection | list[Protection]) -> list[str]:
+    several = [protected] if isinstance(protected, Protection) else protected
+    return [each.attribute for each in several]
 
 
 def _read_protected(node: Node) -> Protection:

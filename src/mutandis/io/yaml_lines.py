@@ -41,6 +41,7 @@ _CHARACTERS = 500_000
 _DEPTH = 16
 
 _SHOWN = 60
+_ADDRESS = re.compile(r"://[^\s\'\"]*")
 
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -153,7 +154,8 @@ def shown(name: object) -> str:
     >>> shown("salary"), len(shown("x" * 1000))
     ("'salary'", 61)
     """
-    quoted = repr(name)
+    # an address may have a password in it
+    quoted = _ADDRESS.sub("://…", repr(name))
     half = _SHOWN // 2
     return quoted if len(quoted) <= _SHOWN else f"{quoted[:half]}…{quoted[-half:]}"
 
