@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing import AuditResult, Placebo, Provenance, SharedNeighbours
     from mutandis.causal import Diagnosis
-    from mutandis.report import Report
+    from mutandis.report import CaseDocument, Report
     from mutandis.results.case import Case
     from mutandis.results.findings import Findings
 
@@ -194,6 +194,36 @@ class Audit:
             ks=ks,
             present=lambda columns: to_frame(columns, self._like),
         )
+
+    def case_file(
+        self,
+        id: Any,  # noqa: A002 - the public name
+        path: str | PathLike[str] | None = None,
+        *,
+        redact: bool = False,
+        source: Mapping[str, Any] | None = None,
+    ) -> CaseDocument:
+        """Collect everything about one complainant in a document that can be handed over.
+
+        Parameters
+        ----------
+        id
+            The complainant.
+        path
+            Where to write it, whole or not at all: a file that ends in .html, .json or .pdf.
+        redact
+            Replace ids, coarsen values and withhold small numbers of the people she is compared
+            with; her own data and the verdict stay.
+        source
+            What is known of where the table came from, listed under the provenance.
+        """
+        from mutandis.report import case_document
+
+        found = {(method, k): self._findings(method, k) for method in self.methods for k in self.ks}
+        document = case_document(self.result, id, redact=redact, source=source, findings=found)
+        if path is not None:
+            document.write(path)
+        return document
 
     def report(
         self,

@@ -1,16 +1,24 @@
-"""Documents about an audit: the report, and what other documents share with it."""
+"""Documents about an audit: the report, the case file, and what they share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mutandis.report.case_document import CaseDocument, case_document
 from mutandis.report.report import Report, make_report
 
 if TYPE_CHECKING:
     from mutandis.auditing import AuditResult
     from mutandis.report.material import FindingsOf
 
-__all__ = ["Report", "make_report", "render_report", "report_plots"]
+__all__ = [
+    "CaseDocument",
+    "Report",
+    "case_document",
+    "make_report",
+    "render_report",
+    "report_plots",
+]
 
 
 def render_report(result: AuditResult, findings: FindingsOf) -> str:

@@ -1,0 +1,147 @@
+"""Through which causes an attribute moved: the parts of a counterfactual change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from mutandis.causal.equations.linear import FittedLinear
+from mutandis.causal.fitting.terms import LevelShifts, Slope
+from mutandis.domain import Numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from mutandis.causal.fitting.terms import Term
+    from mutandis.causal.graph import Graph
+    from mutandis.domain import Column
+
+__all__ = ["Contribution", "Decomposition", "decompose", "paths_between"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """What one cause, or two acting together, did to an attribute.
+
+    Parameters
+    ----------
+    parents
+        The cause; two of them where they act together.
+    amount
+        What it added, in units of the attribute; under the log link, the factor.
+    """
+
+    parents: tuple[str, ...]
+    amount: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decomposition:
+    """A counterfactual change, taken apart.
+
+    Parameters
+    ----------
+    how
+        "sum": the contributions add up to the change; "factor": their product is its factor.
+    contributions
+        One for each term whose causes changed, in the order of the equation.
+    """
+
+    how: Literal["sum", "factor"]
+    contributions: tuple[Contribution, ...]
+
+    @property
+    def total(self) -> float:
+        """All of them together: a sum, or a product of factors."""
+        amounts = [each.amount for each in self.contributions]
+        return float(np.sum(amounts) if self.how == "sum" else np.prod(amounts))
+
+
+def decompose(
+    fitted: object, before: Mapping[str, Column], after: Mapping[str, Column]
+) -> Decomposition | None:
+    """Take the change of one person's attribute apart, by what changed among its causes.
+
+    Exact for linear equations: their terms add up, on the scale of the attribute or of its
+    logarithm. Equations of other families do not say what each cause did on its own: None.
+
+    Parameters
+    ----------
+    fitted
+        The attribute's fitted equation.
+    before, after
+        Its causes in both worlds, one row each.
+
+    Examples
+    --------
+    >>> from mutandis.causal import Linear
+    >>> from mutandis.domain import Numbers
+    >>> causes = {
+    ...     "Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0])),
+    ...     "Salary": Numbers(np.array([40.0, 60.0, 30.0, 40.0])),
+    ... }
+    >>> balance = Numbers(np.array([8.0, 12.0, 5.0, 7.0]))
+    >>> fitted = Linear("Salary", "Gender").fit(balance, causes)
+    >>> her = {name: column.take(np.array([2])) for name, column in causes.items()}
+    >>> him = {"Gender": Numbers(np.array([0.0])), "Salary": Numbers(np.array([45.0]))}
+    >>> parts = decompose(fitted, her, him)
+    >>> [(each.parents, round(each.amount, 9)) for each in parts.contributions]
+    [(('Salary',), 3.0), (('Gender',), 1.0)]
+    """
+    linear = _linear_part(fitted)
+    if linear is None:
+        return None
+    changed = {name for name in after if _value(before[name]) != _value(after[name])}
+    added = linear.link == "identity"
+    contributions = []
+    for term in linear.predictor.terms:
+        parents = _parents(term)
+        if changed.isdisjoint(parents):
+            continue
+        change = float((term.at(after) - term.at(before))[0])
+        amount = change if added else float(np.exp(change))
+        contributions.append(Contribution(parents=parents, amount=amount))
+    return Decomposition(how="sum" if added else "factor", contributions=tuple(contributions))
+
+
+def paths_between(
+    graph: Graph, causes: Iterable[str], effect: str, *, held: Iterable[str] = ()
+) -> Iterator[tuple[str, ...]]:
+    """Follow the arrows from causes to an effect: every path, none of them through `held`.
+
+    Examples
+    --------
+    >>> from mutandis.causal import Graph
+    >>> graph = Graph.from_parents({"Balance": ("Salary", "Gender"), "Salary": ("Gender",)})
+    >>> list(paths_between(graph, ["Gender"], "Balance"))
+    [('Gender', 'Salary', 'Balance'), ('Gender', 'Balance')]
+    """
+    sources, closed = frozenset(causes), frozenset(held)
+    open_ends: list[tuple[str, ...]] = [(effect,)]
+    while open_ends:
+        path = open_ends.pop()
+        if path[0] in sources:
+            yield path
+            continue
+        parents = [name for name in graph.parents.get(path[0], ()) if name not in closed]
+        open_ends += [(name, *path) for name in reversed(parents)]
+
+
+def _linear_part(fitted: object) -> FittedLinear | None:
+    """Find the linear equation, also inside one that rounds what it says."""
+    if isinstance(fitted, FittedLinear):
+        return fitted
+    inner = getattr(fitted, "fitted", None)
+    return inner if isinstance(inner, FittedLinear) else None
+
+
+def _parents(term: Term) -> tuple[str, ...]:
+    return (term.parent,) if isinstance(term, Slope | LevelShifts) else term.parents
+
+
+def _value(column: Column) -> object:
+    if isinstance(column, Numbers):
+        return float(column.values[0])
+    return column.levels[column.codes[0]]

@@ -1,0 +1,227 @@
+"""How the complainant's attributes moved, and through which parents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from mutandis.causal import Linear, Worldview
+from mutandis.causal.contributions import decompose, paths_between
+from mutandis.domain.columns import Numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mutandis.auditing import AuditResult
+    from mutandis.causal import FittedWorldview
+    from mutandis.causal.contributions import Decomposition
+    from mutandis.domain import Column, Population
+
+__all__ = ["Movement", "Path", "movements_of", "value_at"]
+
+# more ways than these are counted, not written out
+_PATHS = 8
+# what rounding in float64 leaves of a sum, as a part of the numbers in it
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """What one cause (or two together) did to an attribute; `before` and `after` are the causes'.
+
+    Parameters
+    ----------
+    parents
+        The cause.
+    before, after
+        Its value in both worlds; None where two act together.
+    amount
+        What it added, or the factor; None where the equation does not tell.
+    """
+
+    parents: tuple[str, ...]
+    before: Any
+    after: Any
+    amount: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """How one attribute moved.
+
+    Parameters
+    ----------
+    attribute, compared
+        Which, and whether people are compared on it or it only passes the change on.
+    factual, counterfactual, change
+        Its values in both worlds, and the difference of numbers (None for names).
+    how
+        "sum": the causes' amounts and `remainder` add up to the change; "factor": their product
+        takes the factual value to the counterfactual one, but for the remainder; "total": the
+        equation gives the change as a whole; "given": so does the table that was supplied;
+        "held": the worldview holds it fixed; "intervened": it was set; "unaffected": nothing
+        that was set causes it.
+    causes
+        The causes that changed.
+    remainder
+        What declared rounding, levels or bounds did after that; None where not known.
+    paths
+        The ways from the protected attribute, written with arrows.
+    coupling
+        The assumption its counterfactual value rests on, and that no data can test; empty if none.
+    """
+
+    attribute: str
+    compared: bool
+    factual: Any
+    counterfactual: Any
+    change: float | None
+    how: Literal["sum", "factor", "total", "given", "held", "intervened", "unaffected"]
+    causes: tuple[Path, ...] = ()
+    remainder: float | None = None
+    paths: tuple[str, ...] = ()
+    coupling: str = ""
+
+
+def value_at(population: Population, name: str, row: int) -> Any:
+    """Give one cell as a plain value."""
+    column = population.columns[name]
+    if isinstance(column, Numbers):
+        return float(column.values[row])
+    level = column.levels[column.codes[row]]
+    return level.item() if isinstance(level, np.generic) else level
+
+
+def movements_of(result: AuditResult, row: int) -> tuple[Movement, ...]:
+    """Say of each attribute how it moved: those compared, and those that pass the change on."""
+    after = result.situation.counterfactual
+    if after is None:
+        return ()
+    mover = _Mover(result, after, row)
+    return tuple(mover.movement(name) for name in mover.names)
+
+
+class _Mover:
+    """One complainant in both worlds: holds what the sentences about her attributes share."""
+
+    def __init__(self, result: AuditResult, after: Population, row: int) -> None:
+        plan = result.plan
+        self._before, self._after, self._row = plan.population, after, row
+        self._do = plan.do
+        self._worldview = plan.worldview
+        self._moved: Sequence[str] = result.provenance.computed["moved"]
+        self._held: Sequence[str] = result.provenance.computed["held"]
+        self._couplings: Mapping[str, str] = result.provenance.computed["couplings"]
+        self._compared = [attribute.name for attribute in plan.attributes]
+        self._fitted = _fit_linear(result, self._moved)
+
+    @property
+    def names(self) -> list[str]:
+        """The attributes to speak of, causes before their effects."""
+        passing = [*self._moved, *self._held]
+        known = self._worldview.names if self._worldview is not None else ()
+        wanted = dict.fromkeys([*self._compared, *passing])
+        order = {name: place for place, name in enumerate(known)}
+        return sorted(wanted, key=lambda name: order.get(name, len(order)))
+
+    def movement(self, name: str) -> Movement:
+        """Say how one attribute moved."""
+        factual = value_at(self._before, name, self._row)
+        counterfactual = value_at(self._after, name, self._row)
+        numbers = isinstance(factual, float) and isinstance(counterfactual, float)
+        change = counterfactual - factual if numbers else None
+        how = self._how(name)
+        shared = {
+            "attribute": name,
+            "compared": name in self._compared,
+            "factual": factual,
+            "counterfactual": counterfactual,
+            "change": change,
+            "coupling": self._couplings.get(name, ""),
+        }
+        if how != "total":
+            return Movement(how=how, **shared)
+        parts = self._decomposed(name)
+        paths = self._paths(name)
+        if parts is None:
+            return Movement(how="total", causes=self._changed(name, change), paths=paths, **shared)
+        return Movement(
+            how=parts.how,
+            causes=tuple(self._path(each.parents, each.amount) for each in parts.contributions),
+            remainder=_remainder(parts, factual, counterfactual),
+            paths=paths,
+            **shared,
+        )
+
+    def _how(self, name: str) -> Any:
+        if name in self._do:
+            return "intervened"
+        if self._worldview is None:
+            return "given"
+        if name in self._held:
+            return "held"
+        return "total" if name in self._moved else "unaffected"
+
+    def _decomposed(self, name: str) -> Decomposition | None:
+        if self._fitted is None or name not in self._fitted.equations:
+            return None
+        parents = self._fitted.graph.parents[name]
+        return decompose(
+            self._fitted.equations[name],
+            self._causes(self._before, parents),
+            self._causes(self._after, parents),
+        )
+
+    def _causes(self, world: Population, parents: Sequence[str]) -> dict[str, Column]:
+        return {name: world.columns[name].take(np.array([self._row])) for name in parents}
+
+    def _changed(self, name: str, change: float | None) -> tuple[Path, ...]:
+        """Name the causes that changed; one alone has done all of it."""
+        if self._worldview is None:
+            return ()
+        both = [self._path((parent,), None) for parent in self._worldview.graph.parents[name]]
+        changed = [each for each in both if each.before != each.after]
+        if len(changed) == 1:
+            return (self._path(changed[0].parents, change),)
+        return tuple(changed)
+
+    def _path(self, parents: tuple[str, ...], amount: float | None) -> Path:
+        alone = len(parents) == 1
+        return Path(
+            parents=parents,
+            before=value_at(self._before, parents[0], self._row) if alone else None,
+            after=value_at(self._after, parents[0], self._row) if alone else None,
+            amount=amount,
+        )
+
+    def _paths(self, name: str) -> tuple[str, ...]:
+        if self._worldview is None:
+            return ()
+        ways = paths_between(self._worldview.graph, self._do, name, held=self._held)
+        first = [" → ".join(way) for way in islice(ways, _PATHS + 1)]
+        return (*first[:_PATHS], "and others") if len(first) > _PATHS else tuple(first)
+
+
+def _remainder(parts: Decomposition, factual: float, counterfactual: float) -> float:
+    """Give what rounding, levels and bounds did to the value after its causes had moved it."""
+    carried = factual + parts.total if parts.how == "sum" else factual * parts.total
+    rest = counterfactual - carried
+    size = max(abs(factual), abs(counterfactual), *(abs(c.amount) for c in parts.contributions))
+    return 0.0 if abs(rest) <= _NOTHING * size else rest
+
+
+def _fit_linear(result: AuditResult, moved: Sequence[str]) -> FittedWorldview | None:
+    """Fit once more the equations that can be taken apart: the run keeps their results alone."""
+    plan = result.plan
+    if plan.worldview is None:
+        return None
+    declared = plan.semantics.worldview(plan.worldview).equations
+    wanted = {name: declared[name] for name in moved if _is_linear(declared.get(name))}
+    return Worldview(wanted).fit(plan.population) if wanted else None
+
+
+def _is_linear(equation: object) -> bool:
+    return isinstance(equation, Linear) or isinstance(getattr(equation, "linear", None), Linear)

@@ -1,0 +1,324 @@
+"""Redaction: a case file that can be shown to others than the parties.
+
+The complainant's own data and the verdicts stay. The people she is compared with lose their ids,
+their values are coarsened, and what would tell how few of them had an outcome is withheld.
+
+Which numbers are withheld is decided on cells: the people with and without the unfavourable outcome
+in each group. A cell with one to four people is too small to be shown; an empty cell has nobody in
+it. As numbers can be computed from other numbers, more is withheld than the small cells:
+
+* the other cell of the same group, since both add up to its size; the share, which is their
+  quotient; and everything computed from it (Δp, bounds, p, q, and what would change the verdict);
+* groups of other sizes, where the difference between two of them would be a small cell: the group
+  of 15 is a part of the group of 30;
+* groups whose last places are shared, where the people inside or those who share are a small cell,
+  since the share tells them apart;
+* the same group under every method, with or without the search centers, whose outcomes are known;
+* the other group's numbers, where they and the verdict together leave one possibility only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mutandis.auditing.case_words import terms_of
+from mutandis.report.case_model import WITHHELD, Changes, Redaction
+from mutandis.report.case_words import assumptions_of, limits_of, shared_neighbours_of
+from mutandis.report.redact_cells import LEAST, Published, is_small, published_groups
+from mutandis.report.redact_values import DISTANCES, Coarsener
+from mutandis.results.verdict import Verdict
+from mutandis.situation.methods import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mutandis.auditing import AuditResult
+    from mutandis.report.case_document import CaseDocument
+    from mutandis.report.case_model import (
+        Figures,
+        GroupList,
+        Member,
+        Number,
+        Part,
+        SupportCheck,
+        VerdictText,
+    )
+    from mutandis.results.case import Case
+
+__all__ = ["redact_case"]
+
+_NAMES = (
+    "The people the complainant is compared with appear under numbers that mean nothing "
+    "elsewhere; their values and distances are given in bands, and rare values as “other”."
+)
+_CELLS = (
+    f"Numbers behind which fewer than {LEAST} people stand are withheld, and with them every "
+    "number from which they could be computed. “Withheld” does not mean that a number is small: "
+    "it may be a neighbour of one that is."
+)
+_KEPT = "The complainant's own data and the verdicts are complete."
+
+
+def redact_case(document: CaseDocument, result: AuditResult, case: Case) -> CaseDocument:
+    """Redact a case file.
+
+    Parameters
+    ----------
+    document
+        The full case file.
+    result, case
+        The audit it was made from, and the complainant.
+    """
+    runs = result.parts or {"": result}
+    published = {name: published_groups(part, case.id) for name, part in runs.items()}
+    parts = []
+    counter = 0
+    for part, (name, run) in zip(document.parts, runs.items(), strict=True):
+        redacted = _part(part, run, published[name], document, first=counter + 1)
+        counter += sum(
+            member.role == "person"
+            for group in (redacted.control, redacted.test)
+            if group is not None
+            for member in group.members
+        )
+        parts.append(redacted)
+    figures = tuple(_figures(row, published.values()) for row in document.figures)
+    shown = tuple(parts)
+    return replace(
+        document,
+        verdict=_verdict(document, result, figures),
+        figures=figures,
+        parts=shown,
+        assumptions=assumptions_of(result, least=LEAST),
+        limits=limits_of(result, shown, document.verdict.verdict, least=LEAST),
+        shared_neighbours=shared_neighbours_of(result, least=LEAST),
+        redaction=Redaction(redacted=True, least=LEAST, sentences=(_NAMES, _CELLS, _KEPT)),
+        provenance={**_provenance(document.provenance), "redacted": True},
+    )
+
+
+def _verdict(
+    document: CaseDocument, result: AuditResult, figures: tuple[Figures, ...]
+) -> VerdictText:
+    """Say the verdict, without the numbers if they are withheld."""
+    verdict = document.verdict
+    row = next(each for each in figures if each.primary)
+    hidden = (row.p_control, row.p_test, row.n_control, row.n_test, row.delta_p, row.p_value)
+    if WITHHELD not in hidden:
+        return verdict
+    terms = terms_of(result.plan)
+    words = terms.methods[verdict.method]
+    who = f"complainant {document.complainant.id}"
+    subject = f"{words.title} with k = {verdict.k}"
+    if verdict.verdict == Verdict.INSUFFICIENT:
+        sentence = (
+            f"{subject} gives no answer about {who}: there are too few people to compare with."
+        )
+        return replace(verdict, sentence=sentence)
+    given = f", given {words.given}," if words.given else ""
+    found = "no evidence" if verdict.verdict == Verdict.NO_EVIDENCE else "prima facie evidence"
+    claim = (
+        "discrimination against" if document.direction == "negative" else "favourable treatment of"
+    )
+    sentence = (
+        f"{subject}{given} provides {found} for {claim} {who} on {terms.ground}"
+        f"{_CHANCE.get(verdict.verdict, '')}. The shares behind this are withheld."
+    )
+    return replace(verdict, sentence=sentence)
+
+
+_CHANCE = {
+    Verdict.NO_EVIDENCE.value: ", which does not rule it out",
+    Verdict.EVIDENCE.value: ", a difference that chance may explain",
+    Verdict.SIGNIFICANT.value: ", a difference that chance alone hardly explains when the case is "
+    "taken by itself",
+    Verdict.SIGNIFICANT_ADJUSTED.value: ", a difference that chance alone hardly explains, all "
+    "complainants tested taken into account",
+}
+
+
+def _figures(row: Figures, published: Any) -> Figures:
+    """Withhold what a row of the findings would tell about too few people."""
+    if not METHODS[row.method].count_neighbours:
+        return row  # nothing in it but her own outcome and her counterfactual's
+    runs: list[Published] = list(published)
+    control = all(each.shows(row.method, row.k, "control") for each in runs)
+    test = all(each.shows(row.method, row.k, "test") for each in runs)
+    if len(runs) > 1:
+        # the figures are those of one ground; which one it is would be a hint
+        control = test = control and test
+    both = control and test
+    hidden: dict[str, Any] = {
+        name: _if(both, getattr(row, name))
+        for name in ("delta_p", "ci_low", "ci_high", "p_value", "q_value")
+    }
+    people: dict[str, Any] = {
+        name: _people(getattr(row, name))
+        for name in ("n_control", "n_test", "rows_control", "rows_test")
+    }
+    return replace(
+        row,
+        p_control=_if(control, row.p_control),
+        p_test=_if(test, row.p_test),
+        **hidden,
+        **people,
+        radius_control=_band(row.radius_control),
+        radius_test=_band(row.radius_test),
+    )
+
+
+def _part(
+    part: Part, run: AuditResult, published: Published, document: CaseDocument, *, first: int
+) -> Part:
+    method, k = document.verdict.method, document.verdict.k
+    coarsener = Coarsener(run.plan.population, run.plan.attributes)
+    groups: dict[str, GroupList | None] = {"control": None, "test": None}
+    for group in (part.control, part.test):
+        if group is not None:
+            shown = published.shows(method, k, group.role)
+            groups[group.role] = _group(group, coarsener, shown=shown, first=first)
+            first += sum(member.role == "person" for member in group.members)
+    both = all(published.shows(method, k, role) for role in ("control", "test"))
+    return replace(
+        part,
+        control=groups["control"],
+        test=groups["test"],
+        support=tuple(_support(check, groups[check.role]) for check in part.support),
+        changes=_changes(part.changes, both=both),
+    )
+
+
+def _group(group: GroupList, coarsener: Coarsener, *, shown: bool, first: int) -> GroupList:
+    centres = [member for member in group.members if member.role != "person"]
+    few, few_share = _is_few(group.people), _is_few(group.shared)
+    people = [
+        _member(member, coarsener, shown=shown, place=not few_share)
+        for member in group.members
+        # a list can be counted
+        if member.role == "person" and not few
+    ]
+    # in an order that their bands give, so that it tells nothing more than they do
+    people.sort(key=_order)
+    numbered = [
+        replace(member, person=f"person {number}") for number, member in enumerate(people, first)
+    ]
+    return replace(
+        group,
+        places=_people(group.places),
+        people=_people(group.people),
+        shared=_people(group.shared),
+        refused=_if(shown, group.refused),
+        granted=_if(shown, group.granted),
+        share=_if(shown, group.share),
+        radius=_band(group.radius),
+        members=(*centres, *numbered),
+    )
+
+
+def _member(member: Member, coarsener: Coarsener, *, shown: bool, place: bool) -> Member:
+    return replace(
+        member,
+        person="",
+        distance=_band(member.distance) or "",
+        parts=None,
+        values={name: coarsener.coarse(name, value) for name, value in member.values.items()},
+        place=_if(place, member.place),
+        place_text=_if(place, member.place_text),
+        outcome=_if(shown, member.outcome),
+    )
+
+
+def _order(member: Member) -> tuple[Any, ...]:
+    return (
+        0.0 if isinstance(member.place, str) or member.place is None else -member.place,
+        DISTANCES.place_of(str(member.distance)),
+        *(str(value) for value in member.values.values()),
+        str(member.outcome),
+    )
+
+
+def _support(check: SupportCheck, group: GroupList | None) -> SupportCheck:
+    few = group is None or group.people == WITHHELD
+    return replace(
+        check,
+        radius=_band(check.radius),
+        balance=dict.fromkeys(check.balance, WITHHELD) if few else check.balance,
+    )
+
+
+def _changes(changes: Changes, *, both: bool) -> Changes:
+    """Keep what follows from the verdicts alone."""
+    kept = replace(changes, evidence_ks=None, significant_ks=None, searched_ks=None)
+    if both or not changes.outcomes:
+        return kept
+    return Changes(
+        withheld=True,
+        by_k=kept.by_k,
+        herself=kept.herself,
+        herself_counted=kept.herself_counted,
+        draws=kept.draws,
+        draw_share=kept.draw_share,
+    )
+
+
+def _provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Withhold counts of fewer than five, and all counts that stand beside one."""
+    data = dict(provenance["data"])
+    data["complainants"] = _people(data["complainants"])
+    data["dropped"] = _all_or_none(data["dropped"])
+    computed = _computed(provenance["computed"], rows=data["rows"])
+    return {**provenance, "data": data, "computed": computed}
+
+
+def _computed(computed: Mapping[str, Any], *, rows: int) -> dict[str, Any]:
+    kept = dict(computed)
+    kept["clipped"] = _all_or_none(kept.get("clipped", {}))
+    kept["distance_rules"] = {
+        # "lattice of 9 steps, 3 values off it …" counts people
+        name: re.sub(r",.*", "", rule)
+        for name, rule in kept.get("distance_rules", {}).items()
+    }
+    differing = kept.get("disagreement")
+    cells = [] if differing is None else [round(differing * rows), rows - round(differing * rows)]
+    record = _counts_in(kept.get("with_record"))
+    if any(is_small(cell) for cell in [*cells, *record]):
+        kept["disagreement"] = WITHHELD
+        if "with_record" in kept:
+            kept["with_record"] = WITHHELD
+    if "parts" in kept:
+        kept["parts"] = {name: _computed(part, rows=rows) for name, part in kept["parts"].items()}
+    return kept
+
+
+def _counts_in(record: Any) -> list[int]:
+    """Find the counts in a record, however it is built."""
+    if isinstance(record, dict):
+        return [count for part in record.values() for count in _counts_in(part)]
+    if isinstance(record, list | tuple):
+        return [count for part in record for count in _counts_in(part)]
+    return [record] if isinstance(record, int) and not isinstance(record, bool) else []
+
+
+def _all_or_none(counts: Mapping[str, int]) -> dict[str, Any]:
+    few = any(is_small(count) for count in counts.values())
+    return dict.fromkeys(counts, WITHHELD) if few else dict(counts)
+
+
+def _if(shown: bool, number: Any) -> Any:  # noqa: FBT001
+    return number if shown or number is None else WITHHELD
+
+
+def _is_few(number: Number) -> bool:
+    return isinstance(number, int | float) and is_small(int(number))
+
+
+def _people(number: Number) -> Number:
+    return WITHHELD if _is_few(number) else number
+
+
+def _band(distance: float | str | None) -> str | None:
+    if distance is None or isinstance(distance, str):
+        return distance
+    return DISTANCES.band(distance)
