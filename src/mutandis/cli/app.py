@@ -74,14 +74,53 @@ def demo(
 
 
 @app.command()
+def init(
+    data: Annotated[
+        str, typer.Argument(help="A file, a folder, a pattern, or the address of a database.")
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="The audit file to write.")] = Path("audit.yaml"),
+    outcome: Annotated[str | None, typer.Option(help="The column with the decision.")] = None,
+    protected: Annotated[str | None, typer.Option(help="The protected attribute.")] = None,
+    id: Annotated[  # noqa: A002 - the name of the option
+        str | None, typer.Option(help="A column with a unique value a row.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="The query, for a database.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Of CSV, if it is not found out.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Of CSV: the decimal mark.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of CSV, if it is not UTF-8.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
+) -> None:
+    """Look at a table, and write a commented audit file with guesses to be corrected."""
+    from mutandis.cli.init import run_init
+
+    run_init(
+        data,
+        out,
+        reading={
+            "query": query,
+            "separator": separator,
+            "decimal": decimal,
+            "encoding": encoding,
+        },
+        outcome=outcome,
+        protected=protected,
+        id=id,
+        force=force,
+    )
+
+
+@app.command()
 def check(
     config: Annotated[Path, typer.Argument(help="An audit in a YAML file.")],
+    *,
+    trust_pickle: TrustPickle = False,
     json: Json = False,
 ) -> None:
-    """Check an audit file, its table and its worldview, without running the audit."""
+    """Do everything short of the search: settings, table, worldview, a trial of the model."""
     from mutandis.cli.check import run_check
 
-    run_check(config, as_json=json)
+    run_check(config, trust_pickle=trust_pickle, as_json=json)
 
 
 @app.command()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mutandis.api import Audit
 from mutandis.auditing import draft_plan, run
-from mutandis.cli.progress import progress_bar
-from mutandis.decision import as_decision_maker, required_columns
+from mutandis.cli.progress import progress_bars
+from mutandis.decision import as_decision_maker, required_columns, with_progress
 from mutandis.domain.protection import Protection
 from mutandis.io.audit_file import read_audit_text
 from mutandis.io.sources import hash_source, read_source
@@ -46,7 +46,7 @@ class Prepared:
     plan
         The plan, with the table read and every setting checked.
     source_sha256
-        The hash of the source, taken before it was read.
+        The hash of the source, taken before it was read; empty if nobody needs it.
     """
 
     text: str
@@ -57,7 +57,9 @@ class Prepared:
     source_sha256: str
 
 
-def prepare(path: Path, *, trust_pickle: bool = False, threads: int | None = None) -> Prepared:
+def prepare(
+    path: Path, *, trust_pickle: bool = False, threads: int | None = None, hashed: bool = True
+) -> Prepared:
     """Read an audit file and its table, and check everything."""
     return prepare_text(
         read_text(path),
@@ -65,6 +67,7 @@ def prepare(path: Path, *, trust_pickle: bool = False, threads: int | None = Non
         name=path.name,
         trust_pickle=trust_pickle,
         threads=threads,
+        hashed=hashed,
     )
 
 
@@ -75,13 +78,14 @@ def prepare_text(
     name: str,
     trust_pickle: bool = False,
     threads: int | None = None,
+    hashed: bool = True,
 ) -> Prepared:
     """Do the same for the text of an audit file, as a results folder keeps it."""
     written = read_written(text, folder=folder, name=name, trust_pickle=trust_pickle)
     settings = dict(written.settings)
     if threads is not None:
         settings["threads"] = threads
-    sha256 = hash_of(written)
+    sha256 = hash_of(written) if hashed else ""
     table = read_source(written.source, columns=_columns_needed(settings))
     return Prepared(
         text=text,
@@ -98,10 +102,10 @@ def read_written(
     *,
     folder: Path,
     name: str,
-    trust_pickle: bool,  # noqa: ARG001
+    trust_pickle: bool,
 ) -> AuditFile:
     """Read the text of an audit file."""
-    return read_audit_text(text, folder=folder, name=name)
+    return read_audit_text(text, folder=folder, name=name, trust_pickle=trust_pickle)
 
 
 def hash_of(written: AuditFile) -> str:
@@ -117,9 +121,12 @@ def diagnose(plan: Plan) -> Diagnosis | None:
 
 
 def run_prepared(prepared: Prepared) -> Audit:
-    """Run an audit, with a bar for those who wait."""
-    with progress_bar("Searching"):
-        return Audit(run(prepared.plan))
+    """Run an audit, with bars for those who wait."""
+    plan = prepared.plan
+    with progress_bars() as bar:
+        if plan.decision is not None:
+            plan = replace(plan, decision=with_progress(plan.decision, bar("Asking the model")))
+        return Audit(run(plan))
 
 
 def _columns_needed(settings: Mapping[str, Any]) -> list[str] | None:

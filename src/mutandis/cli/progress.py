@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-__all__ = ["progress_bar"]
+    from rich.progress import Progress
+
+__all__ = ["Advance", "progress_bars"]
+
+Advance: TypeAlias = Callable[[int, int], None]
+"""To be called with what is done and what there is to do."""
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a function to call with what is done and what there is to do.
+def progress_bars() -> Iterator[Callable[[str], Advance]]:
+    """Give a maker of bars, each with the time left, on stderr if that is a terminal.
 
-    It draws a bar with the time left on stderr if that is a terminal, and does nothing otherwise.
+    A bar appears when it is first moved. Where nobody is watching, bars do nothing.
     """
     if not sys.stderr.isatty():
-        yield _nothing
+        yield lambda title: _nothing  # noqa: ARG005 - nobody reads it
         return
     from rich.console import Console
     from rich.progress import (
@@ -27,7 +33,6 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
         Progress,
         TaskProgressColumn,
         TextColumn,
-        TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
@@ -35,18 +40,21 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
         TimeRemainingColumn(),
+        TextColumn("left"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        yield lambda title: _bar(bars, title)
 
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
 
-        yield advance
+def _bar(bars: Progress, title: str) -> Advance:
+    task = bars.add_task(title, total=None, visible=False)
+
+    def advance(done: int, total: int) -> None:
+        bars.update(task, completed=done, total=total, visible=True)
+
+    return advance
 
 
 def _nothing(done: int, total: int) -> None:
-    """Say nothing: nobody is watching."""
+    """Say nothing."""
