@@ -245,6 +245,24 @@ class Audit:
             What `worldview.check` has given; asked again if left out.
         source
             What is known of where the table came from, listed under the data.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     {
+        ...         "woman": [1, 1, 0, 0, 0, 0],
+        ...         "salary": [10.0, 11.0, 10.0, 11.0, 15.0, 16.0],
+        ...         "granted": ["no", "no", "no", "yes", "yes", "yes"],
+        ...     },
+        ...     outcome="granted",
+        ...     negative="no",
+        ...     protected=mm.Protection("woman", value=1, reference=0),
+        ...     attributes={"salary": "continuous"},
+        ...     ks=(1,),
+        ... )
+        >>> "evidence for discrimination of 1 of 2 complainants (50.0%)" in found.report()
+        True
         """
         from mutandis.report.html import write_atomically
 

@@ -132,22 +132,21 @@ def _of_counterfactuals(material: Material) -> Iterator[Caution]:
 
 
 def _of_decision(material: Material) -> Iterator[Caution]:
-    disagreement = material.result.disagreement
+    agreement = material.result.with_record
     plan = material.plan
-    if disagreement is not None:
-        rows = len(plan.population)
-        differing = round(disagreement * rows)
+    if agreement is not None:
+        rows = agreement.rows
         yield Caution(
             about="The decision maker and the record",
-            sentence=f"b(X) gives the outcome on record in {count(rows - differing)} of "
-            f"{plural(rows, 'row')} ({percent(1 - disagreement)})."
+            sentence=f"b(X) gives the outcome on record in {count(rows - agreement.differing)} of "
+            f"{plural(rows, 'row')} ({percent(1 - agreement.disagreement)})."
             + (
                 ""
-                if not differing
+                if not agreement.differing
                 else " Where it does not, counterfactual outcomes answer for another decision "
                 "maker than the one who decided."
             ),
-            serious=disagreement > 0.05,
+            serious=agreement.disagreement > 0.05,
         )
     elif plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None:
         yield Caution(

@@ -27,6 +27,7 @@ __all__ = [
     "differences_table",
     "draws_table",
     "rates_table",
+    "record_table",
     "strata_table",
     "sweep_records",
     "verdicts_table",
@@ -302,6 +303,36 @@ def _statuses(material: Material) -> Iterable[tuple[str, NDArray[np.intp]]]:
 
 def _share(is_negative: NDArray[np.bool_], rows: NDArray[np.intp]) -> float:
     return float(is_negative[rows].mean()) if len(rows) else float("nan")
+
+
+def record_table(material: Material) -> Table | None:
+    """Count how b() and the record go together; None where nobody was asked."""
+    agreement = material.result.with_record
+    if agreement is None:
+        return None
+    column = material.plan.outcome.column
+    return Table(
+        name="record",
+        caption="What b() decides on the rows as they are, beside the record",
+        aside=f"rows by {column}",
+        columns=(
+            Column(label="On record", numeric=False),
+            Column(label=f"b() decides {agreement.negative}"),
+            Column(label=f"b() decides {agreement.positive}"),
+            Column(label="Rows"),
+        ),
+        rows=tuple(
+            Row(
+                cells=(
+                    f"{column} = {row['recorded']}",
+                    count(row["decided_negative"]),
+                    count(row["decided_positive"]),
+                    count(row["rows"]),
+                )
+            )
+            for row in agreement.records()
+        ),
+    )
 
 
 def strata_table(material: Material) -> Table | None:

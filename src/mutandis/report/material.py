@@ -85,7 +85,9 @@ class Material:
         """Say with whom they are compared."""
         if self.plan.settings.test_space == "complement":
             return f"everybody but {self.complainants}"
-        return " and ".join(
+        # multiple discrimination compares on each ground by itself
+        together = " or " if self.plan.combine == "multiple" else " and "
+        return together.join(
             f"{each.attribute} = {each.reference}" for each in self.plan.protections
         )
 

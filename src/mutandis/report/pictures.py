@@ -148,12 +148,13 @@ def _draw_delta_p(material: Material) -> Picture | None:
     side = "right" if material.worse else "left"
     return Picture(
         name="delta-p",
-        drawing=plot_delta_p(differences, threshold=tau if material.worse else -tau),
+        drawing=plot_delta_p(differences, threshold=tau if material.worse else 0 - tau),
         title=f"Δp over the complainants, k = {k}",
         caption=(
             "Each bar counts complainants; how many do not differ at all is written beside. "
             f"Evidence lies to the {side} of the threshold. What lies on the other side are "
-            "differences in the other direction: they show how far differences reach by chance."
+            "differences in the other direction: they show how far differences reach where none is "
+            "looked for."
         ),
         description="; ".join(
             f"{each.title}: median {signed(float(np.median(each.delta_p)))}, "

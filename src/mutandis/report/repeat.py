@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.errors import WorldviewError
 from mutandis.io.worldview_file import write_worldview
 from mutandis.io.yaml_text import write_yaml
-from mutandis.report.words import plain, value
+from mutandis.report.words import listed, plain, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mutandis.domain.protection import Protection
     from mutandis.report.material import Material
 
-__all__ = ["facts_of_data", "facts_of_run", "settings_text"]
+__all__ = ["describe_decision", "facts_of_data", "facts_of_run", "settings_text"]
 
 _TEST = (
     "ks",
@@ -99,7 +99,23 @@ def _decision(material: Material) -> str:
         return write_yaml({"decision": {"recorded": True}})
     if isinstance(maker, Rule):
         return write_yaml({"decision": {"rule": maker.formula.text}})
-    return _comment("decision", str(material.result.provenance.settings["decision"]))
+    return _comment("decision", describe_decision(material))
+
+
+def describe_decision(material: Material) -> str:
+    """Say who decides, from what is on record about them: no secrets, and no rows."""
+    described = material.result.provenance.settings["decision"]
+    if described is None:
+        return "none: outcomes on record only"
+    if set(described) == {"kind", "rule"}:
+        return str(described["rule"])
+    further = {name: each for name, each in described.items() if name != "kind" and each}
+    told = "; ".join(f"{name} {_told(each)}" for name, each in further.items())
+    return f"{described['kind']}: {told}" if told else str(described["kind"])
+
+
+def _told(each: Any) -> str:
+    return listed(each) if isinstance(each, list | tuple) else str(plain(each))
 
 
 def _comment(name: str, text: str) -> str:

@@ -13,13 +13,19 @@ from mutandis.report.counted import (
     differences_table,
     draws_table,
     rates_table,
+    record_table,
     strata_table,
     verdicts_table,
 )
 from mutandis.report.html import Column, Row, Section, Table, render
 from mutandis.report.material import Material
 from mutandis.report.pictures import draw_pictures
-from mutandis.report.repeat import facts_of_data, facts_of_run, settings_text
+from mutandis.report.repeat import (
+    describe_decision,
+    facts_of_data,
+    facts_of_run,
+    settings_text,
+)
 from mutandis.report.samples import (
     choose_samples,
     explain_samples,
@@ -118,6 +124,7 @@ def make_report(
         problems=0 if diagnosis is None else len(diagnosis.problems),
         rates=rates_table(material),
         flips=_flips(material),
+        record=record_table(material),
         counts=counts_table(material),
         strata=strata_table(material),
         verdicts=verdicts_table(material),
@@ -146,14 +153,15 @@ def _sections(material: Material, placebo: Placebo | None) -> tuple[Section, ...
     if placebo is None:
         absent.add("placebo")
     return tuple(
-        Section(name=name, title=title) for name, title in _SECTIONS.items() if name not in absent
+        Section(name=f"section-{name}", title=title)
+        for name, title in _SECTIONS.items()
+        if name not in absent
     )
 
 
 def _question(material: Material) -> tuple[tuple[str, str], ...]:
     """List what was compared with what, and by which measure."""
     plan, settings = material.plan, material.plan.settings
-    decision = material.result.provenance.settings["decision"]
     group = (
         f"k = {listed(settings.ks)}"
         if len(settings.ks) <= 12
@@ -164,10 +172,10 @@ def _question(material: Material) -> tuple[tuple[str, str], ...]:
         ("Compared with", material.others),
         ("Refused means", material.refused),
         ("Alike in", listed(f"{each.name} ({each.kind.value})" for each in plan.attributes)),
-        ("Decision maker b()", "none: outcomes on record only" if decision is None else decision),
+        ("Decision maker b()", describe_decision(material)),
         ("Counterfactuals from", material.source_of_counterfactuals or "nowhere: none were needed"),
         ("Group sizes", group),
-        ("Evidence", f"Δp > {settings.tau:g}" if material.worse else f"Δp < {-settings.tau:g}"),
+        ("Evidence", f"Δp > {settings.tau:g}" if material.worse else f"Δp < {0 - settings.tau:g}"),
         ("Significance", f"one-sided, α = {settings.alpha:g}, {settings.interval}"),
         ("Adjustment", settings.adjust),
         ("Headline", f"{material.where}, fixed before the run"),

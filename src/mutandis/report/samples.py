@@ -60,7 +60,7 @@ def choose_samples(material: Material) -> Samples:
         return Samples(places=(), rule="Nobody could be compared, so there is nobody to show.")
     ranked = _ranked(found, members, worse=material.worse)
     if len(ranked) <= len(_PLACES):
-        chosen = [(f"{place + 1} of {len(ranked)}", one) for place, one in enumerate(ranked)]
+        chosen = [(f"no. {place + 1}", one) for place, one in enumerate(ranked)]
         every = "Shown: the only one" if len(ranked) == 1 else f"Shown are all {len(ranked)}"
         return Samples(
             places=tuple(chosen), rule=f"{every} of the complainants {who}, largest Δp first."
@@ -115,8 +115,7 @@ def samples_table(material: Material, samples: Samples) -> Table:
             cells=(
                 value(row["id"]),
                 label,
-                value(row["outcome"]),
-                value(row["outcome_cf"]),
+                _outcomes(row),
                 percent(row["p_control"]),
                 percent(row["p_test"]),
                 signed(row["delta_p"]),
@@ -129,14 +128,14 @@ def samples_table(material: Material, samples: Samples) -> Table:
         for label, row in _rows(material, samples)
     ]
     alpha = material.plan.settings.alpha
+    known = material.headline.outcome_cf is not None
     return Table(
-        name="samples",
+        name="samples-table",
         caption=f"Sample complainants, {material.where}",
         columns=(
             Column(label="Complainant", numeric=False),
-            Column(label="Δp is", numeric=False),
+            Column(label="Chosen as", numeric=False),
             Column(label="Outcome", numeric=False),
-            Column(label="Would be", numeric=False),
             Column(label="Refused, control"),
             Column(label="Refused, test"),
             Column(label="Δp"),
@@ -147,12 +146,22 @@ def samples_table(material: Material, samples: Samples) -> Table:
         ),
         rows=tuple(rows),
         note=(
-            f"Interval: {alpha:.1%} of error on each side, given {_given(material)}. "
-            "q: the p-value adjusted for the number of complainants."
-            if method.count_neighbours
-            else ""
+            ("Outcome: on record → of the counterfactual. " if known else "")
+            + (
+                f"Interval: {alpha:.1%} of error on each side, given {_given(material)}. "
+                "q: the p-value adjusted for the number of complainants."
+                if method.count_neighbours
+                else ""
+            )
         ),
     )
+
+
+def _outcomes(row: dict[str, Any]) -> str:
+    """Give the outcome on record, and that of the counterfactual where somebody decided it."""
+    if row["outcome_cf"] is None:
+        return value(row["outcome"])
+    return f"{value(row['outcome'])} → {value(row['outcome_cf'])}"
 
 
 def _given(material: Material) -> str:

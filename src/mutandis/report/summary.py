@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mutandis.report.words import count, listed, percent, plural
 
 if TYPE_CHECKING:
@@ -104,9 +106,8 @@ def _rates(material: Material) -> str:
     said = f"On record, {percent(float(facts[rows].mean()))} of the complainants were refused"
     if len(material.parts) > 1:
         return f"{said}."
-    tests = {row for stratum in situation.strata for row in stratum.test.tolist()}
-    others = facts[sorted(tests)]
-    said += f", against {percent(float(others.mean()))} of those they are compared with."
+    others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
+    said += f", against {percent(float(facts[others].mean()))} of those they are compared with."
     if situation.is_negative_cf is None:
         return said
     would_be = float(situation.is_negative_cf[rows].mean())

@@ -1,0 +1,302 @@
+"""A report of every kind of audit: what is missing is left out, and what matters is said."""
+
+from __future__ import annotations
+
+import warnings
+from html import unescape
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import mutandis as mm
+from mutandis.errors import MutandisWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WORLDVIEW = mm.Worldview(
+    {
+        "AnnualSalary": mm.Linear("Gender"),
+        "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+    }
+)
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Balanced(HTMLParser):
+    """Checks that every element is closed, in the right order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def loan(n: int = 400, **changed: Any) -> mm.Audit:
+    settings: dict[str, Any] = {
+        "outcome": "LoanApproval",
+        "negative": -1,
+        "protected": mm.Protection("Gender", value=1, reference=0),
+        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        "worldview": WORLDVIEW,
+        "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+        "ks": (5, 10),
+        **changed,
+    }
+    return mm.audit(mm.datasets.loan(n=n, seed=1), **settings)
+
+
+def grounds(combine: str, **changed: Any) -> mm.Audit:
+    rng = np.random.default_rng(5)
+    size = 600
+    race, sex = rng.integers(0, 2, size), rng.integers(0, 2, size)
+    score = np.round(50 + 5 * race + 5 * sex + rng.normal(0, 8, size), 1)
+    return mm.audit(
+        {
+            "race": np.array(["other", "white"])[race],
+            "sex": np.array(["female", "male"])[sex],
+            "score": score,
+            "admitted": np.where(score > 57, "yes", "no"),
+        },
+        outcome="admitted",
+        negative="no",
+        protected=[
+            mm.Protection("race", value="other", reference="white"),
+            mm.Protection("sex", value="female", reference="male"),
+        ],
+        combine=combine,  # type: ignore[arg-type]
+        attributes={"score": "continuous"},
+        worldview=mm.Worldview({"score": mm.Linear("race", "sex")}),
+        decision="score > 57",
+        ks=(5, 10),
+        **changed,
+    )
+
+
+def mixed() -> mm.Audit:
+    """Names, ranks, counts, several protected values, missing values, and no decision maker."""
+    rng = np.random.default_rng(7)
+    size = 500
+    origin = rng.choice(["here", "near", "far"], size, p=[0.5, 0.3, 0.2])
+    grade = rng.choice(["low", "mid", "high"], size)
+    job = rng.choice([f"job {letter}" for letter in "abcdefghijklm"], size)
+    children = rng.poisson(1 + (origin == "far"), size).astype(float)
+    children[:7] = np.nan
+    return mm.audit(
+        {
+            "origin": origin,
+            "grade": grade,
+            "job": job,
+            "children": children,
+            "granted": rng.choice([0, 1], size),
+        },
+        outcome="granted",
+        negative=0,
+        protected=mm.Protection("origin", reference="here"),
+        attributes={
+            "grade": {"kind": "ordinal", "levels": ["low", "mid", "high"]},
+            "job": "nominal",
+            "children": "continuous",
+        },
+        worldview=mm.Worldview(
+            {"children": mm.Count("origin"), "job": mm.Categorical("origin")}, resolving=["job"]
+        ),
+        missing="drop",
+        ks=(5,),
+        draws=3,
+        seed=1,
+    )
+
+
+def given() -> mm.Audit:
+    table = loan().counterfactuals()
+    return loan(worldview=None, counterfactuals=table, decision=None)
+
+
+def one_complainant() -> mm.Audit:
+    """One person is protected on both grounds; on each ground there are others."""
+    score = np.arange(40) % 9
+    return mm.audit(
+        {
+            "race": ["other"] * 10 + ["white"] * 30,
+            "sex": ["male"] * 9 + ["female"] * 11 + ["male"] * 20,
+            "score": score,
+            "admitted": np.where(score > 4, "yes", "no"),
+        },
+        outcome="admitted",
+        negative="no",
+        protected=[
+            mm.Protection("race", value="other", reference="white"),
+            mm.Protection("sex", value="female", reference="male"),
+        ],
+        combine="multiple",
+        attributes={"score": "continuous"},
+        ks=(3,),
+    )
+
+
+def quiet(make: Callable[[], mm.Audit]) -> mm.Audit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        return make()
+
+
+KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]] = {
+    "all methods": (loan, ('id="worldview"', 'id="agreement"'), ()),
+    "observed": (
+        lambda: loan(decision=None),
+        ("Nobody could be asked for new decisions", 'id="worldview"'),
+        ("CF", "Had they been Gender = 0</th>"),
+    ),
+    "situation testing alone": (
+        lambda: loan(decision=None, worldview=None),
+        ("nowhere: none were needed",),
+        ('id="worldview"', 'id="agreement"', "given the worldview"),
+    ),
+    "counterfactuals given": (
+        given,
+        ("supplied as a table", "came with the table of counterfactuals"),
+        ('id="worldview"',),
+    ),
+    "counterfactual fairness alone": (
+        lambda: loan(methods=["cf"]),
+        ("to which no test applies",),
+        ('id="delta-p"', 'id="groups-', "chance hardly explains, one by one"),
+    ),
+    "a caliper": (
+        lambda: loan(max_distance=0.02, min_group=3),
+        ("About ", "nothing can be said", "people within distance 0.02"),
+        (),
+    ),
+    "nobody can be compared": (
+        lambda: loan(n=200, max_distance=1e-9, min_group=3, ks=(5,), methods=["st"]),
+        ("Nobody could be compared",),
+        ('id="samples-table"', 'id="delta-p"'),
+    ),
+    "the publication": (
+        lambda: loan(preset="eaamo23", interval="wald"),
+        ("read as in the publication", "# preset"),
+        (),
+    ),
+    "better treatment": (
+        lambda: loan(direction="positive"),
+        ("treated better than", "Better treatment was looked for", "Δp &lt; 0"),
+        (),
+    ),
+    "no case at all": (
+        lambda: loan(tau=0.99, ks=(5,), methods=["st", "cst_without"], worldview=mm.Worldview({})),
+        ("not for any of the", "No method finds anybody", "none of whom has evidence"),
+        ('id="agreement"', 'id="k-sweep"'),
+    ),
+    "Wald, not adjusted": (
+        lambda: loan(interval="wald", adjust="none"),
+        ("not adjusted for", "interval without width"),
+        ("that remain after adjustment",),
+    ),
+    "draws": (
+        lambda: loan(draws=3, bootstrap=True, seed=2),
+        ("3 draws of what the facts leave open, seed 2", "under every draw"),
+        (),
+    ),
+    "multiple": (
+        lambda: grounds("multiple"),
+        ("found on every one", "(do race)", "(do sex)", "Had they been sex = male", "combine: mul"),
+        (),
+    ),
+    "intersectional": (
+        lambda: grounds("intersectional"),
+        ("as one status", "race = other and sex = female"),
+        ("(do race)",),
+    ),
+    "everybody else": (
+        lambda: grounds("intersectional", test_space="complement"),
+        ("everybody but race = other and sex = female",),
+        (),
+    ),
+    "mixed columns": (
+        mixed,
+        ("7 for children", "no data can test", "kept as on record", "3 others", 'id="strata"'),
+        (),
+    ),
+    "one complainant": (
+        one_complainant,
+        ("1 person with race = other and sex = female", "Shown: the only one"),
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_audit_has_a_report(kind: str) -> None:
+    make, said, unsaid = KINDS[kind]
+    audit = quiet(make)
+    report = audit.make_report()
+    Balanced(report.html)
+    assert len(report.html) < 1_000_000
+    for words in said:
+        assert words in report.html or words in unescape(report.html)
+    body = report.html.split("</style>")[1]
+    for words in unsaid:
+        assert words not in body
+    # the pictures in the page are the files, and the other way round
+    assert {name for name in report.plots if f'<figure id="{name}">' in report.html} == set(
+        report.plots
+    )
+    assert body.count("<svg") == len(report.plots)
+
+
+def test_a_report_is_written_whole(tmp_path: Path) -> None:
+    audit = loan(n=200, methods=["st"], worldview=None, decision=None)
+    target = tmp_path / "report.html"
+    target.write_text("old", encoding="utf-8")
+    page = audit.report(target)
+    assert target.read_text(encoding="utf-8") == page
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(OSError, match="absent"):
+        audit.report(tmp_path / "absent" / "report.html")
+
+
+def test_many_attributes_and_group_sizes_stay_below_a_megabyte() -> None:
+    rng = np.random.default_rng(3)
+    names = [f"attribute number {place} with a rather long name" for place in range(60)]
+    table: dict[str, Any] = {name: rng.normal(size=300) for name in names}
+    table["woman"] = rng.integers(0, 2, 300)
+    table["granted"] = rng.integers(0, 2, 300)
+    audit = quiet(
+        lambda: mm.audit(
+            table,
+            outcome="granted",
+            negative=0,
+            protected=mm.Protection("woman", value=1, reference=0),
+            attributes=dict.fromkeys(names, "continuous"),
+            ks=range(1, 60),
+        )
+    )
+    report = audit.make_report()
+    assert len(report.html.encode()) < 1_000_000
+    assert sum(name.startswith("distribution") for name in report.plots) == 12
+    assert "at most twelve are shown" in report.html
+    # 12 of 59 over the range, and the headline's
+    assert "46 further group sizes were run" in report.html
+
+
+def test_a_source_is_listed_and_a_diagnosis_is_not_asked_twice() -> None:
+    audit = loan(n=200)
+    plan = audit.result.plan
+    diagnosis = WORLDVIEW.check(plan.population, protected="Gender", do=plan.do, alpha=0.003)
+    page = audit.report(diagnosis=diagnosis, source={"file": "loan.csv", "password": None})
+    assert "a problem is one below 0.003" in page
+    assert "<dt>file</dt><dd>loan.csv</dd>" in page
+    assert "password" not in page

@@ -1,0 +1,307 @@
+"""Every number of a report comes from the findings: its tables are read back and compared."""
+
+from __future__ import annotations
+
+from functools import cache
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.auditing import draft_plan
+from mutandis.io.audit_file import read_audit_text
+
+WORLDVIEW = mm.Worldview(
+    {
+        "AnnualSalary": mm.Linear("Gender"),
+        "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+    }
+)
+TITLES = {"st": "ST", "cst_without": "CST (w/o)", "cst_with": "CST (w/)", "cf": "CF"}
+
+
+class Tables(HTMLParser):
+    """Reads the tables of a page: by id, a list of rows of texts, the head first."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: dict[str, list[list[str]]] = {}
+        self._rows: list[list[str]] | None = None
+        self._cell = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self._rows = self.found.setdefault(str(dict(attrs)["id"]), [])
+        elif tag == "tr" and self._rows is not None:
+            self._rows.append([])
+        elif tag in {"th", "td"} and self._rows is not None:
+            self._cell = True
+            self._rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in {"th", "td"}:
+            self._cell = False
+        elif tag == "table":
+            self._rows = None
+
+    def handle_data(self, data: str) -> None:
+        if self._cell and self._rows is not None:
+            self._rows[-1][-1] += data
+
+
+def number(text: str) -> float:
+    """Read a number as people do: 12,345 or 16.8% or −0.250."""
+    plain = text.replace(",", "").replace("−", "-")
+    return float(plain[:-1]) / 100 if plain.endswith("%") else float(plain)
+
+
+def shows(text: str, value: float, *, digits: int) -> bool:
+    """Tell whether a text is this value, rounded for show."""
+    return bool(abs(number(text) - value) <= 0.5 * 10**-digits + 1e-12)
+
+
+@cache
+def loan_audit() -> mm.Audit:
+    return mm.audit(
+        mm.datasets.loan(n=1500, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        worldview=WORLDVIEW,
+        decision="AnnualSalary + 5 * AccountBalance > 225000",
+        ks=(15, 30),
+    )
+
+
+@cache
+def loan_page() -> str:
+    return loan_audit().report()
+
+
+@pytest.fixture(scope="module")
+def law(data_folder: Path) -> mm.Audit:
+    table = pd.read_csv(data_folder / "law_school.csv", sep="|")
+    table["admitted"] = np.where(0.6 * table["UGPA"] + 0.4 * table["LSAT"] >= 20.8, "yes", "no")
+    return mm.audit(
+        table,
+        outcome="admitted",
+        negative="no",
+        protected=mm.Protection("race_nonwhite", reference="White"),
+        attributes={"LSAT": "continuous", "UGPA": "continuous"},
+        worldview=mm.Worldview(
+            {"UGPA": mm.Linear("sex", "race_nonwhite"), "LSAT": mm.Linear("sex", "race_nonwhite")}
+        ),
+        decision="0.6 * UGPA + 0.4 * LSAT >= 20.8",
+        ks=(15, 30),
+    )
+
+
+def check_counts(audit: mm.Audit, page: str) -> None:
+    rows = Tables(page).found["counts"][1:]
+    counts = audit.counts().to_dict("records")
+    assert len(rows) == len(counts) == len(audit.methods) * len(audit.ks)
+    for cells, row in zip(rows, counts, strict=True):
+        findings = audit.findings(row["method"], k=row["k"])
+        assert cells[0] == TITLES[row["method"]]
+        assert [number(cells[place]) for place in (1, 2, 4)] == [
+            row["k"],
+            row["cases"],
+            row["cases_refused"],
+        ]
+        assert shows(cells[3], row["share"], digits=3)
+        assert shows(cells[8], findings["delta_p"].mean(), digits=3)
+        if row["method"] == "cf":
+            assert cells[5:8] == ["–", "–", "–"]
+        else:
+            assert number(cells[5]) == row["significant"]
+            assert shows(cells[6], row["significant_share"], digits=3)
+            assert number(cells[7]) == row["significant_adjusted"]
+
+
+def check_verdicts(audit: mm.Audit, page: str) -> None:
+    rows = Tables(page).found["verdicts"]
+    verdicts = ["no-evidence", "evidence", "significant", "significant-adjusted"]
+    for cells, method in zip(rows[1:], audit.methods, strict=True):
+        given = audit.findings(method)["verdict"].value_counts()
+        assert [number(cell) for cell in cells[1:-1]] == [given.get(each, 0) for each in verdicts]
+        assert number(cells[-1]) == given.sum()
+
+
+def check_differences(audit: mm.Audit, page: str) -> None:
+    for cells, method in zip(Tables(page).found["differences"][1:], audit.methods, strict=True):
+        delta_p = audit.findings(method)["delta_p"]
+        assert number(cells[1]) == len(delta_p)
+        told = [
+            delta_p.mean(),
+            delta_p.min(),
+            delta_p.quantile(0.05),
+            delta_p.median(),
+            delta_p.quantile(0.95),
+            delta_p.max(),
+        ]
+        assert all(
+            shows(cell, value, digits=3) for cell, value in zip(cells[2:], told, strict=True)
+        )
+
+
+def check_agreement(audit: mm.Audit, page: str) -> None:
+    rows = {cells[0]: number(cells[1]) for cells in Tables(page).found["agreement-table"][1:]}
+    expected = {
+        ", ".join(TITLES[method] for method in audit.methods if record[method]): record["cases"]
+        for record in audit.agreement().table().to_dict("records")
+    }
+    assert rows == expected
+    assert sum(rows.values()) == sum(
+        np.any([audit.findings(m)["verdict"] != "no-evidence" for m in audit.methods], axis=0)
+    )
+
+
+def check_samples(audit: mm.Audit, page: str) -> None:
+    found = audit.findings().set_index("id")
+    rows = Tables(page).found["samples-table"][1:]
+    strongest = found[found["verdict"] == "significant-adjusted"]
+    # the rule once more: largest first, of equal ones the smaller id
+    ranked = strongest.sort_index().sort_values("delta_p", ascending=False, kind="stable")
+    last = len(ranked) - 1
+    chosen = [ranked.index[round(part * last)] for part in (0, 0.25, 0.5, 0.75, 1)]
+    assert [int(cells[0]) for cells in rows] == chosen
+    for cells in rows:
+        row = found.loc[int(cells[0])]
+        assert cells[2] == f"{row['outcome']} → {row['outcome_cf']}"
+        assert shows(cells[3], row["p_control"], digits=3)
+        assert shows(cells[4], row["p_test"], digits=3)
+        assert shows(cells[5], row["delta_p"], digits=3)
+        low, high = cells[6].split(" to ")
+        assert shows(low, row["ci_low"], digits=3)
+        assert shows(high, row["ci_high"], digits=3)
+        assert cells[9] == row["verdict"]
+    by_method = Tables(page).found["samples-by-method"][1:]
+    for cells in by_method:
+        told = [audit.findings(m).set_index("id").loc[int(cells[0])] for m in audit.methods]
+        assert all(
+            shows(cell, row["delta_p"], digits=3)
+            for cell, row in zip(cells[1:-1], told, strict=True)
+        )
+        assert number(cells[-1]) == sum(row["verdict"] != "no-evidence" for row in told)
+
+
+CHECKS = (check_counts, check_verdicts, check_differences, check_agreement, check_samples)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_loan_reports_tables_are_the_findings(check: Any) -> None:
+    check(loan_audit(), loan_page())
+
+
+def test_the_law_school_reports_tables_are_the_findings(law: mm.Audit) -> None:
+    page = law.report()
+    for check in CHECKS:
+        check(law, page)
+
+
+def test_rates_are_those_of_the_table_and_of_its_counterfactuals() -> None:
+    audit, table = loan_audit(), mm.datasets.loan(n=1500, seed=1)
+    refused, women = table["LoanApproval"] == -1, table["Gender"] == 1
+    would_be = audit.counterfactuals()["LoanApproval"] == -1
+    rows = Tables(loan_page()).found["rates"][1:]
+    for cells, people in zip(rows, (women, ~women, women | ~women), strict=True):
+        assert number(cells[1]) == people.sum()
+        assert shows(cells[2], refused[people].mean(), digits=3)
+        assert shows(cells[3], would_be[people].mean(), digits=3)
+    flips = audit.flips()
+    assert flips is not None
+    assert f"{flips.negative_to_positive:,} of the {(refused & women).sum():,}" in loan_page()
+
+
+def test_the_headline_is_the_primary_row_of_the_counts() -> None:
+    audit, page = loan_audit(), loan_page()
+    counts = audit.counts()
+    row = counts[(counts["method"] == "cst_without") & (counts["k"] == 30)].iloc[0]
+    figures = page.split('<ul class="figures">')[1].split("</ul>")[0]
+    told = [part.split("</strong>")[0] for part in figures.split("<strong>")[1:]]
+    assert told == [
+        f"{row[name]:,}"
+        for name in ("complainants", "cases", "significant", "significant_adjusted")
+    ]
+
+
+def test_b_beside_the_record_is_counted_anew() -> None:
+    table = mm.datasets.loan(n=600, seed=2)
+    # a decision maker who is stricter than the one on record
+    audit = mm.audit(
+        table,
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        worldview=WORLDVIEW,
+        decision="AnnualSalary + 5 * AccountBalance > 250000",
+        ks=(5,),
+    )
+    decided = table["AnnualSalary"] + 5 * table["AccountBalance"] > 250000
+    rows = Tables(audit.report()).found["record"][1:]
+    for cells, recorded in zip(rows, (-1, 1), strict=True):
+        mine = table["LoanApproval"] == recorded
+        assert cells[0] == f"LoanApproval = {recorded}"
+        assert [number(cell) for cell in cells[1:]] == [
+            (mine & ~decided).sum(),
+            (mine & decided).sum(),
+            mine.sum(),
+        ]
+    same = (decided == (table["LoanApproval"] == 1)).sum()
+    assert 0 < same < len(table)
+    assert f"in {same:,} of {len(table):,} rows" in audit.report()
+
+
+def test_settings_in_the_page_repeat_the_audit() -> None:
+    audit, page = loan_audit(), loan_page()
+    text = unescape(page.split("<pre>")[1].split("</pre>")[0])
+    read = read_audit_text(f"data: {{source: loan.csv}}\n{text}", folder=Path(), name="page")
+    again = draft_plan(mm.datasets.loan(n=1500, seed=1), **read.settings)
+    plan = audit.result.plan
+    assert again.settings == plan.settings
+    assert again.worldview == plan.worldview
+    assert again.attributes == plan.attributes
+    assert again.protections == plan.protections
+    assert again.methods == plan.methods
+    assert audit.provenance.data["sha256"] in page
+
+
+def test_the_same_audit_gives_the_same_page_whatever_the_order_of_rows() -> None:
+    table = mm.datasets.loan(n=400, seed=3)
+    table["who"] = [f"person-{place:03d}" for place in range(len(table))]
+
+    def page(rows: pd.DataFrame) -> str:
+        audit = mm.audit(
+            rows,
+            id="who",
+            outcome="LoanApproval",
+            negative=-1,
+            protected=mm.Protection("Gender", value=1, reference=0),
+            attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+            worldview=WORLDVIEW,
+            decision="AnnualSalary + 5 * AccountBalance > 225000",
+            ks=(5, 10),
+        )
+        return audit.report().replace(audit.provenance.data["sha256"], "")
+
+    assert page(table) == page(table)
+    assert page(table) == page(table.sample(frac=1, random_state=0))
+
+
+def test_a_placebo_is_shown_only_if_it_was_run() -> None:
+    audit = loan_audit()
+    assert "placebo-table" not in loan_page()
+    placebo = audit.placebo(repeats=2, kind="b", ks=(15,))
+    rows = Tables(audit.report(placebo=placebo)).found["placebo-table"][1:]
+    assert len(rows) == len(placebo.lines)
+    for cells, line in zip(rows, placebo.lines, strict=True):
+        assert shows(cells[4], line.share, digits=3)
+        assert shows(cells[5], line.mean, digits=3)
