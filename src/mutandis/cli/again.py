@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutandis.api import Audit
+    from mutandis.cli.prepared import Prepared
 
 __all__ = ["Results", "open_results"]
 
@@ -53,8 +54,8 @@ class Results:
         except InputError:
             return None
 
-    def run_again(self) -> Audit:
-        """Run the audit again; refuse a source, settings or a decision maker that have changed."""
+    def prepare(self) -> Prepared:
+        """Read the table again; refuse a source or a model that has changed."""
         if self.source_changed():
             raise OutputError(
                 f"The table is not the one that {str(self.record.folder)!r} was made from: its "
@@ -66,7 +67,17 @@ class Results:
             name=self.record.config_name,
             trust_pickle=self.trust_pickle,
             threads=self.threads,
+            hashed=False,
         )
+        if prepared.file_hashes() != self.record.data["files"]:
+            raise OutputError(
+                f"The model is not the one that {str(self.record.folder)!r} was made with: its "
+                "hash has changed. Restore it, or run the audit again."
+            )
+        return prepared
+
+    def run_again(self, prepared: Prepared) -> Audit:
+        """Run the audit again; refuse what is not the same audit of the same rows."""
         found = run_prepared(prepared)
         self._check_same(found)
         return found

@@ -114,13 +114,16 @@ def init(
 def check(
     config: Annotated[Path, typer.Argument(help="An audit in a YAML file.")],
     *,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print all that was found about the worldview.")
+    ] = False,
     trust_pickle: TrustPickle = False,
     json: Json = False,
 ) -> None:
     """Do everything short of the search: settings, table, worldview, a trial of the model."""
     from mutandis.cli.check import run_check
 
-    run_check(config, trust_pickle=trust_pickle, as_json=json)
+    run_check(config, trust_pickle=trust_pickle, full=full, as_json=json)
 
 
 @app.command()
@@ -139,6 +142,37 @@ def audit(
     from mutandis.cli.audit import run_audit
 
     run_audit(config, out, force=force, trust_pickle=trust_pickle, threads=threads, as_json=json)
+
+
+@app.command()
+def case(
+    folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
+    id: Annotated[str, typer.Argument(help="The complainant.")],  # noqa: A002 - the public name
+    *,
+    redact: Annotated[
+        bool,
+        typer.Option("--redact", help="Hide who the people are that she is compared with."),
+    ] = False,
+    pdf: Annotated[
+        bool | None,
+        typer.Option("--pdf/--no-pdf", help="Write a PDF too (default: if WeasyPrint is there)."),
+    ] = None,
+    base: Base = None,
+    trust_pickle: TrustPickle = False,
+    threads: Threads = None,
+) -> None:
+    """Write the case file of one complainant: HTML, JSON and PDF, into the folder's `cases`."""
+    from mutandis.cli.case import run_case
+
+    run_case(
+        folder,
+        id,
+        redact=redact,
+        pdf=pdf,
+        base=base,
+        trust_pickle=trust_pickle,
+        threads=threads,
+    )
 
 
 @app.command()

@@ -11,8 +11,17 @@ import typer
 
 from mutandis.cli.notes import collected_notes, show_notes
 from mutandis.cli.prepared import diagnose, prepare, run_prepared
+from mutandis.decision import query_records
 from mutandis.io import write_csv
-from mutandis.io.audit_folder import COUNTS, FINDINGS, is_audit_folder, write_record
+from mutandis.io.audit_folder import (
+    COUNTS,
+    FINDINGS,
+    PLOTS,
+    QUERIES,
+    REPORT,
+    is_audit_folder,
+    write_record,
+)
 from mutandis.io.findings_file import write_findings
 from mutandis.io.output_folder import check_output, output_folder
 from mutandis.io.yaml_lines import read_yaml
@@ -26,7 +35,7 @@ if TYPE_CHECKING:
     from mutandis.causal import Diagnosis
     from mutandis.cli.prepared import Prepared
 
-__all__ = ["run_audit", "write_numbers"]
+__all__ = ["run_audit", "write_counts", "write_numbers"]
 
 
 def run_audit(
@@ -38,8 +47,10 @@ def run_audit(
         prepared = prepare(config, trust_pickle=trust_pickle, threads=threads)
         with output_folder(out, replace=force, known=is_audit_folder) as folder:
             found = run_prepared(prepared)
-            write_numbers(folder, found)
             diagnosis = diagnose(prepared.plan)
+            write_numbers(folder, found)
+            _write_report(folder, found, diagnosis, prepared)
+            _write_queries(folder, found)
             write_record(folder, _record(prepared, found, diagnosis, notes(), out=out))
     show_notes(notes())
     if as_json:
@@ -51,7 +62,31 @@ def run_audit(
 def write_numbers(folder: Path, found: Audit) -> None:
     """Write the findings and the counts: what a rerun has to give again, bit for bit."""
     write_findings(folder / FINDINGS, found.each_findings())
+    write_counts(folder, found)
+
+
+def write_counts(folder: Path, found: Audit) -> None:
+    """Write the counts alone."""
     write_csv(folder / COUNTS, columns_of(found.count_records()))
+
+
+def _write_report(
+    folder: Path, found: Audit, diagnosis: Diagnosis | None, prepared: Prepared
+) -> None:
+    report = found.make_report(diagnosis=diagnosis, source=prepared.source)
+    (folder / REPORT).write_text(report.html, encoding="utf-8")
+    (folder / PLOTS).mkdir()
+    for name, svg in report.plots.items():
+        (folder / PLOTS / f"{name}.svg").write_text(svg, encoding="utf-8")
+
+
+def _write_queries(folder: Path, found: Audit) -> None:
+    """Keep the log of what an endpoint was asked, without any row that was sent."""
+    decision = found.result.plan.decision
+    records = () if decision is None else query_records(decision)
+    if records:
+        lines = (json.dumps(each, ensure_ascii=False) for each in records)
+        (folder / QUERIES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _shared_neighbours(found: Audit) -> list[str]:
@@ -77,7 +112,8 @@ def _record(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": {"name": prepared.name, "folder": folder, "text": prepared.text},
         "settings": plain_data(read_yaml(prepared.text)),
-        "source": {"sha256": prepared.source_sha256},
+        "source": prepared.source,
+        "files": prepared.file_hashes(),
         "provenance": found.provenance.as_dict(),
         "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
         "disagreement": found.disagreement,
@@ -91,6 +127,24 @@ def _show(found: Audit, out: Path) -> None:
 
     from mutandis.cli.render import counts_table
 
+    settings = found.result.plan.settings
+    beyond = ">" if settings.direction == "negative" else "< -"
     console = Console()
-    console.print(counts_table(found, "Complainants with evidence"))
-    console.print(f"Results: {out}", highlight=False, markup=False)
+    console.print(
+        counts_table(
+            found,
+            f"Complainants with evidence: Δp {beyond} {settings.tau:g}\n"
+            f"(* significant: one-sided test, α = {100 * settings.alpha:g} %)",
+        )
+    )
+    console.print(
+        "Evidence is prima facie, and given the worldview: it is no proof.\n",
+        highlight=False,
+    )
+    console.print(f"{out / REPORT}", highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"One person's case file: mutandis case {out} ID",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )

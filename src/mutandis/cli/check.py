@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutandis.auditing import Plan
+    from mutandis.causal import Diagnosis
 
 __all__ = ["run_check"]
 
 # enough to see whether the decision maker answers as agreed, few enough for one that is slow
 _TRIAL = 100
+_SENTENCES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class _Trial:
     agreeing: int
 
 
-def run_check(path: Path, *, trust_pickle: bool, as_json: bool) -> None:
+def run_check(path: Path, *, trust_pickle: bool, full: bool, as_json: bool) -> None:
     """Read the file and its table, check every setting, and try worldview and decision maker."""
     with collected_notes() as notes:
         plan = prepare(path, trust_pickle=trust_pickle, hashed=False).plan
@@ -61,7 +63,18 @@ def run_check(path: Path, *, trust_pickle: bool, as_json: bool) -> None:
     show_notes(notes())
     typer.echo("\n".join(_sentences(plan, trial)))
     if diagnosis is not None:
-        typer.echo(f"\n{diagnosis}")
+        _show_diagnosis(diagnosis, full=full)
+
+
+def _show_diagnosis(diagnosis: Diagnosis, *, full: bool) -> None:
+    """Show what was found, problems first; of much, the beginning."""
+    sentences = diagnosis.sentences()
+    shown = sentences if full or len(sentences) <= 2 * _SENTENCES else sentences[:_SENTENCES]
+    typer.echo("\nWhat the table says about the worldview:")
+    typer.echo("\n".join(shown))
+    if len(shown) < len(sentences):
+        more = len(sentences) - len(shown)
+        typer.echo(f"… and {more} further sentences, which `mutandis check --full` prints.")
 
 
 def _try_decision(plan: Plan) -> _Trial | None:

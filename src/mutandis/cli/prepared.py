@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mutandis.api import Audit
@@ -11,12 +13,12 @@ from mutandis.cli.progress import progress_bars
 from mutandis.decision import as_decision_maker, required_columns, with_progress
 from mutandis.domain.protection import Protection
 from mutandis.io.audit_file import read_audit_text
+from mutandis.io.audit_folder import hash_file
 from mutandis.io.sources import hash_source, read_source
 from mutandis.io.text_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from mutandis.auditing import Plan
     from mutandis.causal import Diagnosis
@@ -55,6 +57,15 @@ class Prepared:
     written: AuditFile
     plan: Plan
     source_sha256: str
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """Where the table is and what it hashes to, for the record; no secret is in it."""
+        return {**self.written.source.describe(), "sha256": self.source_sha256}
+
+    def file_hashes(self) -> dict[str, str]:
+        """Hash the further files that were read, such as a model."""
+        return hash_files(self.written, self.folder)
 
 
 def prepare(
@@ -111,6 +122,13 @@ def read_written(
 def hash_of(written: AuditFile) -> str:
     """Hash the source of an audit."""
     return hash_source(written.source)
+
+
+def hash_files(written: AuditFile, folder: Path) -> dict[str, str]:
+    """Hash the further files of an audit, by their paths as seen from the audit file."""
+    return {
+        Path(os.path.relpath(path, folder)).as_posix(): hash_file(path) for path in written.files
+    }
 
 
 def diagnose(plan: Plan) -> Diagnosis | None:

@@ -58,7 +58,7 @@ def _rerun(results: Results) -> list[str]:
     """Run the audit again, and compare findings and counts bit for bit."""
     folder = results.record.folder
     with collected_notes():
-        found = results.run_again()
+        found = results.run_again(results.prepare())
     with tempfile.TemporaryDirectory() as name:
         again = Path(name)
         write_numbers(again, found)

@@ -27,6 +27,7 @@ __all__ = [
     "COUNTS",
     "FINDINGS",
     "PLOTS",
+    "QUERIES",
     "RECORD",
     "REPORT",
     "AuditRecord",
@@ -43,6 +44,7 @@ FINDINGS = "findings.parquet"
 COUNTS = "counts.csv"
 REPORT = "report.html"
 RECORD = "audit.json"
+QUERIES = "queries.jsonl"
 PLOTS = "plots"
 CASES = "cases"
 
@@ -182,6 +184,8 @@ def _is_record(data: Any) -> bool:
             and isinstance(data["sha256"], str)
             and all(isinstance(data["config"][key], str) for key in ("name", "folder", "text"))
             and isinstance(data["source"]["sha256"], str)
+            and isinstance(data["settings"]["data"], dict)
+            and isinstance(data["files"], dict)
             and isinstance(data["provenance"]["data"]["sha256"], str)
             and all(_is_inside(n) and isinstance(h, str) for n, h in data["outputs"].items())
         )

@@ -1,0 +1,119 @@
+"""`mutandis case`: the file of one complainant, from a folder of results."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mutandis.cli.again import open_results
+from mutandis.cli.audit import write_counts
+from mutandis.cli.notes import collected_notes
+from mutandis.errors import OutputError, UnknownIdError
+from mutandis.io.audit_folder import CASES, COUNTS, hash_file
+from mutandis.io.whole_files import write_whole
+from mutandis.report.pdf import to_pdf
+
+if TYPE_CHECKING:
+    from mutandis.api import Audit
+    from mutandis.auditing import Plan
+    from mutandis.cli.again import Results
+
+__all__ = ["case_name", "run_case"]
+
+# names that mean a device to Windows, whatever follows the dot
+_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def run_case(
+    folder: Path,
+    id: str,  # noqa: A002 - the public name
+    *,
+    redact: bool,
+    pdf: bool | None,
+    base: Path | None,
+    trust_pickle: bool,
+    threads: int | None,
+) -> None:
+    """Run the audit again on the table it was made from, and write the file of one complainant."""
+    if pdf:
+        to_pdf("<p>")  # what is missing is said now, and not after the search
+    results = open_results(folder, base=base, trust_pickle=trust_pickle, threads=threads)
+    with collected_notes():
+        prepared = results.prepare()
+        who = _complainant(results, prepared.plan, id)
+        found = results.run_again(prepared)
+        _check_counts(results, found)
+        document = found.case_file(who, redact=redact, source=results.record.data["source"])
+    stem = results.record.folder / CASES / f"{case_name(str(who))}{'.redacted' if redact else ''}"
+    html = document.to_html()
+    with_pdf = find_spec("weasyprint") is not None if pdf is None else pdf
+    contents: dict[str, str | bytes] = {"html": html, "json": document.to_json()}
+    if with_pdf:
+        contents["pdf"] = to_pdf(html)
+    _write(stem, contents)
+    for ending in contents:
+        typer.echo(f"{stem}.{ending}")
+    if pdf is None and not with_pdf:
+        typer.echo("No PDF: it needs `pip install 'mutandis[pdf]'`.", err=True)
+
+
+def _write(stem: Path, contents: dict[str, str | bytes]) -> None:
+    try:
+        stem.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"The folder {str(stem.parent)!r} cannot be made: {error.strerror}."
+        ) from error
+    for ending, content in contents.items():
+        write_whole(stem.with_name(f"{stem.name}.{ending}"), content)
+
+
+def _check_counts(results: Results, found: Audit) -> None:
+    """Refuse to write a case file that would not agree with the results it belongs to."""
+    with tempfile.TemporaryDirectory() as name:
+        write_counts(Path(name), found)
+        if hash_file(Path(name) / COUNTS) == results.record.outputs.get(COUNTS):
+            return
+    raise OutputError(
+        "The audit gives other numbers here than the results folder holds, perhaps because other "
+        "versions of the libraries are installed. `mutandis verify --rerun` shows where; run the "
+        "audit again."
+    )
+
+
+def _complainant(results: Results, plan: Plan, text: str) -> Any:
+    """Find the id that is written like this; ids on a command line are text."""
+    ids = plan.population.ids
+    rows = [row for row, each in enumerate(ids.tolist()) if str(each) == text]
+    if not rows:
+        column = results.record.data["settings"]["data"].get("id")
+        known = "row positions, from 0" if column is None else f"the values of {column!r}"
+        raise UnknownIdError(f"No row has this id. Ids in this audit are {known}.")
+    if not any(rows[0] in stratum.complainants for stratum in plan.strata):
+        attributes = " × ".join(repr(each.attribute) for each in plan.protections)
+        raise UnknownIdError(
+            f"This row is no complainant: {attributes} does not have a protected value in it. Case "
+            "files are about complainants."
+        )
+    return ids.tolist()[rows[0]]
+
+
+def case_name(text: str) -> str:
+    """Make a file name of an id: the id itself if it is plain, else what is plain in it and a hash.
+
+    Examples
+    --------
+    >>> case_name("4711"), case_name("../../etc/passwd")
+    ('4711', 'etc-passwd-d8d1a1efe0')
+    """
+    if _PLAIN.fullmatch(text) and not _DEVICES.fullmatch(text):
+        return text
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40].strip("-")
+    return f"{plain or 'id'}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:10]}"
