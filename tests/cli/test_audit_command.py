@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -12,6 +13,7 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError, PlanError
 from mutandis.io.audit_folder import hash_file
+from mutandis.report import Report
 from mutandis.results.findings import COLUMNS
 
 if TYPE_CHECKING:
@@ -32,12 +34,38 @@ test: {ks: [5, 9]}
 """
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    mm.datasets.loan(n=300, seed=1).to_csv(tmp_path / "loan.csv", index=False)
-    path = tmp_path / "audit.yaml"
+def write_config(folder: Path) -> Path:
+    mm.datasets.loan(n=300, seed=1).to_csv(folder / "loan.csv", index=False)
+    path = folder / "audit.yaml"
     path.write_text(LOAN, encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_config(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the audit once; most tests look at a copy of what it wrote."""
+    folder = tmp_path_factory.mktemp("audited")
+    result = run("audit", write_config(folder), "--out", folder / "out")
+    assert result.exit_code == 0, result.exception
+    return folder
+
+
+@pytest.fixture
+def out(audited: Path, tmp_path: Path) -> Path:
+    shutil.copytree(audited, tmp_path / "copy")
+    return tmp_path / "copy" / "out"
+
+
+@pytest.fixture
+def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes seconds, and these tests are about something else."""
+    page = Report(html="<p>", plots={})
+    monkeypatch.setattr(mm.Audit, "make_report", lambda self, **more: page)
 
 
 def run(*arguments: object) -> Any:
@@ -62,11 +90,8 @@ def by_api(config: Path) -> mm.Audit:
     )
 
 
-def test_audit_writes_what_the_api_finds(config: Path) -> None:
-    out = config.parent / "out"
-    result = run("audit", config, "--out", out)
-    assert result.exit_code == 0, result.output
-    expected = by_api(config)
+def test_audit_writes_what_the_api_finds(out: Path) -> None:
+    expected = by_api(out.parent / "audit.yaml")
     findings = duckdb.read_parquet(str(out / "findings.parquet")).df()
     assert list(findings.columns) == ["method", "k", *COLUMNS]
     assert findings["method"].unique().tolist() == ["st", "cst_without", "cst_with", "cf"]
@@ -82,9 +107,7 @@ def test_audit_writes_what_the_api_finds(config: Path) -> None:
     pd.testing.assert_frame_equal(counts, expected.counts(), check_dtype=False, check_exact=True)
 
 
-def test_what_is_not_defined_is_null_and_types_are_plain(config: Path) -> None:
-    out = config.parent / "out"
-    run("audit", config, "--out", out)
+def test_what_is_not_defined_is_null_and_types_are_plain(out: Path) -> None:
     table = duckdb.read_parquet(str(out / "findings.parquet"))
     kinds = dict(zip(table.columns, map(str, table.types), strict=True))
     assert (kinds["id"], kinds["outcome"], kinds["outcome_cf"]) == ("BIGINT",) * 3
@@ -98,16 +121,15 @@ def test_what_is_not_defined_is_null_and_types_are_plain(config: Path) -> None:
         assert (low, radius, share) == (defined * rows, defined * rows, rows)
 
 
-def test_the_record(config: Path) -> None:
-    out = config.parent / "out"
-    run("audit", config, "--out", out)
+def test_the_record(out: Path) -> None:
+    config = out.parent / "audit.yaml"
     record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
     assert record["settings"]["test"] == {"ks": [5, 9]}
     assert record["config"]["text"] == LOAN
     assert record["source"]["sha256"] == hash_file(config.parent / "loan.csv")
     files = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}
     assert set(record["outputs"]) == files - {"audit.json"}
-    assert {"findings.parquet", "counts.csv"} <= set(record["outputs"])
+    assert {"findings.parquet", "counts.csv", "report.html", "plots/worldview.svg"} <= files
     for name, sha256 in record["outputs"].items():
         assert hash_file(out / name) == sha256
     expected = by_api(config)
@@ -119,6 +141,7 @@ def test_the_record(config: Path) -> None:
     assert str(config.parent) not in (out / "audit.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("no_report")
 def test_the_same_audit_gives_the_same_bytes(config: Path) -> None:
     outs = [config.parent / name for name in ("one", "two")]
     for out, threads in zip(outs, (1, 2), strict=True):
@@ -127,6 +150,7 @@ def test_the_same_audit_gives_the_same_bytes(config: Path) -> None:
         assert (outs[0] / name).read_bytes() == (outs[1] / name).read_bytes()
 
 
+@pytest.mark.usefixtures("no_report")
 def test_json_is_all_that_is_printed(config: Path) -> None:
     result = run("audit", config, "--out", config.parent / "out", "--json")
     counts = json.loads(result.stdout)
@@ -134,20 +158,19 @@ def test_json_is_all_that_is_printed(config: Path) -> None:
     assert result.stderr == ""
 
 
-def test_results_are_refused_before_any_work(config: Path) -> None:
-    out = config.parent / "out"
-    run("audit", config, "--out", out)
+def test_results_are_refused_before_any_work(out: Path) -> None:
+    config = out.parent / "audit.yaml"
     before = hash_file(out / "audit.json")
-    (config.parent / "loan.csv").unlink()  # any work would stumble over this
+    (out.parent / "loan.csv").unlink()  # any work would stumble over this
     result = run("audit", config, "--out", out)
     assert isinstance(result.exception, OutputError)
     assert "--force" in str(result.exception)
     assert hash_file(out / "audit.json") == before
 
 
-def test_force_replaces_results_but_no_other_folder(config: Path) -> None:
-    out = config.parent / "out"
-    run("audit", config, "--out", out)
+@pytest.mark.usefixtures("no_report")
+def test_force_replaces_results_but_no_other_folder(out: Path) -> None:
+    config = out.parent / "audit.yaml"
     config.write_text(LOAN.replace("[5, 9]", "[7]"), encoding="utf-8")
     assert run("audit", config, "--out", out, "--force").exit_code == 0
     assert set(pd.read_csv(out / "counts.csv")["k"]) == {7}
@@ -158,6 +181,7 @@ def test_force_replaces_results_but_no_other_folder(config: Path) -> None:
     assert (out / "notes.docx").exists()
 
 
+@pytest.mark.usefixtures("no_report")
 def test_an_audit_without_b_has_no_counterfactual_outcomes(config: Path) -> None:
     lines = [line for line in LOAN.splitlines() if not line.startswith("decision")]
     config.write_text("\n".join(lines), encoding="utf-8")
@@ -169,6 +193,7 @@ def test_an_audit_without_b_has_no_counterfactual_outcomes(config: Path) -> None
     assert table.aggregate("count(outcome_cf)").fetchall() == [(0,)]
 
 
+@pytest.mark.usefixtures("no_report")
 def test_multiple_discrimination_goes_the_same_way(config: Path) -> None:
     decisions = mm.datasets.loan(n=400, seed=2)
     decisions["Foreign"] = [
@@ -198,6 +223,7 @@ def test_a_plan_that_cannot_be_run_leaves_nothing(config: Path) -> None:
     assert not (config.parent / "deep").exists()
 
 
+@pytest.mark.usefixtures("no_report")
 def test_a_warning_is_a_note(config: Path) -> None:
     config.write_text(
         LOAN.replace("  AnnualSalary:   {equation: linear, parents: [Gender]}\n", "").replace(
@@ -213,12 +239,6 @@ def test_a_warning_is_a_note(config: Path) -> None:
 
 
 class TestVerify:
-    @pytest.fixture
-    def out(self, config: Path) -> Path:
-        out = config.parent / "out"
-        assert run("audit", config, "--out", out).exit_code == 0
-        return out
-
     def test_untouched(self, out: Path) -> None:
         result = run("verify", out, "--rerun")
         assert result.exit_code == 0, result.output

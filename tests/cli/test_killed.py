@@ -14,7 +14,7 @@ import mutandis as mm
 if TYPE_CHECKING:
     from pathlib import Path
 
-KILLS = 40
+KILLS = 30
 
 # One process starts the audits, each in a fork of its own, so that loading the libraries, which
 # touches no file, is not paid for each time. It only starts, kills and looks.
@@ -22,10 +22,16 @@ HARNESS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import duckdb, narwhals, pandas, scipy.spatial, scipy.stats, yaml
+from mutandis.api import Audit
 from mutandis.cli import app, audit
+from mutandis.report import Report
 from mutandis.errors import OutputError
 from mutandis.io import exchange, output_folder
 from mutandis.io.audit_folder import find_differences, read_record
+
+# drawing takes most of the time and touches no file: the pages here are drawn by nobody
+page = Report(html="<p>" * 10_000, plots={"one": "<svg/>", "two": "<svg/>"})
+Audit.make_report = lambda self, **more: page
 
 folder, out = Path(sys.argv[1]), Path(sys.argv[1]) / "out"
 
