@@ -209,20 +209,16 @@ def guess_columns(
     ('salary', 'continuous')]
     """
     chosen = {
-        "outcome": outcome or _best(profiles, _OUTCOME, most=2),
+        "outcome": _best(profiles, _OUTCOME, most=2) if outcome is None else outcome,
         "protected": protected,
-        "id": id or _find_id(profiles),
+        "id": _find_id(profiles) if id is None else id,
     }
     if protected is None:
         others = [each for each in profiles if each.name != chosen["outcome"]]
         chosen["protected"] = _best(others, _PROTECTED, most=_FEW)
-    roles: dict[str, Role] = {}
-    if chosen["id"]:
-        roles[chosen["id"]] = "id"
-    if chosen["protected"]:
-        roles[chosen["protected"]] = "protected"
-    if chosen["outcome"]:
-        roles[chosen["outcome"]] = "outcome"
+    # the outcome last: a column that the caller names twice is refused later, as the outcome
+    order: tuple[Role, ...] = ("id", "protected", "outcome")
+    roles: dict[str | None, Role] = {chosen[role]: role for role in order}
     return [
         Guess(profile=each, role=roles[each.name]) if each.name in roles else _guess(each)
         for each in profiles

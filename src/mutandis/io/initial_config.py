@@ -122,7 +122,8 @@ def _without_leaks(guesses: Sequence[Guess], table: pd.DataFrame) -> list[Guess]
 
 
 def _nameable(guess: Guess) -> Guess:
-    if len(_scalar(guess.name)) <= _KEY:
+    # one character may take up to ten in quotes
+    if len(guess.name) * 10 <= _KEY or len(_scalar(guess.name)) <= _KEY:
         return guess
     return Guess(profile=guess.profile, role="left out", why="its name is too long; rename it")
 

@@ -46,14 +46,15 @@ def association(table: pd.DataFrame, profile: Profile, outcome: str) -> float:
     >>> [round(association(table, each, "approved"), 2) for each in profile_columns(table)[1:]]
     [0.0, 0.89]
     """
-    pairs = table[[profile.name, outcome]].dropna()
-    if pairs[outcome].nunique() != 2 or pairs[profile.name].nunique() < 2:
+    values, decided = table[profile.name], table[outcome]
+    both = values.notna().to_numpy() & decided.notna().to_numpy()
+    present, answers = values[both], decided[both].to_numpy()
+    granted = answers == answers[0] if len(answers) else answers
+    if len(set(answers.tolist())) != 2 or present.nunique() < 2:
         return 0.0
-    decided = (pairs[outcome] == pairs[outcome].iloc[0]).to_numpy()
     if profile.kind == "number" and profile.distinct > 2:
-        ranks = pairs[profile.name].rank().to_numpy()
-        return abs(float(np.corrcoef(ranks, decided)[0, 1]))
-    return _cramers_v(pairs[profile.name], decided)
+        return abs(float(np.corrcoef(present.rank().to_numpy(), granted)[0, 1]))
+    return _cramers_v(present, granted)
 
 
 def _cramers_v(values: pd.Series[Any], decided: Any) -> float:

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import mutandis as mm
+from mutandis.cli import case as case_module
+from mutandis.cli.app import app
+from mutandis.cli.case import case_name
+from mutandis.errors import MutandisError, OutputError, UnknownIdError
+from mutandis.report import Report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+runner = CliRunner()
+
+HOSTILE = (
+    "../../../tmp/evil",
+    "..",
+    ".",
+    "",
+    " ",
+    "a/b",
+    "a\\b",
+    "a\0b",
+    "<script>alert(1)</script>",
+    "=HYPERLINK(1)",
+    "-5",
+    "--force",
+    "Ünïcödé 面接",
+    "面接",
+    "試験",
+    "CON",
+    "nul",
+    "x" * 5000,
+    "x" * 5001,
+    "a.html",
+    "a\nb",
+    "a.redacted",
+    "\ud800",
+)
+
+CONFIG = """\
+data: {source: loan.csv, id: Person}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+worldview: {AnnualSalary: {equation: linear, parents: [$protected]}}
+decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
+test: {ks: [5, 9]}
+"""
+EVIL = "../<script>alert(1)</script>"
+
+
+def run(*arguments: object) -> Any:
+    return runner.invoke(app, [str(each) for each in arguments])
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("audited")
+    decisions = mm.datasets.loan(n=200, seed=1)
+    decisions["Person"] = [f"p{row}" for row in range(len(decisions))]
+    women = decisions.index[decisions["Gender"] == 1]
+    decisions.loc[women[0], "Person"] = EVIL
+    decisions.loc[women[1], "Person"] = "Anna"
+    men = decisions.index[decisions["Gender"] == 0]
+    decisions.loc[men[0], "Person"] = "Otto"
+    decisions.to_csv(folder / "loan.csv", index=False)
+    (folder / "audit.yaml").write_text(CONFIG, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mm.Audit, "make_report", lambda self, **more: Report(html="<p>", plots={}))
+        result = run("audit", folder / "audit.yaml", "--out", folder / "out")
+    assert result.exit_code == 0, result.exception
+    return folder
+
+
+@pytest.fixture
+def out(audited: Path, tmp_path: Path) -> Path:
+    shutil.copytree(audited, tmp_path / "copy")
+    return tmp_path / "copy" / "out"
+
+
+def test_names_stay_in_the_folder_and_apart() -> None:
+    names = [case_name(each) for each in HOSTILE]
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert name.isascii()
+        assert name.replace("-", "").replace("_", "").isalnum()
+        assert 0 < len(name) <= 64
+        assert name.lower() not in {"con", "nul"}
+    assert case_name("4711") == "4711"
+    # no name can be that of somebody else's redacted file
+    assert not any("." in name for name in names)
+
+
+def test_html_json_and_pdf(out: Path) -> None:
+    result = run("case", out, "Anna", "--no-pdf")
+    assert result.exit_code == 0, result.exception
+    assert sorted(p.name for p in (out / "cases").iterdir()) == ["Anna.html", "Anna.json"]
+    assert result.output.splitlines() == [f"{out}/cases/Anna.html", f"{out}/cases/Anna.json"]
+    document = json.loads((out / "cases" / "Anna.json").read_text(encoding="utf-8"))
+    assert document["complainant"]["id"] == "Anna"
+    # case files are no part of the results, and do not stand in the way of anything
+    assert run("verify", out).exit_code == 0
+
+
+@pytest.mark.skipif(find_spec("weasyprint") is None, reason="WeasyPrint is not installed")
+def test_pdf(out: Path) -> None:
+    assert run("case", out, "Anna").exit_code == 0
+    assert (out / "cases" / "Anna.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_pdf_that_cannot_be_made_is_refused_before_the_search(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(html: str) -> bytes:
+        raise MutandisError("PDF files need WeasyPrint.")
+
+    monkeypatch.setattr(case_module, "to_pdf", absent)
+    (out.parent / "loan.csv").unlink()
+    assert "WeasyPrint" in str(run("case", out, "Anna", "--pdf").exception)
+
+
+def test_without_weasyprint_there_is_a_hint_and_no_pdf(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(case_module, "find_spec", lambda name: None)
+    result = run("case", out, "Anna")
+    assert result.exit_code == 0
+    assert "mutandis[pdf]" in result.stderr
+    assert not (out / "cases" / "Anna.pdf").exists()
+
+
+def test_a_hostile_id(out: Path) -> None:
+    before = {path for path in out.parent.parent.rglob("*") if path.parent.name != "cases"}
+    result = run("case", out, "--no-pdf", "--", EVIL)
+    assert result.exit_code == 0, result.exception
+    files = sorted((out / "cases").iterdir())
+    assert [path.suffix for path in files] == [".html", ".json"]
+    assert "<script" not in files[0].read_text(encoding="utf-8").lower()
+    after = {path for path in out.parent.parent.rglob("*") if path.parent.name != "cases"}
+    assert after - before == {out / "cases"}
+
+
+def test_redacted_files_stand_beside_the_others(out: Path) -> None:
+    run("case", out, "Anna", "--no-pdf")
+    run("case", out, "Anna", "--no-pdf", "--redact")
+    names = sorted(path.name for path in (out / "cases").iterdir())
+    assert names == ["Anna.html", "Anna.json", "Anna.redacted.html", "Anna.redacted.json"]
+    full, redacted = (
+        (out / "cases" / name).read_text(encoding="utf-8") for name in (names[1], names[3])
+    )
+    comparators = set(re.findall(r"\bp[0-9]+\b", full))
+    assert len(comparators) >= 9
+    assert not comparators & set(re.findall(r"\bp[0-9]+\b", redacted))
+
+
+def test_who_is_no_complainant(out: Path) -> None:
+    for who, words in (("Otto", "no complainant"), ("Nobody", "the values of 'Person'")):
+        result = run("case", out, who)
+        assert isinstance(result.exception, UnknownIdError)
+        assert words in str(result.exception)
+        assert who not in str(result.exception)
+    assert not (out / "cases").exists()
+
+
+def test_a_source_that_has_changed_is_refused(out: Path) -> None:
+    with (out.parent / "loan.csv").open("a", encoding="utf-8") as file:
+        file.write("\n")
+    result = run("case", out, "Anna")
+    assert isinstance(result.exception, OutputError)
+    assert "hash has changed" in str(result.exception)
+    assert not (out / "cases").exists()
+
+
+def test_numbers_that_do_not_come_out_again_are_refused(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = mm.Audit.count_records
+    monkeypatch.setattr(mm.Audit, "count_records", lambda self: real(self)[:-1])
+    assert "gives other numbers here" in str(run("case", out, "Anna").exception)
+    assert not (out / "cases").exists()
+
+
+def test_ids_are_row_positions_where_there_is_no_column(out: Path) -> None:
+    config = out.parent / "audit.yaml"
+    config.write_text(CONFIG.replace(", id: Person", ""), encoding="utf-8")
+    assert run("audit", config, "--out", out, "--force").exit_code == 0
+    assert "row positions, from 0" in str(run("case", out, "Anna").exception)
+    rows = mm.datasets.loan(n=200, seed=1)["Gender"].to_numpy().nonzero()[0]
+    assert run("case", out, rows[0], "--no-pdf").exit_code == 0
+    assert (out / "cases" / f"{rows[0]}.html").exists()
