@@ -40,6 +40,13 @@ def test_differences_fall_into_the_bar_that_exact_arithmetic_says(
     assert counts.tolist() == expected.tolist()
 
 
+def test_differences_on_an_edge_belong_to_the_bar_below() -> None:
+    # 0.1 + 1 is a little more than 1.1 in floats: rounding must not lift it into the next bar
+    for twentieths in range(-19, 21):
+        counts = count_differences(np.array([twentieths / 20]))
+        assert counts.nonzero()[0].tolist() == [bar_of(Fraction(twentieths, 20))]
+
+
 def test_bars_lie_around_values_on_a_grid() -> None:
     edges = bin_edges([np.array([10_000.0, 20_000, 40_000] * 9), np.linspace(9_000, 41_000, 500)])
     assert edges.tolist() == [5_000, 15_000, 25_000, 35_000, 45_000]

@@ -5,17 +5,19 @@ from __future__ import annotations
 import warnings
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import mutandis as mm
+from mutandis.domain.attribute import read_attributes
 from mutandis.errors import MutandisWarning
+from mutandis.io.audit_file import read_audit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 WORLDVIEW = mm.Worldview(
     {
@@ -222,7 +224,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "everybody else": (
         lambda: grounds("intersectional", test_space="complement"),
-        ("everybody but race = other and sex = female",),
+        ("everybody but those with race = other and sex = female",),
         (),
     ),
     "mixed columns": (
@@ -255,6 +257,24 @@ def test_every_kind_of_audit_has_a_report(kind: str) -> None:
         report.plots
     )
     assert body.count("<svg") == len(report.plots)
+
+
+@pytest.mark.parametrize(
+    "kind", ["multiple", "intersectional", "mixed columns", "situation testing alone", "a caliper"]
+)
+def test_settings_in_the_page_can_be_read_as_an_audit_file(kind: str) -> None:
+    audit = quiet(KINDS[kind][0])
+    text = unescape(audit.report().split("<pre>")[1].split("</pre>")[0])
+    read = read_audit_text(f"data: {{source: table.csv}}\n{text}", folder=Path(), name="page")
+    plan = audit.result.plan
+    assert read.settings.get("combine") == plan.combine
+    assert read.settings.get("worldview") == plan.worldview
+    protected = read.settings["protected"]
+    listed = tuple(protected) if isinstance(protected, list) else (protected,)
+    assert listed == plan.protections
+    assert read_attributes(read.settings["attributes"]) == plan.attributes
+    for name in ("ks", "tau", "primary", "max_distance", "min_group", "draws", "seed"):
+        assert read.settings.get(name) == getattr(plan.settings, name)
 
 
 def test_a_report_is_written_whole(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def shows(text: str, value: float, *, digits: int) -> bool:
 @cache
 def loan_audit() -> mm.Audit:
     return mm.audit(
-        mm.datasets.loan(n=1500, seed=1),
+        mm.datasets.loan(n=1490, seed=1),
         outcome="LoanApproval",
         negative=-1,
         protected=mm.Protection("Gender", value=1, reference=0),
@@ -207,7 +207,7 @@ def test_the_law_school_reports_tables_are_the_findings(law: mm.Audit) -> None:
 
 
 def test_rates_are_those_of_the_table_and_of_its_counterfactuals() -> None:
-    audit, table = loan_audit(), mm.datasets.loan(n=1500, seed=1)
+    audit, table = loan_audit(), mm.datasets.loan(n=1490, seed=1)
     refused, women = table["LoanApproval"] == -1, table["Gender"] == 1
     would_be = audit.counterfactuals()["LoanApproval"] == -1
     rows = Tables(loan_page()).found["rates"][1:]
@@ -264,7 +264,7 @@ def test_settings_in_the_page_repeat_the_audit() -> None:
     audit, page = loan_audit(), loan_page()
     text = unescape(page.split("<pre>")[1].split("</pre>")[0])
     read = read_audit_text(f"data: {{source: loan.csv}}\n{text}", folder=Path(), name="page")
-    again = draft_plan(mm.datasets.loan(n=1500, seed=1), **read.settings)
+    again = draft_plan(mm.datasets.loan(n=1490, seed=1), **read.settings)
     plan = audit.result.plan
     assert again.settings == plan.settings
     assert again.worldview == plan.worldview

@@ -254,11 +254,9 @@ def rates_table(material: Material) -> Table:
     labels = [
         f"Had they been {_reference(material, part)}"
         if part
-        else f"Had they been {material.others}"
+        else f"Had they been {material.reference}"
         for part in worlds
     ]
-    if plan.settings.test_space == "complement":
-        labels = ["Under do(reference)" for _ in labels]
     rows = []
     for name, members in _statuses(material):
         cells = [name, count(len(members)), percent(_share(facts, members))]

@@ -81,15 +81,20 @@ class Material:
         return " and ".join(_protected(each) for each in self.plan.protections)
 
     @property
-    def others(self) -> str:
-        """Say with whom they are compared."""
-        if self.plan.settings.test_space == "complement":
-            return f"everybody but {self.complainants}"
-        # multiple discrimination compares on each ground by itself
+    def reference(self) -> str:
+        """Say what status the counterfactual takes: "Gender = 0"."""
+        # multiple discrimination intervenes on each ground by itself
         together = " or " if self.plan.combine == "multiple" else " and "
         return together.join(
             f"{each.attribute} = {each.reference}" for each in self.plan.protections
         )
+
+    @property
+    def others(self) -> str:
+        """Say with whom complainants are compared."""
+        if self.plan.settings.test_space == "complement":
+            return f"everybody but those with {self.complainants}"
+        return f"people with {self.reference}"
 
     @property
     def refused(self) -> str:

@@ -53,13 +53,8 @@ def settings_text(material: Material) -> str:
     }
     sections |= {"combine": plan.combine} if plan.combine else {}
     sections["attributes"] = {each.name: _attribute(each) for each in plan.attributes}
-    text = _blocks(sections) + _worldview(plan) + _decision(material)
+    text = write_yaml(sections) + _worldview(plan) + _decision(material)
     return text + write_yaml({"test": _test(plan)}) + _preset(plan)
-
-
-def _blocks(sections: Mapping[str, Any]) -> str:
-    """Write each section by itself, so that those with one line stay on it."""
-    return "".join(write_yaml({name: section}) for name, section in sections.items())
 
 
 def _protection(protection: Protection) -> dict[str, Any]:

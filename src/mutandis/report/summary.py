@@ -26,8 +26,8 @@ class Figure:
 
 def title_of(material: Material) -> str:
     """Name the audit."""
-    grounds = listed(each.attribute for each in material.plan.protections)
-    return f"Audit of {material.plan.outcome.column} on the ground of {grounds}"
+    grounds = listed(f"“{each.attribute}”" for each in material.plan.protections)
+    return f"Audit of “{material.plan.outcome.column}” on the ground of {grounds}"
 
 
 def key_figures(material: Material) -> tuple[Figure, ...]:
@@ -95,7 +95,7 @@ def _asked(material: Material) -> str:
         f"{plural(len(plan.population), 'decision')} on {plan.outcome.column} were examined. "
         f"{plural(len(material.headline), 'person', 'people')} with {material.complainants} (the "
         f"complainants) {'was' if len(material.headline) == 1 else 'were each'} compared with "
-        f"people with {material.others}. “Refused” means {material.refused}.{how}{better}"
+        f"{material.others}. “Refused” means {material.refused}.{how}{better}"
     )
 
 
@@ -112,7 +112,7 @@ def _rates(material: Material) -> str:
         return said
     would_be = float(situation.is_negative_cf[rows].mean())
     return (
-        f"{said} Had the complainants been {material.others}, by "
+        f"{said} Had the complainants been {material.reference}, by "
         f"{material.source_of_counterfactuals}, {percent(would_be)} of them would have been."
     )
 
