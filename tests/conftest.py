@@ -1,12 +1,25 @@
-"""What tests of several folders share: the published data, and one table in every frame type."""
+"""What tests of several folders share: the published data, frames of every type, a database.
+
+It is the only file of this name among the tests: types are checked for all of them together.
+"""
 
 from __future__ import annotations
 
 import os
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import duckdb
 import pandas as pd
@@ -76,3 +89,134 @@ FRAMES: dict[str, AsFrame] = {
 def as_frame(request: pytest.FixtureRequest) -> AsFrame:
     """Give a maker of frames; a test that asks for it runs once for every frame type."""
     return FRAMES[request.param]
+
+
+# a PostgreSQL server of the tests' own: started when it is first asked for, gone at the end
+_BINARIES = "/usr/lib/postgresql/*/bin/initdb"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running server: where it listens, and who may log in."""
+
+    port: int
+    user: str
+    password: str
+
+    @property
+    def url(self) -> str:
+        """Where to connect, without the password."""
+        return f"postgresql://{self.user}@127.0.0.1:{self.port}/postgres"
+
+    def run(self, *statements: str) -> None:
+        """Run statements as the owner of everything, outside the code under test."""
+        import adbc_driver_postgresql.dbapi as driver
+
+        address = self.url.replace("@", f":{quote(self.password, safe='')}@")
+        with driver.connect(address) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            connection.commit()
+
+
+def _programs() -> Path | None:
+    found = sorted(Path("/").glob(_BINARIES[1:]))
+    if found:
+        return found[-1].parent
+    on_path = shutil.which("initdb")
+    return Path(on_path).parent if on_path else None
+
+
+def _as_somebody(folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Run the server as an ordinary user, whom it insists on; the folder becomes that user's."""
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
+    if os.geteuid() != 0:
+        return [], environment
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        pytest.skip("PostgreSQL does not run as root, and there is no setpriv to run it otherwise.")
+    somebody = pwd.getpwnam("nobody")
+    os.chown(folder, somebody.pw_uid, somebody.pw_gid)
+    ids = [f"--reuid={somebody.pw_uid}", f"--regid={somebody.pw_gid}", "--clear-groups"]
+    return [setpriv, *ids], environment
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    for _ in range(300):
+        if process.poll() is not None:
+            break
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    pytest.fail(f"PostgreSQL did not start:\n{log.read_text(encoding='utf-8')}")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """Give a server with a password, or skip the test and say why there is none."""
+    pytest.importorskip("adbc_driver_postgresql", reason="the extra 'db' is not installed")
+    programs = _programs()
+    if programs is None:
+        pytest.skip("There is no PostgreSQL server here: apt-get install postgresql")
+    password = secrets.token_urlsafe(16) + "/@:%"
+    # a short path, and one that an ordinary user can reach
+    with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        written = folder / "password"
+        written.write_text(password, encoding="utf-8")
+        written.chmod(0o644)
+        data, log, port = folder / "server" / "data", folder / "log", _free_port()
+        data.parent.mkdir()
+        prefix, environment = _as_somebody(data.parent)
+        _initialise([*prefix, str(programs / "initdb")], data, written, environment)
+        process = _start([*prefix, str(programs / "postgres")], data, port, log, environment)
+        try:
+            _wait(process, port, log)
+            yield Server(port=port, user="owner", password=password)
+        finally:
+            # "fast": it does not wait for connections that a failed test left open
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=30)
+
+
+def _initialise(
+    command: list[str], data: Path, password: Path, environment: Mapping[str, str]
+) -> None:
+    options = ["--username=owner", f"--pwfile={password}", "--auth=scram-sha-256", "--no-sync"]
+    made = subprocess.run(  # noqa: S603 - the server's own program
+        [*command, "-D", str(data), *options, "--encoding=UTF8", "--locale=C"],
+        capture_output=True,
+        check=False,
+        env=environment,
+        cwd="/",
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+
+
+def _start(
+    command: list[str], data: Path, port: int, log: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    settings = {
+        "listen_addresses": "127.0.0.1",
+        "unix_socket_directories": "",
+        "fsync": "off",
+        "max_connections": "20",
+    }
+    options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+    with log.open("wb") as output:
+        return subprocess.Popen(  # noqa: S603 - the server's own program
+            [*command, "-D", str(data), "-p", str(port), *options],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            cwd="/",
+        )

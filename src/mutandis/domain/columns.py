@@ -47,6 +47,11 @@ _INEXACT = 2**53
 # Rows that are looked at together, so that what is computed on the way stays small.
 _AT_ONCE = 2**18
 
+_REMEDY = "Convert it to numbers, or declare it as nominal or ordinal."
+_REMEDY_DATE = (
+    "Convert it to numbers (days since a fixed date, for example), or declare it as nominal."
+)
+
 
 def frozen(array: NDArray[_T]) -> NDArray[_T]:
     """Give a view of the array that cannot be written to."""
@@ -203,13 +208,14 @@ def read_numbers(series: nw.Series[Any]) -> Numbers:
                 f"Column {series.name!r} has whole numbers of 2**53 or more, which cannot be told "
                 "apart as numbers. Rescale it, declare it as nominal, or leave it out."
             )
-        # np.array copies: the caller's memory is never shared
-        return Numbers(np.array(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
+        values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        # the caller's memory is never shared, and a cast to another type has left it
+        return Numbers(values.copy() if dtype == nw.Float64 else values)
     if dtype == nw.Object and (numbers := _numbers_in(series)) is not None:
         return Numbers(numbers)
     raise KindError(
-        f"Column {series.name!r} is to be read as numbers but has type {_type_name(dtype)}. "
-        "Convert it to numbers, or declare it as nominal or ordinal."
+        f"Column {series.name!r} is to be read as numbers but has type {_type_name(dtype)}"
+        f"{_odd_texts(series)}. {_REMEDY_DATE if dtype.is_temporal() else _REMEDY}"
     )
 
 
@@ -235,7 +241,16 @@ def read_categories(series: nw.Series[Any], levels: tuple[Any, ...] = ()) -> Cat
         )
     # one more slot at the end, so that code -1 (missing) maps to -1
     recode = np.array([*(place[level] for level in found), -1], dtype=np.int32)
-    return Categories(recode[codes], ordered)
+    return Categories(_looked_up(recode, codes), ordered)
+
+
+def _looked_up(values: NDArray[np.int32], codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
+    """Give ``values[codes]``, without the full-width copy of the codes that numpy makes first."""
+    found = np.empty(len(codes), dtype=np.int32)
+    for start in range(0, len(codes), _AT_ONCE):
+        rows = slice(start, start + _AT_ONCE)
+        found[rows] = values[codes[rows]]
+    return found
 
 
 def in_order(levels: Iterable[Any]) -> tuple[Any, ...]:
@@ -317,6 +332,31 @@ def _numbers_in(series: nw.Series[Any]) -> NDArray[np.float64] | None:
     except (OverflowError, ValueError):
         return None
     return values
+
+
+def _odd_texts(series: nw.Series[Any]) -> str:
+    """Count the rows of a text column that keep it from being numbers, if it nearly is."""
+    import narwhals as nw
+
+    if series.dtype not in {nw.String, nw.Categorical}:
+        return ""
+    codes, found = factorised(series)
+    odd = np.array([not _is_numeral(level) for level in found], dtype=np.bool_)
+    rows = int(np.append(odd, False)[codes].sum())  # a missing value is not odd
+    if not rows or odd.all():
+        return ""
+    return (
+        f", because {rows:,} of its {len(series):,} rows hold something else (if that stands for a "
+        "missing value, say so where the table is read: missing_text in an audit file)"
+    )
+
+
+def _is_numeral(text: object) -> bool:
+    try:
+        float(str(text))
+    except ValueError:
+        return False
+    return True
 
 
 def _is_void(series: nw.Series[Any]) -> bool:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from mutandis.domain.population import check_known
 from mutandis.errors import InputError
 from mutandis.io.database_errors import connecting, querying
 from mutandis.io.database_urls import Address
@@ -29,6 +30,8 @@ __all__ = ["DatabaseQuery"]
 
 # SQLite has types by the cell: the driver decides on those of a column by so many rows
 _SQLITE_ROWS = 10_000_000
+# what is in quotes or in a comment is not SQL
+_ASIDE = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/""", re.DOTALL)
 _NUMBERED = re.compile(r":\d+$")
 
 
@@ -63,10 +66,13 @@ class DatabaseQuery:
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        Address.parse(self.url)
+        address = Address.parse(self.url)
         query = self.query.strip().rstrip(";").rstrip()
         if not query:
             raise InputError("The query is empty. Write one SELECT, such as SELECT * FROM loans.")
+        # PostgreSQL refuses several statements; SQLite would answer the first, and say nothing
+        if address.kind == "sqlite" and ";" in _ASIDE.sub("", query):
+            raise InputError("The query has several statements. Write one SELECT.")
         object.__setattr__(self, "query", query)
 
     @property
@@ -92,9 +98,9 @@ class DatabaseQuery:
         """Fetch the columns that are asked for, and open them in DuckDB."""
         with self._cursor() as cursor:
             taken = chosen(self._names(cursor), columns, of=self.name)
-            table = self._answers(cursor, taken).read_all()
-        plain, numeric = _plain_table(table)
-        with connected() as connection:
+            table = self._answer(cursor, taken)
+        with querying(self.name), connected() as connection:
+            plain, numeric = _plain_table(table)
             relation = arrow_relation(connection, plain)
             yield _with_numbers(relation, [relation.columns[name] for name in numeric])
 
@@ -103,7 +109,7 @@ class DatabaseQuery:
         with self._cursor() as cursor, querying(self.name):
             names = list(self._names(cursor))
             digests = [hashlib.sha256(json.dumps(name).encode()) for name in names]
-            for batch in self._answers(cursor, names):
+            for batch in self._answer(cursor, names).to_batches():
                 for digest, column in zip(digests, batch.columns, strict=True):
                     _update(digest, column)
         return hashlib.sha256(b"".join(digest.digest() for digest in digests)).hexdigest()
@@ -137,14 +143,15 @@ class DatabaseQuery:
             [bare if bare in names else own for bare, own in zip(plain, names, strict=True)],
             of=self.name,
         )
+        check_known([self.order_by] if self.order_by is not None else [], names)
         return tuple(names)
 
-    def _answers(self, cursor: Any, names: Collection[str]) -> Any:
+    def _answer(self, cursor: Any, names: Collection[str]) -> pa.Table:
         wanted = ", ".join(map(quoted, names))
         order = f" ORDER BY {quoted(self.order_by)}" if self.order_by is not None else ""
         # the line breaks end a comment in which the query may end
         cursor.execute(f"SELECT {wanted} FROM (\n{self.query}\n) AS decisions{order}")  # noqa: S608
-        return cursor.fetch_record_batch()
+        return cursor.fetch_arrow_table()
 
 
 def _driver(kind: str) -> Any:

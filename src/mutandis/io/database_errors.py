@@ -45,6 +45,16 @@ _STATES = {
     "08": "the connection broke",
 }
 
+_SQLITE = {
+    "type mismatch": (
+        "a column changes its type on the way; convert it in the query, CAST(column AS REAL) for "
+        "example"
+    ),
+    "readonly": _STATES["25006"],
+    "not a database": _NOT_CONNECTED["not a database"],
+    "unable to open": _NOT_CONNECTED["unable to open"],
+}
+
 
 @contextmanager
 def connecting(name: str) -> Iterator[None]:
@@ -65,6 +75,7 @@ def connecting(name: str) -> Iterator[None]:
 @contextmanager
 def querying(name: str) -> Iterator[None]:
     """Turn a failed query into a sentence that quotes the query at most, and never the table."""
+    import duckdb
     import pyarrow as pa
     from adbc_driver_manager import Error
 
@@ -72,6 +83,11 @@ def querying(name: str) -> Iterator[None]:
         yield
     except MutandisError:
         raise
+    except duckdb.Error:
+        raise InputError(
+            f"A value in the answer of {name!r} cannot be converted. Convert its column in the "
+            "query, or leave it out."
+        ) from None
     except (Error, OSError, pa.ArrowException) as error:
         raise InputError(f"The query of {name!r} fails: {_reason(error)}.") from None
 
@@ -99,18 +115,9 @@ def _primary_message(error: Exception) -> str:
 def _sqlite_reason(said: str) -> str:
     """Say what SQLite means; its errors about names and syntax come before any row is read."""
     lowered = said.lower()
-    if "failed to prepare" in lowered:
-        return said.partition("query:")[2].partition("\n")[0].strip() or "it cannot be understood"
-    if "type mismatch" in lowered:
-        return (
-            "a column changes its type on the way; convert it in the query, "
-            "CAST(column AS REAL) for example"
-        )
-    for words, why in (
-        ("readonly", _STATES["25006"]),
-        ("not a database", _NOT_CONNECTED["not a database"]),
-        ("unable to open", _NOT_CONNECTED["unable to open"]),
-    ):
+    for words, why in _SQLITE.items():
         if words in lowered:
             return why
+    if "failed to prepare" in lowered:
+        return said.partition("query:")[2].partition("\n")[0].strip() or "it cannot be understood"
     return "the database cannot answer it"

@@ -169,15 +169,18 @@ def _open_arrow(
             "Arrow files are read by pyarrow. Install it: pip install 'mutandis[arrow]'."
         ) from None
     try:
-        table = ds.dataset([str(file) for file in files], format="ipc")
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError):
+        # a dataset refuses columns of the same name, in words of its own
+        with pa.memory_map(str(files[0])) as file, pa.ipc.open_file(file) as opened:
+            names = opened.schema.names
+        taken = chosen(names, columns, of=source.name)
+        dataset = ds.dataset([str(file) for file in files], format="ipc")
+        table = dataset.to_table(columns=taken)
+    except (pa.ArrowException, OSError):
         raise InputError(
             f"{source.name!r} cannot be read as Arrow. Check that it is an Arrow IPC file "
             "(Feather version 2), and that all files have the same columns."
         ) from None
-    names = table.schema.names
-    taken = chosen(names, columns, of=source.name)
-    return arrow_relation(connection, table.scanner(columns=taken).to_table())
+    return arrow_relation(connection, table)
 
 
 def arrow_relation(connection: duckdb.DuckDBPyConnection, table: Any) -> Relation:

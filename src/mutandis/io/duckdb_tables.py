@@ -149,7 +149,8 @@ def _plain_sql(name: str, kind: str) -> str | None:
     if kind in _WHOLE or kind in _AS_THEY_ARE:
         return name
     if kind == "DATE" or kind.startswith("TIMESTAMP"):
-        return f"CAST({name} AS TIMESTAMP)"
+        # what lies outside (PostgreSQL's infinity) is no date that could be used
+        return f"TRY_CAST({name} AS TIMESTAMP)"
     decimal = _DECIMAL.fullmatch(kind)
     if kind in _HUGE or (decimal and decimal[1] == "0"):
         return f"CAST({name} AS BIGINT)"

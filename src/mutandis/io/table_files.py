@@ -121,6 +121,8 @@ class TableFiles:
             for file in found:
                 with file.open("rb"):
                     pass
+        except InputError:
+            raise
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "its name is no path"
             raise InputError(f"{self.name!r} cannot be opened: {reason}.") from None
