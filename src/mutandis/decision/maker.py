@@ -138,7 +138,7 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
         answer = maker.decide(frame)
     except MutandisError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DecisionError(
             f"The decision maker ({name}) stopped with {type(error).__name__} on a table of {rows} "
             "rows. What it said is not repeated here, because it may quote somebody's data: call "
