@@ -41,7 +41,7 @@ def test_the_separator_of_text_that_has_others_in_it(tmp_path: Path) -> None:
 
 def test_a_wrong_separator_is_noticed(tmp_path: Path) -> None:
     write(tmp_path, "t.csv", "a;b\n1;2\n")
-    with pytest.raises(InputError, match=r"no separator ',', but it has ';'.*separator: ';'"):
+    with pytest.raises(InputError, match=r"""has ';'\. Write 'separator: ";"'"""):
         column_names(TableFiles(path="t.csv", folder=tmp_path, separator=","))
     write(tmp_path, "u.csv", "a,b;c\n1;2,3,4\n1,2\n")
     with pytest.raises(InputError, match="not clear what separates"):
@@ -96,6 +96,13 @@ def test_a_decimal_comma(tmp_path: Path) -> None:
     assert found["a"].tolist() == [1.5, 2.0]
     assert found["b"].tolist() == ["1.234,5", "2"]  # thousands are not guessed at
     assert found["c"].tolist() == ["x,y", "z"]
+
+
+def test_a_decimal_comma_that_nobody_said_is_suggested(tmp_path: Path) -> None:
+    rows = [row + ",5" for row in decisions()]
+    text = "\n".join(["y;a;x", *(row.replace(",", ";", 2) for row in rows)])
+    with pytest.raises(KindError, match=r"'x' is .* text \(its numbers have a decimal comma"):
+        audit(read_source(write(tmp_path, "t.csv", text)))
 
 
 def test_texts_that_stand_for_a_missing_value(tmp_path: Path) -> None:
@@ -210,7 +217,7 @@ def test_a_column_of_mixed_types_is_named_and_counted(tmp_path: Path) -> None:
     rows = [*decisions(), "no,f,SECRET"]
     source = write(tmp_path, "t.csv", "\n".join(["y,a,x", *rows]))
     with pytest.raises(
-        KindError, match=r"'x' is to be read as numbers.*1 of its 41 rows"
+        KindError, match=r"'x' is to be read as numbers.*1 of 41 rows holds"
     ) as caught:
         audit(read_source(source))
     assert "SECRET" not in str(caught.value)

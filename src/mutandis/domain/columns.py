@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from mutandis.domain.numerals import why_no_numbers
 from mutandis.errors import KindError
 
 if TYPE_CHECKING:
@@ -213,9 +214,11 @@ def read_numbers(series: nw.Series[Any]) -> Numbers:
         return Numbers(values.copy() if dtype == nw.Float64 else values)
     if dtype == nw.Object and (numbers := _numbers_in(series)) is not None:
         return Numbers(numbers)
+    text = dtype in {nw.String, nw.Categorical}
+    found = f"text{why_no_numbers(*factorised(series))}" if text else _type_name(dtype)
     raise KindError(
-        f"Column {series.name!r} is to be read as numbers but has type {_type_name(dtype)}"
-        f"{_odd_texts(series)}. {_REMEDY_DATE if dtype.is_temporal() else _REMEDY}"
+        f"Column {series.name!r} is to be read as numbers but has type {found}. "
+        f"{_REMEDY_DATE if dtype.is_temporal() else _REMEDY}"
     )
 
 
@@ -332,31 +335,6 @@ def _numbers_in(series: nw.Series[Any]) -> NDArray[np.float64] | None:
     except (OverflowError, ValueError):
         return None
     return values
-
-
-def _odd_texts(series: nw.Series[Any]) -> str:
-    """Count the rows of a text column that keep it from being numbers, if it nearly is."""
-    import narwhals as nw
-
-    if series.dtype not in {nw.String, nw.Categorical}:
-        return ""
-    codes, found = factorised(series)
-    odd = np.array([not _is_numeral(level) for level in found], dtype=np.bool_)
-    rows = int(np.append(odd, False)[codes].sum())  # a missing value is not odd
-    if not rows or odd.all():
-        return ""
-    return (
-        f", because {rows:,} of its {len(series):,} rows hold something else (if that stands for a "
-        "missing value, say so where the table is read: missing_text in an audit file)"
-    )
-
-
-def _is_numeral(text: object) -> bool:
-    try:
-        float(str(text))
-    except ValueError:
-        return False
-    return True
 
 
 def _is_void(series: nw.Series[Any]) -> bool:

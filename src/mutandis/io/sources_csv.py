@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -141,7 +142,8 @@ def _refuse_other_separator(lines: list[str], separator: str, name: str) -> None
         found = _best_separator(lines, name)
         raise InputError(
             f"The first line of {name!r} has no separator {separator!r}, but it has {found!r}. "
-            f"Write 'separator: {found!r}' in the section 'data', or leave it out to have it found."
+            f"Write 'separator: {json.dumps(found)}' in the section 'data', or leave it out to "
+            "have it found."
         )
 
 
