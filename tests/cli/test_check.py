@@ -3,12 +3,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.cli.app import app
-from mutandis.errors import UnknownColumnError
+from mutandis.errors import DecisionError, UnknownColumnError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,3 +72,43 @@ def test_check_names_an_unknown_column(config: Path) -> None:
     result = runner.invoke(app, ["check", str(config)])
     assert isinstance(result.exception, UnknownColumnError)
     assert "'Balance'" in str(result.exception)
+
+
+def test_check_tries_the_decision_maker_on_some_people(config: Path) -> None:
+    result = runner.invoke(app, ["check", str(config), "--json"])
+    # the generator decides by this very rule
+    assert json.loads(result.output)["decision"] == {"asked": 100, "as_recorded": 100}
+    config.write_text(LOAN.replace("> 225000", "> 0"), encoding="utf-8")
+    result = runner.invoke(app, ["check", str(config), "--json"])
+    some = json.loads(result.output)["decision"]
+    assert some["asked"] == 100
+    assert some["as_recorded"] < 80
+    result = runner.invoke(app, ["check", str(config)])
+    assert "Asked about 100 people, the decision maker answers" in result.output
+    assert f"on record for {some['as_recorded']} of them" in result.output
+
+
+def test_check_finds_a_decision_maker_that_fails(config: Path) -> None:
+    (config.parent / "broken_maker.py").write_text("def decide(table):\n    return []\n", "utf-8")
+    rule = 'rule: "AnnualSalary + 5 * AccountBalance > 225000"'
+    config.write_text(LOAN.replace(rule, "python: broken_maker:decide"), encoding="utf-8")
+    result = runner.invoke(app, ["check", str(config)])
+    assert isinstance(result.exception, DecisionError)
+
+
+def test_check_shows_the_beginning_of_much(config: Path) -> None:
+    names = [f"a{number}" for number in range(9)]
+    table = mm.datasets.loan(n=300, seed=1)
+    generator = np.random.default_rng(1)
+    for name in names:
+        table[name] = generator.normal(size=len(table))
+    table.to_csv(config.parent / "loan.csv", index=False)
+    equations = "".join(f"  {name}: {{equation: linear, parents: [Gender]}}\n" for name in names)
+    config.write_text(LOAN.replace("decision:", f"{equations}decision:"), encoding="utf-8")
+    short, full = (
+        runner.invoke(app, ["check", str(config), *more]).output.splitlines()
+        for more in ((), ("--full",))
+    )
+    assert len(short) < 30
+    assert "further sentences, which `mutandis check --full` prints" in short[-1]
+    assert len(full) > len(short) + 20

@@ -139,12 +139,20 @@ def diagnose(plan: Plan) -> Diagnosis | None:
 
 
 def run_prepared(prepared: Prepared) -> Audit:
-    """Run an audit, with bars for those who wait."""
+    """Run an audit and compare all groups, with bars for those who wait."""
     plan = prepared.plan
     with progress_bars() as bar:
         if plan.decision is not None:
             plan = replace(plan, decision=with_progress(plan.decision, bar("Asking the model")))
-        return Audit(run(plan))
+        search, compare = bar("Searching"), bar("Comparing")
+        search(0, 0)
+        found = Audit(run(plan))
+        search(1, 1)
+        total = len(found.methods) * len(found.ks)
+        # the audit keeps them: whoever asks later gets these
+        for done, _ in enumerate(found.each_findings(), start=1):
+            compare(done, total)
+    return found
 
 
 def _columns_needed(settings: Mapping[str, Any]) -> list[str] | None:

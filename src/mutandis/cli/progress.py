@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Advance", "progress_bars"]
 
 Advance: TypeAlias = Callable[[int, int], None]
-"""To be called with what is done and what there is to do."""
+"""To be called with what is done and what there is to do, 0 if nobody knows."""
 
 
 @contextmanager
@@ -51,7 +51,8 @@ def _bar(bars: Progress, title: str) -> Advance:
     task = bars.add_task(title, total=None, visible=False)
 
     def advance(done: int, total: int) -> None:
-        bars.update(task, completed=done, total=total, visible=True)
+        # without a total, the bar moves but tells no time; what is done goes
+        bars.update(task, completed=done, total=total or None, visible=not 0 < total <= done)
 
     return advance
 
