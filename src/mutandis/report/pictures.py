@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from mutandis.plots.agreement import plot_agreement
 from mutandis.plots.delta_p import Differences, plot_delta_p
 from mutandis.plots.k_sweep import plot_k_sweep
 from mutandis.plots.worldview import draw_worldview
-from mutandis.report.counted import agreement_of, sweep_records
+from mutandis.report.counted import sweep_records
 from mutandis.report.group_pictures import draw_groups
 from mutandis.report.html import Picture
 from mutandis.report.material import compared
@@ -20,6 +20,8 @@ from mutandis.report.words import count, listed, percent, signed
 from mutandis.report.world_pictures import draw_worlds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mutandis.report.material import Material
     from mutandis.report.samples import Samples
 
@@ -56,14 +58,24 @@ class Pictures:
         return {picture.name: picture.drawing for picture in every}
 
 
-def draw_pictures(material: Material, samples: Samples) -> Pictures:
-    """Draw everything that this audit gives reason for."""
+def draw_pictures(
+    material: Material, samples: Samples, agreement: Sequence[dict[str, Any]]
+) -> Pictures:
+    """Draw everything that this audit gives reason for.
+
+    Parameters
+    ----------
+    material, samples
+        The audit, and the complainants whose groups are drawn.
+    agreement
+        How many complainants each combination of methods finds.
+    """
     return Pictures(
         worldview=_draw_worldview(material),
         worlds=draw_worlds(material),
         k_sweep=_draw_sweep(material),
         delta_p=_draw_delta_p(material),
-        agreement=_draw_agreement(material),
+        agreement=_draw_agreement(material, agreement),
         groups=draw_groups(material, samples),
     )
 
@@ -165,22 +177,21 @@ def _draw_delta_p(material: Material) -> Picture | None:
     )
 
 
-def _draw_agreement(material: Material) -> Picture | None:
-    overlap = agreement_of(material)
-    records = overlap.records()
+def _draw_agreement(material: Material, records: Sequence[dict[str, Any]]) -> Picture | None:
     if len(material.methods) < 2 or not records:
         return None
     titles = {method.name: method.title for method in material.methods}
+    totals = {name: sum(record["cases"] for record in records if record[name]) for name in titles}
     said = [
         f"{count(record['cases'])} by exactly "
-        f"{listed(titles[name] for name in overlap.names if record[name])}"
+        f"{listed(titles[name] for name in titles if record[name])}"
         for record in records
     ]
     return Picture(
         name="agreement",
         drawing=plot_agreement(
             records,
-            overlap.totals,
+            totals,
             titles=titles,
             caption=f"complainants with evidence, k = {material.primary[1]}",
         ),

@@ -106,8 +106,8 @@ def make_report(
     if diagnosis is None:
         diagnosis = diagnose(material)
     samples = choose_samples(material)
-    pictures = draw_pictures(material, samples)
     agreement = agreement_of(material).records()
+    pictures = draw_pictures(material, samples, agreement)
     html = render(
         "report.html",
         title=title_of(material),
