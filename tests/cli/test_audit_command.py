@@ -174,11 +174,17 @@ def test_force_replaces_results_but_no_other_folder(out: Path) -> None:
     config.write_text(LOAN.replace("[5, 9]", "[7]"), encoding="utf-8")
     assert run("audit", config, "--out", out, "--force").exit_code == 0
     assert set(pd.read_csv(out / "counts.csv")["k"]) == {7}
-    (out / "notes.docx").touch()
-    result = run("audit", config, "--out", out, "--force")
-    assert isinstance(result.exception, OutputError)
-    assert "did not write" in str(result.exception)
-    assert (out / "notes.docx").exists()
+    (out / "cases").mkdir()
+    for name in ("notes.docx", "cases/notes.docx"):
+        (out / name).touch()
+        result = run("audit", config, "--out", out, "--force")
+        assert isinstance(result.exception, OutputError)
+        assert "did not write" in str(result.exception)
+        assert (out / name).exists()
+        (out / name).unlink()
+    (out / "cases" / "7.html").touch()
+    assert run("audit", config, "--out", out, "--force").exit_code == 0
+    assert not (out / "cases").exists()
 
 
 @pytest.mark.usefixtures("no_report")
@@ -263,6 +269,15 @@ class TestVerify:
         result = run("verify", out)
         assert result.exit_code == 1
         assert "audit.json is not what was written" in result.output
+
+    def test_no_module_of_anybody_is_loaded_to_compare_hashes(self, config: Path) -> None:
+        module = config.parent / "lender_module.py"
+        module.write_text("def decide(table):\n    return table['Gender'] == 0\n", "utf-8")
+        rule = 'rule: "AnnualSalary + 5 * AccountBalance > 225000"'
+        config.write_text(LOAN.replace(rule, "python: lender_module:decide"), encoding="utf-8")
+        assert run("audit", config, "--out", config.parent / "out").exit_code == 0
+        module.unlink()
+        assert run("verify", config.parent / "out").exit_code == 0
 
     def test_numbers_that_do_not_come_out_again(self, out: Path) -> None:
         path = str(out / "findings.parquet")

@@ -13,6 +13,7 @@ from mutandis.io import exchange, output_folder
 from mutandis.io.exchange import exchange_names
 from mutandis.io.output_folder import check_output, recover_output
 from mutandis.io.output_folder import output_folder as open_output
+from mutandis.io.whole_files import remove_leftovers, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -257,3 +258,26 @@ def test_a_place_where_nothing_can_be_written_is_refused(
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(OutputError, match="permission is denied"):
         check_output(tmp_path / "out", replace=False, known=is_result)
+
+
+def test_a_mounted_volume_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: True)
+    with pytest.raises(OutputError, match="Name a folder inside it"):
+        write(tmp_path / "out", "new")
+
+
+def test_a_file_is_written_whole_and_leftovers_go(tmp_path: Path) -> None:
+    old, fresh = (tmp_path / f".mutandis-{name}" for name in ("old", "fresh"))
+    for path in (old, fresh):
+        path.touch()
+    os.utime(old, (0, 0))
+    remove_leftovers(tmp_path)
+    write_whole(tmp_path / "case.pdf", b"%PDF")
+    assert names(tmp_path) == [".mutandis-fresh", "case.pdf"]
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_whole(tmp_path / "absent" / "case.pdf", b"%PDF")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_whole(tmp_path / "folder", "text")
+    assert names(tmp_path) == [".mutandis-fresh", "case.pdf", "folder"]

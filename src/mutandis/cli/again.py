@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mutandis.cli.prepared import hash_of, prepare_text, read_written, run_prepared
+from mutandis.cli.prepared import prepare_text, run_prepared
 from mutandis.errors import InputError, OutputError
 from mutandis.io.audit_folder import AuditRecord, jsonable, read_record
 from mutandis.io.output_folder import recover_output
+from mutandis.io.sources import hash_source, source_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,14 +44,10 @@ class Results:
 
     def source_changed(self) -> bool | None:
         """Tell whether the source is another one now; None if it cannot be reached from here."""
-        written = read_written(
-            self.record.config_text,
-            folder=self.base,
-            name=self.record.config_name,
-            trust_pickle=self.trust_pickle,
-        )
+        # from what is on record alone: neither a model nor anybody's module is loaded for this
         try:
-            return hash_of(written) != self.record.source_sha256
+            source = source_of(self.record.data["source"], folder=self.base)
+            return hash_source(source) != self.record.source_sha256
         except InputError:
             return None
 

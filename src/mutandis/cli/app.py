@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -252,6 +253,10 @@ def reproduce(
 
 def main() -> None:
     """Run the command line; whatever goes wrong is one paragraph, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # a terminal that knows no Δ gets a question mark, not the end of the program
+            stream.reconfigure(errors="replace")
     with stoppable() as came:
         try:
             app()

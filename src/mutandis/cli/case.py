@@ -16,7 +16,7 @@ from mutandis.cli.audit import write_counts
 from mutandis.cli.notes import collected_notes
 from mutandis.errors import OutputError, UnknownIdError
 from mutandis.io.audit_folder import CASES, COUNTS, hash_file
-from mutandis.io.whole_files import write_whole
+from mutandis.io.whole_files import remove_leftovers, write_whole
 from mutandis.report.pdf import to_pdf
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def _write(stem: Path, contents: dict[str, str | bytes]) -> None:
         raise OutputError(
             f"The folder {str(stem.parent)!r} cannot be made: {error.strerror}."
         ) from error
+    remove_leftovers(stem.parent)
     for ending, content in contents.items():
         write_whole(stem.with_name(f"{stem.name}.{ending}"), content)
 

@@ -24,15 +24,7 @@ if TYPE_CHECKING:
     from mutandis.causal import Diagnosis
     from mutandis.io.audit_file import AuditFile
 
-__all__ = [
-    "Prepared",
-    "diagnose",
-    "hash_of",
-    "prepare",
-    "prepare_text",
-    "read_written",
-    "run_prepared",
-]
+__all__ = ["Prepared", "diagnose", "hash_files", "prepare", "prepare_text", "run_prepared"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +84,11 @@ def prepare_text(
     hashed: bool = True,
 ) -> Prepared:
     """Do the same for the text of an audit file, as a results folder keeps it."""
-    written = read_written(text, folder=folder, name=name, trust_pickle=trust_pickle)
+    written = read_audit_text(text, folder=folder, name=name, trust_pickle=trust_pickle)
     settings = dict(written.settings)
     if threads is not None:
         settings["threads"] = threads
-    sha256 = hash_of(written) if hashed else ""
+    sha256 = hash_source(written.source) if hashed else ""
     table = read_source(written.source, columns=_columns_needed(settings))
     return Prepared(
         text=text,
@@ -106,22 +98,6 @@ def prepare_text(
         plan=draft_plan(table, **settings),
         source_sha256=sha256,
     )
-
-
-def read_written(
-    text: str,
-    *,
-    folder: Path,
-    name: str,
-    trust_pickle: bool,
-) -> AuditFile:
-    """Read the text of an audit file."""
-    return read_audit_text(text, folder=folder, name=name, trust_pickle=trust_pickle)
-
-
-def hash_of(written: AuditFile) -> str:
-    """Hash the source of an audit."""
-    return hash_source(written.source)
 
 
 def hash_files(written: AuditFile, folder: Path) -> dict[str, str]:

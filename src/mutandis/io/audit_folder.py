@@ -50,6 +50,7 @@ CASES = "cases"
 
 _FORMAT = "mutandis-audit"
 _VERSION = 1
+_CASE_ENDINGS = {".html", ".json", ".pdf"}
 # put there by desktops, not by people
 _IGNORED = {".DS_Store", "Thumbs.db", "desktop.ini"}
 # a record is a few hundred kilobytes even with a thousand attributes
@@ -205,7 +206,14 @@ def is_audit_folder(folder: Path) -> bool:
         record = read_record(folder)
     except OutputError:
         return False
-    return set(_files(folder)) <= {RECORD, *record.outputs}
+    return set(_files(folder)) <= {RECORD, *record.outputs} and _only_case_files(folder / CASES)
+
+
+def _only_case_files(folder: Path) -> bool:
+    return not folder.exists() or all(
+        path.suffix in _CASE_ENDINGS or path.name in _IGNORED or path.name.startswith(".mutandis-")
+        for path in folder.rglob("*")
+    )
 
 
 def find_differences(record: AuditRecord) -> list[Difference]:
@@ -227,7 +235,8 @@ def _files(folder: Path) -> Iterator[str]:
     """List the files of a folder, without case files, which come later and are nobody's result."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        if name.parts[0] != CASES and path.name not in _IGNORED and not path.is_dir():
+        plain_folder = path.is_dir() and not path.is_symlink()
+        if name.parts[0] != CASES and path.name not in _IGNORED and not plain_folder:
             yield name.as_posix()
 
 

@@ -57,6 +57,11 @@ def check_output(target: Path, *, replace: bool, known: Callable[[Path], bool]) 
         raise OutputError(
             f"{str(target)!r} is a file. Name a folder for the results, or move the file away."
         )
+    if os.path.ismount(target):
+        raise OutputError(
+            f"{str(target)!r} is where a disk or a volume is mounted, and cannot take the results "
+            "in one step. Name a folder inside it."
+        )
     if not any(target.iterdir()):
         return
     if not known(target):

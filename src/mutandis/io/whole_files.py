@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,11 @@ from mutandis.errors import OutputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["write_whole"]
+__all__ = ["remove_leftovers", "write_whole"]
+
+_BEGINNING = ".mutandis-"
+# nothing that is written here takes so long
+_SECONDS = 3600
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -27,7 +32,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     ...     [(each.name, each.read_text()) for each in Path(folder).iterdir()]
     [('audit.yaml', 'test: {}')]
     """
-    temporary = path.with_name(f".mutandis-{secrets.token_hex(8)}")
+    temporary = path.with_name(f"{_BEGINNING}{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
@@ -42,3 +47,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed have left behind in a folder."""
+    for path in folder.glob(f"{_BEGINNING}*"):
+        with suppress(OSError):
+            if path.is_file() and time.time() - path.stat().st_mtime > _SECONDS:
+                path.unlink()
