@@ -110,7 +110,7 @@ def model_from_file(
     outcomes in it.
     """
     maker = ModelMaker(model, columns, file, kind)
-    if not callable(getattr(model, "predict", None)):
+    if isinstance(model, type) or not callable(getattr(model, "predict", None)):
         raise DecisionError(
             f"{file.name!r} holds {type(model).__name__}, which has no predict method. Save the "
             "fitted model itself."

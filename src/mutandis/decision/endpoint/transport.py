@@ -82,7 +82,9 @@ class Transport:
             try:
                 connection.request("POST", self._address.target, body, dict(self._headers))
                 response = connection.getresponse()
-                content = _read(response)
+                # what is read or given up is let go of; the connection stays for the next batch
+                with response:
+                    content = _read(response)
             except (OSError, http.client.HTTPException):
                 if is_cut.is_set():
                     raise TransportError("time-out", retry=True) from None

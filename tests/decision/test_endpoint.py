@@ -1,0 +1,444 @@
+"""A model behind an HTTP address: what it is sent, how its failures are met, what is logged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mutandis.decision import (
+    HttpMaker,
+    Patience,
+    Rule,
+    Worded,
+    decide,
+    query_records,
+    with_progress,
+    with_threshold,
+)
+from mutandis.domain import Outcome
+from mutandis.errors import DecisionError, MissingValuesError, UnknownColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SECRET = "Jane Roe 1970-05-17"
+TABLE = pd.DataFrame(
+    {
+        "id": [SECRET, *map(str, range(1, 10))],
+        "salary": [10, 20, 30, 10, 20, 40, 50, 10, 60, 10],
+        "job": ["cook", "clerk", "cook", "cook", "judge", "cook", "clerk", "cook", "cook", "cook"],
+        "granted": ["no", "yes"] * 5,
+    }
+)
+GRANTED = Outcome(
+    column="granted",
+    negative="no",
+    positive="yes",
+    is_negative=(TABLE["granted"] == "no").to_numpy(),
+)
+REFUSED = (TABLE["salary"] < 20).tolist()
+# seconds that no test waits for, and retries that follow at once
+SWIFT = Patience(connect_timeout=2, timeout=2, deadline=20, retries=3, backoff=0.001)
+
+Answer = tuple[int, dict[str, str], bytes]
+TOKEN: dict[str, Any] = {"token_variable": "BANK_TOKEN"}
+
+
+@dataclass
+class Endpoint:
+    """A local server: what it was sent, and how it answers each request."""
+
+    respond: Callable[[Any], Answer]
+    port: int = 0
+    bodies: list[bytes] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    scripted: list[Callable[[Any], Answer]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/credit"
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [row for body in self.bodies for row in json.loads(body)]
+
+    def maker(self, **options: Any) -> HttpMaker:
+        chosen: dict[str, Any] = {"columns": ("salary", "job"), "patience": SWIFT, **options}
+        return HttpMaker(url=self.url, **chosen)
+
+
+def ok(answers: Any) -> Answer:
+    return 200, {"Content-Type": "application/json"}, json.dumps(answers).encode()
+
+
+def by_salary(rows: Any) -> Answer:
+    return ok(["yes" if row["salary"] >= 20 else "no" for row in rows])
+
+
+def failing(status: int, **headers: str) -> Callable[[Any], Answer]:
+    said = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda rows: (status, said, f"stack trace with {SECRET}".encode())
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    served = Endpoint(by_salary)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 10
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            served.bodies.append(body)
+            served.headers.append(dict(self.headers))
+            respond = served.scripted.pop(0) if served.scripted else served.respond
+            try:
+                status, headers, content = respond(json.loads(body))
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+            except OSError:
+                self.close_connection = True  # the other side did not wait
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Stay silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    served.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield served
+    server.shutdown()
+    server.server_close()
+    thread.join(10)
+
+
+def refusal(maker: Any, table: pd.DataFrame = TABLE) -> str:
+    with pytest.raises(DecisionError) as caught:
+        decide(maker, table, GRANTED)
+    message = str(caught.value)
+    assert SECRET not in message
+    assert "Jane" not in message
+    return message
+
+
+# --- what it is asked -----------------------------------------------------------------------------
+
+
+def test_each_distinct_row_is_asked_once_with_the_listed_columns_only(endpoint: Endpoint) -> None:
+    maker = endpoint.maker()
+    assert decide(maker, TABLE, GRANTED).tolist() == REFUSED
+    assert endpoint.rows == TABLE[["salary", "job"]].drop_duplicates().to_dict("records")
+    assert SECRET.encode() not in b"".join(endpoint.bodies)
+    # again, with a column that has become a float: nothing new to ask
+    moved = TABLE.assign(salary=TABLE["salary"].astype(float))
+    moved.loc[1, "salary"] = 19.5
+    refused = decide(maker, moved, GRANTED)
+    assert refused.tolist() == (moved["salary"] < 20).tolist()
+    assert endpoint.rows[7:] == [{"salary": 19.5, "job": "clerk"}]
+
+
+def test_batches_are_as_large_as_agreed_and_progress_is_told(endpoint: Endpoint) -> None:
+    told: list[tuple[int, int]] = []
+    maker = with_progress(endpoint.maker(batch=3), lambda done, total: told.append((done, total)))
+    assert decide(maker, TABLE, GRANTED).tolist() == REFUSED
+    assert [len(json.loads(body)) for body in endpoint.bodies] == [3, 3, 1]
+    assert told == [(0, 7), (3, 7), (6, 7), (7, 7)]
+
+
+def test_every_frame_type(endpoint: Endpoint, as_frame: Callable[[Any], Any]) -> None:
+    frame = as_frame(TABLE.to_dict("list"))
+    assert decide(endpoint.maker(), frame, GRANTED).tolist() == REFUSED
+
+
+def test_rows_in_an_envelope(endpoint: Endpoint) -> None:
+    endpoint.respond = lambda sent: by_salary(sent["instances"])
+    decide(endpoint.maker(envelope="instances"), TABLE, GRANTED)
+    assert list(json.loads(endpoint.bodies[0])) == ["instances"]
+
+
+def test_the_token_comes_from_the_environment_and_is_shown_nowhere(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = endpoint.maker(**TOKEN, headers={"X-Client": "audit"})
+    assert "BANK_TOKEN' is not set" in refusal(maker)
+    assert not endpoint.bodies
+    monkeypatch.setenv("BANK_TOKEN", " s3cret\n")
+    decide(maker, TABLE, GRANTED)
+    assert endpoint.headers[0]["Authorization"] == "Bearer s3cret"
+    assert endpoint.headers[0]["X-Client"] == "audit"
+    endpoint.respond = failing(401)
+    other = endpoint.maker(**TOKEN, token_header="X-Api-Key")  # noqa: S106
+    message = refusal(other)
+    assert endpoint.headers[-1]["X-Api-Key"] == "s3cret"
+    assert "answered 401 (Unauthorized)" in message
+    assert "Check the token" in message
+    shown = f"{message} {maker!r} {maker.describe()} {maker.queries}"
+    assert "s3cret" not in shown
+    monkeypatch.setenv("BANK_TOKEN", "s3cret\r\nX-Evil: 1")
+    assert "characters that no token has" in refusal(endpoint.maker(**TOKEN))
+
+
+def test_scores_need_a_threshold_and_a_threshold_needs_scores(endpoint: Endpoint) -> None:
+    endpoint.respond = lambda rows: ok({"scores": [row["salary"] / 100 for row in rows]})
+    assert decide(with_threshold(endpoint.maker(), 0.2), TABLE, GRANTED).tolist() == REFUSED
+    below = with_threshold(endpoint.maker(), 0.2, favourable="below")
+    assert decide(below, TABLE, GRANTED).tolist() == [not refused for refused in REFUSED]
+    assert "Declare a threshold" in refusal(endpoint.maker())
+    endpoint.respond = lambda rows: ok({"decisions": ["yes"] * len(rows)})
+    assert "Leave the threshold out" in refusal(with_threshold(endpoint.maker(), 0.2))
+    endpoint.respond = lambda rows: ok({"predictions": [row["salary"] for row in rows]})
+    assert decide(with_threshold(endpoint.maker(), 20), TABLE, GRANTED).tolist() == REFUSED
+
+
+def test_answers_in_words_of_its_own(endpoint: Endpoint) -> None:
+    endpoint.respond = lambda rows: ok(["OK" if row["salary"] >= 20 else "KO" for row in rows])
+    worded = Worded(maker=endpoint.maker(), favourable="OK", unfavourable="KO")
+    assert decide(worded, TABLE, GRANTED).tolist() == REFUSED
+    assert "distinct answers" in refusal(endpoint.maker())
+    assert "Declare what it answers" in refusal(
+        Worded(maker=endpoint.maker(), favourable="OK", unfavourable="NO")
+    )
+    assert len(query_records(worded)) == 1
+
+
+def test_columns_that_cannot_be_sent(endpoint: Endpoint) -> None:
+    gaps = TABLE.assign(salary=[np.nan, np.inf, *range(8)])
+    with pytest.raises(MissingValuesError, match="'salary' has 2 missing or infinite"):
+        decide(endpoint.maker(), gaps, GRANTED)
+    with pytest.raises(UnknownColumnError, match="Did you mean 'salary'"):
+        decide(endpoint.maker(columns=("salry",)), TABLE, GRANTED)
+    odd = TABLE.assign(job=[complex(0, 1)] * 10)
+    assert "'job' holds values of type complex" in refusal(endpoint.maker(), odd)
+    assert not endpoint.bodies
+
+
+# --- failures that pass ---------------------------------------------------------------------------
+
+
+def test_errors_of_the_server_are_tried_again(endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.scripted = [failing(500), failing(503), failing(429, Retry_After="0"), by_salary]
+    log = tmp_path / "queries.jsonl"
+    maker = endpoint.maker(log=log, batch=5)
+    assert decide(maker, TABLE, GRANTED).tolist() == REFUSED
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["status"] for line in lines] == [500, 503, 429, 200, 200]
+    assert [line["attempt"] for line in lines] == [1, 2, 3, 4, 1]
+    assert [(line["batch"], line["rows"]) for line in lines] == [(1, 5)] * 4 + [(2, 2)]
+    assert lines[3]["request_sha256"] == hashlib.sha256(endpoint.bodies[3]).hexdigest()
+    answer = json.dumps(["no", "yes", "yes", "yes", "yes"]).encode()
+    assert lines[3]["answer_sha256"] == hashlib.sha256(answer).hexdigest()
+    assert all(line["seconds"] >= 0 and line["time"].endswith("+00:00") for line in lines)
+    assert "salary" not in log.read_text()
+    assert "cook" not in log.read_text()
+    assert list(query_records(maker)) == lines
+
+
+def test_a_server_that_says_when_to_come_back_is_heeded(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("mutandis.decision.endpoint.maker.sleep", waits.append)
+    endpoint.scripted = [failing(429, Retry_After="7"), failing(503, Retry_After="86400")]
+    patience = Patience(timeout=5, deadline=100, retries=3, backoff=0.5, longest_wait=20)
+    decide(endpoint.maker(patience=patience), TABLE, GRANTED)
+    assert waits == [7, 20]
+    endpoint.scripted = [failing(500)] * 3
+    decide(endpoint.maker(patience=patience), TABLE, GRANTED)
+    for wait, longest in zip(waits[2:], (0.5, 1, 2), strict=True):
+        assert longest / 2 <= wait <= longest
+
+
+def test_a_wait_beyond_the_deadline_is_not_begun(endpoint: Endpoint) -> None:
+    endpoint.respond = failing(429, Retry_After="30")
+    patience = Patience(timeout=1, deadline=5, retries=3)
+    started = time.monotonic()
+    assert "not done within 5 seconds; batch 1" in refusal(endpoint.maker(patience=patience))
+    assert time.monotonic() - started < 4
+    assert len(endpoint.bodies) == 1
+
+
+def test_a_dropped_connection_is_tried_again(endpoint: Endpoint) -> None:
+    def hang_up(rows: Any) -> Answer:
+        raise ConnectionError
+
+    endpoint.scripted = [hang_up]
+    maker = endpoint.maker()
+    assert decide(maker, TABLE, GRANTED).tolist() == REFUSED
+    assert [query["status"] for query in maker.queries] == ["a broken connection", 200]
+
+
+# --- failures that do not -------------------------------------------------------------------------
+
+
+def test_errors_without_end(endpoint: Endpoint) -> None:
+    endpoint.respond = failing(500)
+    message = refusal(endpoint.maker())
+    assert f"endpoint {endpoint.url} answered 500 (Internal Server Error)" in message
+    assert "Batch 1 (7 rows) was sent 4 times" in message
+    assert len(endpoint.bodies) == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [(400, "check columns"), (404, "Check the address"), (413, "smaller batches"), (418, "418")],
+)
+def test_what_is_refused_is_not_sent_again(endpoint: Endpoint, status: int, hint: str) -> None:
+    endpoint.respond = failing(status)
+    message = refusal(endpoint.maker())
+    assert f"answered {status}" in message
+    assert hint in message
+    assert len(endpoint.bodies) == 1
+
+
+def test_a_slow_endpoint(endpoint: Endpoint) -> None:
+    done = threading.Event()
+
+    def slow(rows: Any) -> Answer:
+        done.wait(5)
+        return by_salary(rows)
+
+    endpoint.respond = slow
+    patience = Patience(timeout=0.1, deadline=5, retries=1, backoff=0.001)
+    started = time.monotonic()
+    message = refusal(endpoint.maker(patience=patience))
+    done.set()
+    assert time.monotonic() - started < 3
+    assert "gave no answer: time-out. Batch 1 (7 rows) was sent 2 times" in message
+
+
+def test_an_answer_that_trickles_in_is_cut_off() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def trickle() -> None:
+        with listener, listener.accept()[0] as connection:
+            connection.recv(65_536)
+            try:
+                for _ in range(100):
+                    connection.sendall(b"H")
+                    time.sleep(0.05)
+            except OSError:
+                pass
+
+    thread = threading.Thread(target=trickle)
+    thread.start()
+    patience = Patience(timeout=0.4, deadline=5, retries=0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    started = time.monotonic()
+    message = refusal(HttpMaker(url=url, columns=("salary",), patience=patience))
+    assert time.monotonic() - started < 3
+    thread.join(10)
+    assert "gave no answer: time-out" in message
+
+
+def test_a_connection_that_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    maker = HttpMaker(url=f"http://127.0.0.1:{port}/", columns=("salary",), patience=SWIFT)
+    message = refusal(maker)
+    assert "gave no answer: connection refused" in message
+    assert "4 times" in message
+    assert [query["answer_sha256"] for query in maker.queries] == [None] * 4
+
+
+def test_something_that_is_not_http() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def greet() -> None:
+        with listener, listener.accept()[0] as connection:
+            connection.recv(65_536)
+            connection.sendall(f"220 {SECRET}\r\n".encode())
+
+    thread = threading.Thread(target=greet)
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    message = refusal(HttpMaker(url=url, columns=("salary",), patience=SWIFT))
+    thread.join(10)
+    assert "something that is not HTTP" in message
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("http://elsewhere.example/credit?key=s3cret", "http://elsewhere.example/credit"),
+        ("/credit/", "another address"),
+    ],
+)
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirection_is_not_followed(
+    endpoint: Endpoint, status: int, location: str, shown: str
+) -> None:
+    endpoint.respond = failing(status, Location=location)
+    message = refusal(endpoint.maker())
+    assert f"redirects to {shown}" in message
+    assert "s3cret" not in message
+    assert len(endpoint.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"{not json", "gave back no JSON"),
+        (f"<html><body>{SECRET}</body></html>".encode(), "an HTML or XML page"),
+        (b"", "gave back nothing"),
+        (b"\x80\x81", "gave back no JSON"),
+        (b"[" * 100_000, "gave back no JSON"),
+        (b"[NaN, NaN, NaN, NaN, NaN, NaN, NaN]", "gave back no JSON"),
+        (b'"yes"', "str where a list is needed"),
+        (f'{{"error": "{SECRET}"}}'.encode(), "an object without 'decisions' or 'scores'"),
+        (b'["yes", "no"]', "2 answers to a batch of 7 rows"),
+        (b'["yes", "no", null, null, "no", "no", "no"]', "no answer (null) in 2 of 7 rows"),
+        (b'[["yes"], "no", "no", "no", "no", "no", "no"]', "answered a row with a list"),
+        (b'["yes", "no", "no", "perhaps", "no", "no", "no"]', "distinct answers"),
+        (b"[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]", "distinct answers"),
+    ],
+)
+def test_garbage(endpoint: Endpoint, body: bytes, said: str) -> None:
+    endpoint.respond = lambda rows: (200, {}, body)
+    assert said in refusal(endpoint.maker())
+    assert len(endpoint.bodies) == 1
+
+
+@pytest.mark.parametrize("scores", [["0.5"] * 7, [True] * 7, [[0.5]] * 7])
+def test_scores_that_are_none(endpoint: Endpoint, scores: list[Any]) -> None:
+    endpoint.respond = lambda rows: ok(scores)
+    message = refusal(with_threshold(endpoint.maker(), 0.5))
+    assert "not with a number" in message
+    assert "A threshold is declared" in message
+
+
+def test_a_log_that_cannot_be_written_stops_before_anything_is_sent(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    message = refusal(endpoint.maker(log=tmp_path / "absent" / "queries.jsonl"))
+    assert "query log 'queries.jsonl' cannot be written" in message
+    assert str(tmp_path) not in message
+    assert not endpoint.bodies
+
+
+def test_what_was_answered_before_a_failure_is_not_asked_again(endpoint: Endpoint) -> None:
+    endpoint.scripted = [by_salary, failing(404)]
+    maker = endpoint.maker(batch=4)
+    refusal(maker)
+    assert decide(maker, TABLE, GRANTED).tolist() == REFUSED
+    assert [len(json.loads(body)) for body in endpoint.bodies] == [4, 3, 3]
+
+
+def test_rules_make_no_requests() -> None:
+    assert query_records(Rule.parse("salary > 3")) == ()

@@ -1,0 +1,208 @@
+"""Models in skops and pickle files: what is trusted is loaded, everything else is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mutandis.decision import (
+    FunctionMaker,
+    decide,
+    describe_maker,
+    load_pickle,
+    load_skops,
+    required_columns,
+    with_threshold,
+)
+from mutandis.domain import Outcome
+from mutandis.errors import DecisionError
+
+YES_NO = Outcome(column="granted", negative="no", positive="yes", is_negative=np.array([True]))
+TABLE = pd.DataFrame(
+    {
+        "who": [f"Jane Roe {number}" for number in range(60)],
+        "salary": np.arange(60) * 1000.0,
+        "job": ["cook", "clerk", "judge"] * 20,
+    }
+)
+GRANTED = np.where((TABLE["salary"] > 30_000) | (TABLE["job"] == "judge"), "yes", "no")
+
+
+def fitted(*, matrix: bool = False) -> Any:
+    """Fit a pipeline on numbers and names, or a regression on a bare matrix."""
+    pytest.importorskip("sklearn")
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    if matrix:
+        return LogisticRegression().fit(TABLE[["salary"]].to_numpy() / 1000, GRANTED)
+    encoder = ColumnTransformer(
+        [("job", OneHotEncoder(), ["job"]), ("salary", StandardScaler(), ["salary"])]
+    )
+    # little regularised, so that it learns the rule by heart
+    model = make_pipeline(encoder, LogisticRegression(C=1e4))
+    return model.fit(TABLE[["job", "salary"]], GRANTED)
+
+
+def saved(model: Any, path: Path) -> Path:
+    io = pytest.importorskip("skops.io")
+    path.write_bytes(io.dumps(model))
+    return path
+
+
+# --- skops ----------------------------------------------------------------------------------------
+
+
+def test_a_skops_file_decides_as_the_model_does(tmp_path: Path) -> None:
+    path = saved(fitted(), tmp_path / "credit.skops")
+    maker = load_skops(path)
+    assert required_columns(maker) == ("job", "salary")
+    assert decide(maker, TABLE, YES_NO).tolist() == (GRANTED == "no").tolist()
+    assert describe_maker(maker) == {
+        "kind": "skops",
+        "type": "Pipeline",
+        "file": "credit.skops",
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "columns": ["job", "salary"],
+    }
+    scored = with_threshold(maker, 0.5, score_of="yes")
+    assert decide(scored, TABLE, YES_NO).tolist() == (GRANTED == "no").tolist()
+
+
+class Odd:
+    """A model of nobody's library."""
+
+    feature_names_in_ = ("salary",)
+
+    def predict(self, table: Any) -> Any:
+        return ["no"] * len(table)
+
+
+def test_unknown_types_are_listed_and_refused_until_they_are_trusted(tmp_path: Path) -> None:
+    path = saved(Odd(), tmp_path / "odd.skops")
+    unknown = f"{Odd.__module__}.Odd"
+    with pytest.raises(DecisionError) as caught:
+        load_skops(path)
+    message = str(caught.value)
+    assert f"not known to be harmless: {unknown}." in message
+    assert f"trusted: [{unknown}]" in message
+    with pytest.raises(DecisionError, match="looks like"):
+        load_skops(path, trusted=[unknown.replace("Odd", "Od")])
+    maker = load_skops(path, trusted=[unknown])
+    assert decide(maker, TABLE, YES_NO).all()
+
+
+def test_a_skops_model_must_be_told_its_columns_if_it_forgot_them(tmp_path: Path) -> None:
+    path = saved(fitted(matrix=True), tmp_path / "m.skops")
+    with pytest.raises(DecisionError, match=r"LogisticRegression in 'm\.skops' does not remember"):
+        load_skops(path)
+    maker = load_skops(path, columns=["salary"])
+    thousands = TABLE.assign(salary=TABLE["salary"] / 1000)
+    expected = fitted(matrix=True).predict(thousands[["salary"]].to_numpy()) == "no"
+    assert 0 < expected.sum() < 60
+    assert decide(maker, thousands, YES_NO).tolist() == expected.tolist()
+
+
+def test_what_is_no_skops_model(tmp_path: Path) -> None:
+    path = saved({"a": 1}, tmp_path / "dict.skops")
+    with pytest.raises(DecisionError, match="holds dict, which has no predict method"):
+        load_skops(path)
+    (tmp_path / "text.skops").write_text("salary > 3")
+    with pytest.raises(DecisionError, match="cannot be read as a skops file"):
+        load_skops(tmp_path / "text.skops")
+    (tmp_path / "pickle.skops").write_bytes(pickle.dumps([1]))
+    with pytest.raises(DecisionError, match="cannot be read as a skops file"):
+        load_skops(tmp_path / "pickle.skops")
+    with pytest.raises(DecisionError, match=r"no file 'absent\.skops'") as caught:
+        load_skops(tmp_path / "absent.skops")
+    assert str(tmp_path) not in str(caught.value)
+    (tmp_path / "empty.skops").touch()
+    with pytest.raises(DecisionError, match="is empty"):
+        load_skops(tmp_path / "empty.skops")
+    with pytest.raises(DecisionError, match="cannot be opened"):
+        load_skops(tmp_path)
+
+
+def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "skops", None)
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(DecisionError, match=r"pip install 'mutandis\[skops\]'"):
+        load_skops(tmp_path / "credit.skops")
+
+
+# --- pickle ---------------------------------------------------------------------------------------
+
+
+class Trap:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_is_not_opened_unless_it_is_trusted(tmp_path: Path) -> None:
+    sprung = tmp_path / "sprung"
+    path = tmp_path / "model.pkl"
+    path.write_bytes(pickle.dumps(Trap(sprung)))
+    refusals: list[dict[str, Any]] = [{}, {"trust_pickle": False}, {"trust_pickle": "yes"}]
+    for options in refusals:
+        with pytest.raises(DecisionError) as caught:
+            load_pickle(path, **options)
+        assert "'model.pkl' is a pickle file, and was not opened" in str(caught.value)
+        assert "--trust-pickle" in str(caught.value)
+    # not even looked for
+    with pytest.raises(DecisionError, match="was not opened"):
+        load_pickle(tmp_path / "absent.pkl")
+    assert not sprung.exists()
+    with pytest.raises(DecisionError, match="holds NoneType"):
+        load_pickle(path, trust_pickle=True)
+    assert sprung.exists()
+
+
+@pytest.mark.parametrize("library", ["pickle", "joblib", "joblib-compressed", "without-joblib"])
+def test_trusted_pickles_decide(
+    tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.joblib"
+    if library.startswith("joblib"):
+        joblib = pytest.importorskip("joblib")
+        joblib.dump(fitted(), path, compress=3 if library.endswith("compressed") else 0)
+    else:
+        path.write_bytes(pickle.dumps(fitted()))
+    if library == "without-joblib":
+        monkeypatch.setitem(sys.modules, "joblib", None)
+    maker = load_pickle(path, trust_pickle=True)
+    assert decide(maker, TABLE, YES_NO).tolist() == (GRANTED == "no").tolist()
+    described = describe_maker(maker)
+    assert (described["kind"], described["file"]) == ("pickle", "model.joblib")
+    assert described["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_what_is_no_pickled_model(tmp_path: Path) -> None:
+    path = tmp_path / "model.pkl"
+    for content in ({"a": 1}, "salary > 3", Odd):
+        path.write_bytes(pickle.dumps(content))
+        with pytest.raises(DecisionError, match="has no predict method"):
+            load_pickle(path, trust_pickle=True)
+    path.write_bytes(b"\x80\x04nonsense")
+    with pytest.raises(DecisionError, match="cannot be loaded"):
+        load_pickle(path, trust_pickle=True)
+    path.write_bytes(pickle.dumps(fitted(matrix=True)))
+    with pytest.raises(DecisionError, match="does not remember the columns"):
+        load_pickle(path, trust_pickle=True)
+    path.write_bytes(pickle.dumps(len))
+    maker = load_pickle(path, trust_pickle=True, columns=["salary"])
+    assert isinstance(maker, FunctionMaker)
+    assert maker.names == ("salary",)
