@@ -276,6 +276,14 @@ class TestVerify:
         rule = 'rule: "AnnualSalary + 5 * AccountBalance > 225000"'
         config.write_text(LOAN.replace(rule, "python: lender_module:decide"), encoding="utf-8")
         assert run("audit", config, "--out", config.parent / "out").exit_code == 0
+        module.write_text("raise SystemExit\n", encoding="utf-8")
+        result = run("verify", config.parent / "out", "--rerun")
+        assert result.exit_code == 1
+        assert "the model lender_module.py is not the one that was asked" in result.output
+        for more in ((), ("--rerun",)):
+            assert "differs" in run("verify", config.parent / "out", *more).output
+        refused = run("case", config.parent / "out", "0")
+        assert refused.exit_code != 0
         module.unlink()
         assert run("verify", config.parent / "out").exit_code == 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mutandis.cli.prepared import prepare_text, run_prepared
 from mutandis.errors import InputError, OutputError
-from mutandis.io.audit_folder import AuditRecord, jsonable, read_record
+from mutandis.io.audit_folder import AuditRecord, hash_file, jsonable, read_record
 from mutandis.io.output_folder import recover_output
 from mutandis.io.sources import hash_source, source_of
 
@@ -50,6 +50,15 @@ class Results:
             return hash_source(source) != self.record.source_sha256
         except InputError:
             return None
+
+    def changed_files(self) -> list[str]:
+        """Name the further files, such as a model, that are others now; absent ones are not."""
+        there = {name: self.base / name for name in self.record.data["files"]}
+        return [
+            name
+            for name, path in there.items()
+            if path.is_file() and hash_file(path) != self.record.data["files"][name]
+        ]
 
     def prepare(self) -> Prepared:
         """Read the table again; refuse a source or a model that has changed."""

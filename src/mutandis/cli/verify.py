@@ -34,13 +34,14 @@ def run_verify(
     results = open_results(folder, base=base, trust_pickle=trust_pickle, threads=threads)
     differences = [str(each) for each in find_differences(results.record)]
     changed = results.source_changed()
+    inputs = [f"the model {name} is not the one that was asked" for name in results.changed_files()]
     if changed:
-        differences.append("the source is not the table that was audited")
-    if rerun:
-        if not changed:
-            differences += _rerun(results)
-        else:
-            differences.append("the audit cannot be repeated on another table")
+        inputs.append("the source is not the table that was audited")
+    differences += inputs
+    if rerun and inputs:
+        differences.append("the audit cannot be repeated from something else")
+    elif rerun:
+        differences += _rerun(results)
     if as_json:
         found = {
             "differences": differences,
