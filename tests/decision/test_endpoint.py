@@ -167,6 +167,13 @@ def test_every_frame_type(endpoint: Endpoint, as_frame: Callable[[Any], Any]) ->
     assert decide(endpoint.maker(), frame, GRANTED).tolist() == REFUSED
 
 
+def test_an_answer_that_was_created_is_an_answer(endpoint: Endpoint) -> None:
+    endpoint.respond = lambda rows: (201, *by_salary(rows)[1:])
+    assert decide(endpoint.maker(), TABLE, GRANTED).tolist() == REFUSED
+    endpoint.respond = lambda rows: (204, {}, b"")
+    assert "gave back nothing" in refusal(endpoint.maker())
+
+
 def test_rows_in_an_envelope(endpoint: Endpoint) -> None:
     endpoint.respond = lambda sent: by_salary(sent["instances"])
     decide(endpoint.maker(envelope="instances"), TABLE, GRANTED)

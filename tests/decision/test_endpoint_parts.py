@@ -86,6 +86,7 @@ def test_what_is_listened_to_is_warned_of_before_it_is_sent() -> None:
         ({"headers": {"Host": "elsewhere"}}, "set by mutandis"),
         ({"headers": {"X-A": "s3cret\r\nX-B: 2"}}, "does not allow"),
         ({"headers": {"X A": "1"}}, "does not allow"),
+        ({"headers": {"X-A": 1}}, "Headers are texts"),
         ({"token_variable": ""}, "name of an environment variable"),
         ({"token_variable": "T", "token_header": "Host"}, "cannot carry a token"),
     ],

@@ -103,6 +103,8 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
 def check_headers(headers: Mapping[str, str]) -> None:
     """Refuse headers that are malformed, ours to set, or secrets written into a file."""
     for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise DecisionError("Headers are texts. Put names and values in quotes.")
         if name.lower() in _SECRETS:
             raise DecisionError(
                 f"The header {name!r} is a secret, which does not belong into settings. Put it "

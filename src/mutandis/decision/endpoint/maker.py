@@ -182,7 +182,7 @@ class HttpMaker(DescribedMaker):
         asked = _Batch(number=number, rows=len(texts), body=body.encode())
         for attempt in range(1, self.patience.retries + 2):
             reply, failure = self._attempt(transport, asked, attempt=attempt, until=until)
-            if reply is not None and reply.status == HTTPStatus.OK:
+            if reply is not None and 200 <= reply.status < 300:
                 return read_reply(reply.body, rows=asked.rows, scores=self.scores, label=self.label)
             if not _may_recover(reply, failure):
                 raise self._refusal(reply, failure, asked, attempt)
