@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mutandis.results.case import Case, Members
     from mutandis.results.findings import Comparison, Findings
 
-__all__ = ["changes_of", "ranges", "verdicts_of"]
+__all__ = ["changes_of", "ranges"]
 
 Role = Literal["control", "test"]
 _LARGEST = 10**7  # no group of people is larger, and places are fractions of its size
@@ -71,13 +71,6 @@ def changes_of(result: AuditResult, case: Case, found: Findings, place: int) -> 
         herself=_herself(result, case, asked, control, test),
         **shared,
     )
-
-
-def verdicts_of(
-    result: AuditResult, found: Findings, place: int, control: Share, test: Share
-) -> list[str]:
-    """Give her verdict under other shares, everybody else's results as they are."""
-    return _Asked(result=result, found=found, place=place).verdicts(control, test)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

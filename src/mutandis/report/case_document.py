@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case_words import terms_of
 from mutandis.errors import PlanError
 from mutandis.report.case_changes import changes_of
 from mutandis.report.case_groups import group_lists, support_checks
@@ -25,6 +26,8 @@ from mutandis.report.case_model import (
 from mutandis.report.case_movement import movements_of, value_at
 from mutandis.report.case_words import assumptions_of, limits_of, shared_neighbours_of
 from mutandis.report.html import write_atomically
+from mutandis.report.redact import redact_case
+from mutandis.report.redact_inference import LEAST, Run
 from mutandis.situation.methods import METHODS
 
 if TYPE_CHECKING:
@@ -181,6 +184,8 @@ def case_document(
     ('control', 1, [(15, 'significant'), (17, 'evidence'), (19, 'no-evidence')])
     """
     settings = result.plan.settings
+    # what a redacted file does not count, it does not say in words either
+    least = LEAST if redact else 0
     found = findings or _all_findings(result)
     case = result.case(id, found)
     built = _Builder(result, case, found)
@@ -192,9 +197,9 @@ def case_document(
         verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=case.explain()),
         figures=built.figures(),
         parts=parts,
-        assumptions=assumptions_of(result),
-        limits=limits_of(result, parts, verdict),
-        shared_neighbours=shared_neighbours_of(result),
+        assumptions=assumptions_of(result, least=least),
+        limits=limits_of(result, parts, verdict, least=least),
+        shared_neighbours=shared_neighbours_of(result, least=least),
         redaction=Redaction(redacted=False),
         provenance={
             **result.provenance.as_dict(),
@@ -206,11 +211,7 @@ def case_document(
         direction=settings.direction,
         drawings=_drawings(result),
     )
-    if not redact:
-        return document
-    from mutandis.report.redact import redact_case
-
-    return redact_case(document, result, case)
+    return redact_case(document, terms_of(result.plan), built.runs) if redact else document
 
 
 def _all_findings(result: AuditResult) -> dict[tuple[str, int], Findings]:
@@ -231,6 +232,10 @@ class _Builder:
         population = result.plan.population
         self._row = int(np.flatnonzero(population.ids == case.id)[0])
         self._place = int(np.searchsorted(result.situation.complainants, self._row))
+        # one for each attribute, where several were audited one by one
+        self.runs = tuple(self._run(part) for part in result.parts.values()) or (
+            Run(result=result, case=case, findings=found),
+        )
 
     def complainant(self) -> Complainant:
         plan, case = self._result.plan, self._case
@@ -267,18 +272,14 @@ class _Builder:
         )
 
     def parts(self) -> tuple[Part, ...]:
-        result = self._result
-        if not result.parts:
-            return (self._part(result, self._case, self._found),)
-        return tuple(self._of_attribute(part) for part in result.parts.values())
+        return tuple(self._part(run) for run in self.runs)
 
-    def _of_attribute(self, part: AuditResult) -> Part:
+    def _run(self, part: AuditResult) -> Run:
         found = _all_findings(part)
-        return self._part(part, part.case(self._case.id, found), found)
+        return Run(result=part, case=part.case(self._case.id, found), findings=found)
 
-    def _part(
-        self, result: AuditResult, case: Case, found: Mapping[tuple[str, int], Findings]
-    ) -> Part:
+    def _part(self, run: Run) -> Part:
+        result, case, found = run.result, run.case, run.findings
         method, k = result.plan.settings.primary
         groups = group_lists(result, case, self._place, method=method, k=k)
         control, test = groups or (None, None)

@@ -280,6 +280,6 @@ def _yaml(provenance: Mapping[str, Any]) -> str:
         plain(dict(provenance)),
         sort_keys=False,
         allow_unicode=True,
-        width=88,
+        width=78,
         default_flow_style=None,  # short lists stay on one line
     )

@@ -90,7 +90,8 @@ def movement_lines(part: Part) -> tuple[str, ...]:
 
 def _movement_lines(part: Part) -> Iterator[str]:
     for each in part.movements:
-        if each.paths:
+        # one step from what was set is no way worth describing
+        if any(way.count("→") > 1 for way in each.paths):
             yield f"{each.attribute}: {'; '.join(each.paths)}."
         if each.coupling:
             yield (

@@ -45,7 +45,7 @@ def write_pdf(html: str, path: str | os.PathLike[str]) -> None:
 def to_pdf(html: str) -> bytes:
     """Give a page as PDF; the same page gives the same bytes, on the same fonts.
 
-    Nothing is fetched, from the network or from the disk: a page that tries to is refused.
+    Nothing is fetched, from the network or from the disk: a page that asks for it is refused.
     """
     try:
         import weasyprint  # type: ignore[import-untyped, unused-ignore]
@@ -61,14 +61,33 @@ def to_pdf(html: str) -> bytes:
             "Install it with the system's packages (on Debian: libpango-1.0-0 and "
             "libpangoft2-1.0-0)."
         ) from None
+    refused: list[str] = []
     with _quiet("weasyprint"), _quiet("fontTools"):
-        document = weasyprint.HTML(string=html, url_fetcher=_refuse)
-        written: Any = document.write_pdf(pdf_identifier=b"mutandis")
+        page = weasyprint.HTML(string=html, url_fetcher=_refusing(refused))
+        written: Any = page.write_pdf(pdf_identifier=b"mutandis")
+    if refused:
+        raise MutandisError(
+            f"The page asks for something outside itself ({refused[0]}). A page that is to become "
+            "a PDF file holds everything it needs."
+        )
     return bytes(written)
 
 
-def _refuse(url: str, *_: Any, **__: Any) -> NoReturn:
-    raise MutandisError(f"The page asks for something outside itself ({url.partition(':')[0]}:).")
+def _refusing(refused: list[str]) -> Any:
+    """Make a fetcher that fetches nothing, and notes what kind of address it was asked for."""
+    from weasyprint import urls
+
+    # since version 68 a fetcher is an object with this base; before, any callable
+    base: Any = getattr(urls, "URLFetcher", object)
+
+    class Refusing(base):  # type: ignore[misc]
+        def fetch(self, url: str, headers: object = None) -> NoReturn:  # noqa: ARG002
+            refused.append(f"{url.partition(':')[0]}:")
+            raise ValueError("nothing is fetched")
+
+        __call__ = fetch
+
+    return Refusing()
 
 
 @contextmanager

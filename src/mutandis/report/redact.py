@@ -14,7 +14,8 @@ it. As numbers can be computed from other numbers, more is withheld than the sma
 * groups whose last places are shared, where the people inside or those who share are a small cell,
   since the share tells them apart;
 * the same group under every method, with or without the search centers, whose outcomes are known;
-* the other group's numbers, where they and the verdict together leave one possibility only.
+* whatever else would, together with the verdicts, leave one possibility only
+  (`redact_inference`).
 """
 
 from __future__ import annotations
@@ -23,16 +24,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.case_words import terms_of
 from mutandis.report.case_model import WITHHELD, Changes, Redaction
-from mutandis.report.case_words import assumptions_of, limits_of, shared_neighbours_of
-from mutandis.report.redact_cells import LEAST, Published, is_small, published_groups
+from mutandis.report.redact_cells import published_groups
+from mutandis.report.redact_inference import LEAST, is_small
 from mutandis.report.redact_values import DISTANCES, Coarsener
 from mutandis.results.verdict import Verdict
 from mutandis.situation.methods import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mutandis.auditing import AuditResult
     from mutandis.report.case_document import CaseDocument
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
         SupportCheck,
         VerdictText,
     )
-    from mutandis.results.case import Case
+    from mutandis.report.redact_cells import Published
+    from mutandis.report.redact_inference import Run
+    from mutandis.results.explain import Terms
 
 __all__ = ["redact_case"]
 
@@ -59,56 +61,55 @@ _CELLS = (
     "it may be a neighbour of one that is."
 )
 _KEPT = "The complainant's own data and the verdicts are complete."
+_TOLD = (
+    "Some groups are so small that the verdicts alone tell what is withheld elsewhere: think twice "
+    "before this file leaves the room."
+)
 
 
-def redact_case(document: CaseDocument, result: AuditResult, case: Case) -> CaseDocument:
+def redact_case(document: CaseDocument, terms: Terms, runs: Sequence[Run]) -> CaseDocument:
     """Redact a case file.
 
     Parameters
     ----------
     document
-        The full case file.
-    result, case
-        The audit it was made from, and the complainant.
+        The full case file; its sentences already leave out what is too small to be said.
+    terms
+        The words in which its audit speaks.
+    runs
+        What was run for each of its parts.
     """
-    runs = result.parts or {"": result}
-    published = {name: published_groups(part, case.id) for name, part in runs.items()}
-    parts = []
-    counter = 0
-    for part, (name, run) in zip(document.parts, runs.items(), strict=True):
-        redacted = _part(part, run, published[name], document, first=counter + 1)
-        counter += sum(
+    published = [published_groups(run) for run in runs]
+    parts: list[Part] = []
+    first = 1
+    for part, run, shown in zip(document.parts, runs, published, strict=True):
+        redacted = _part(part, run.result, shown, document.verdict, first=first)
+        first += sum(
             member.role == "person"
             for group in (redacted.control, redacted.test)
             if group is not None
             for member in group.members
         )
         parts.append(redacted)
-    figures = tuple(_figures(row, published.values()) for row in document.figures)
-    shown = tuple(parts)
+    figures = tuple(_figures(row, published) for row in document.figures)
+    told = (_TOLD,) if any(each.told for each in published) else ()
     return replace(
         document,
-        verdict=_verdict(document, result, figures),
+        verdict=_verdict(document, terms, figures),
         figures=figures,
-        parts=shown,
-        assumptions=assumptions_of(result, least=LEAST),
-        limits=limits_of(result, shown, document.verdict.verdict, least=LEAST),
-        shared_neighbours=shared_neighbours_of(result, least=LEAST),
-        redaction=Redaction(redacted=True, least=LEAST, sentences=(_NAMES, _CELLS, _KEPT)),
+        parts=tuple(parts),
+        redaction=Redaction(redacted=True, least=LEAST, sentences=(_NAMES, _CELLS, _KEPT, *told)),
         provenance={**_provenance(document.provenance), "redacted": True},
     )
 
 
-def _verdict(
-    document: CaseDocument, result: AuditResult, figures: tuple[Figures, ...]
-) -> VerdictText:
+def _verdict(document: CaseDocument, terms: Terms, figures: tuple[Figures, ...]) -> VerdictText:
     """Say the verdict, without the numbers if they are withheld."""
     verdict = document.verdict
     row = next(each for each in figures if each.primary)
     hidden = (row.p_control, row.p_test, row.n_control, row.n_test, row.delta_p, row.p_value)
     if WITHHELD not in hidden:
         return verdict
-    terms = terms_of(result.plan)
     words = terms.methods[verdict.method]
     who = f"complainant {document.complainant.id}"
     subject = f"{words.title} with k = {verdict.k}"
@@ -139,14 +140,13 @@ _CHANCE = {
 }
 
 
-def _figures(row: Figures, published: Any) -> Figures:
+def _figures(row: Figures, published: Sequence[Published]) -> Figures:
     """Withhold what a row of the findings would tell about too few people."""
     if not METHODS[row.method].count_neighbours:
         return row  # nothing in it but her own outcome and her counterfactual's
-    runs: list[Published] = list(published)
-    control = all(each.shows(row.method, row.k, "control") for each in runs)
-    test = all(each.shows(row.method, row.k, "test") for each in runs)
-    if len(runs) > 1:
+    control = all(each.shows(row.method, row.k, "control") for each in published)
+    test = all(each.shows(row.method, row.k, "test") for each in published)
+    if len(published) > 1:
         # the figures are those of one ground; which one it is would be a hint
         control = test = control and test
     both = control and test
@@ -170,16 +170,17 @@ def _figures(row: Figures, published: Any) -> Figures:
 
 
 def _part(
-    part: Part, run: AuditResult, published: Published, document: CaseDocument, *, first: int
+    part: Part, result: AuditResult, published: Published, headline: VerdictText, *, first: int
 ) -> Part:
-    method, k = document.verdict.method, document.verdict.k
-    coarsener = Coarsener(run.plan.population, run.plan.attributes)
+    method, k = headline.method, headline.k
+    coarsener = Coarsener(result.plan.population, result.plan.attributes)
     groups: dict[str, GroupList | None] = {"control": None, "test": None}
     for group in (part.control, part.test):
         if group is not None:
             shown = published.shows(method, k, group.role)
-            groups[group.role] = _group(group, coarsener, shown=shown, first=first)
-            first += sum(member.role == "person" for member in group.members)
+            redacted = _group(group, coarsener, shown=shown, first=first)
+            groups[group.role] = redacted
+            first += sum(member.role == "person" for member in redacted.members)
     both = all(published.shows(method, k, role) for role in ("control", "test"))
     return replace(
         part,

@@ -11,7 +11,7 @@ import numpy as np
 
 from mutandis.domain.attribute import AttributeKind
 from mutandis.domain.columns import Categories, Numbers
-from mutandis.report.redact_cells import LEAST
+from mutandis.report.redact_inference import LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,170 @@
+"""What the tests of documents share: one audit of every kind."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WORLDVIEW = mm.Worldview(
+    {
+        "salary": mm.Linear("gender", "origin"),
+        "savings": mm.Linear("salary", "gender", decimals=1, bounds=(0, None)),
+    }
+)
+RULE = "salary + savings > 62"
+
+
+def applicants(rows: int = 160) -> pd.DataFrame:
+    """Make up applicants; salaries are on a coarse grid, so that people tie."""
+    rng = np.random.default_rng(5)
+    gender, origin = rng.choice(["f", "m"], rows), rng.choice(["far", "near"], rows)
+    paid = 40 + 10 * (gender == "m") + 3 * (origin == "near") + rng.normal(0, 6, rows)
+    salary = 5 * np.round(paid / 5)
+    savings = 2 * np.round(0.15 * paid + rng.normal(0, 1.5, rows))
+    return pd.DataFrame(
+        {
+            "name": [f"applicant-{row}" for row in range(rows)],
+            "gender": gender,
+            "origin": origin,
+            "salary": salary,
+            "savings": savings,
+            "job": rng.choice(["clerk", "cook", "pilot"], rows, p=[0.6, 0.37, 0.03]),
+            "grade": rng.choice(["low", "mid", "high"], rows),
+            "granted": np.where(salary + savings > 62, "yes", "no"),
+        }
+    )
+
+
+def make_audit(table: pd.DataFrame | None = None, **options: Any) -> mm.Audit:
+    """Audit the applicants, with other settings where they are given."""
+    settings: dict[str, Any] = {
+        "outcome": "granted",
+        "negative": "no",
+        "protected": mm.Protection("gender", value="f", reference="m"),
+        "attributes": {"salary": "continuous", "savings": "continuous", "job": "nominal"},
+        "ks": (5, 10, 20),
+        "id": "name",
+    }
+    return mm.audit(applicants() if table is None else table, **{**settings, **options})
+
+
+def _supplied() -> pd.DataFrame:
+    table = applicants()
+    return table.assign(salary=table.salary + 9.0 * (table.gender == "f")).drop(columns="granted")
+
+
+_BOTH = [
+    mm.Protection("gender", value="f", reference="m"),
+    mm.Protection("origin", value="far", reference="near"),
+]
+_ATTRIBUTES = {
+    "salary": "continuous",
+    "savings": "continuous",
+    "job": "nominal",
+    "grade": {"kind": "ordinal", "levels": ["low", "mid", "high"]},
+}
+
+KINDS: dict[str, Callable[[], mm.Audit]] = {
+    "st": make_audit,
+    "observed": lambda: make_audit(worldview=WORLDVIEW),
+    "full": lambda: make_audit(worldview=WORLDVIEW, decision=RULE),
+    "supplied": lambda: make_audit(counterfactuals=_supplied(), decision=RULE),
+    "cf": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, methods=["cf"]),
+    "with-centers": lambda: make_audit(
+        worldview=WORLDVIEW, decision=RULE, primary=("cst_with", 10)
+    ),
+    "multiple": lambda: make_audit(
+        worldview=WORLDVIEW, decision=RULE, protected=_BOTH, combine="multiple", ks=(3, 6)
+    ),
+    "intersectional": lambda: make_audit(
+        worldview=WORLDVIEW, decision=RULE, protected=_BOTH, combine="intersectional", ks=(3, 6)
+    ),
+    "complement": lambda: make_audit(
+        worldview=WORLDVIEW,
+        protected=_BOTH,
+        combine="intersectional",
+        test_space="complement",
+        ks=(6,),
+    ),
+    "draws": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, draws=4, bootstrap=True),
+    "coupled": lambda: make_audit(
+        worldview=mm.Worldview(
+            {"job": mm.Categorical("gender"), "salary": mm.Linear("gender", link="log")}
+        ),
+        draws=4,
+    ),
+    "insufficient": lambda: make_audit(worldview=WORLDVIEW, max_distance=0.01, min_group=12),
+    "alone": lambda: make_audit(
+        worldview=mm.Worldview({"salary": mm.Given("500 * (gender == 'm')")}), max_distance=0.0
+    ),
+    "positive": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, direction="positive"),
+    "equal-mass": lambda: make_audit(worldview=WORLDVIEW, group_size="equal-mass"),
+    "all-ties": lambda: make_audit(worldview=WORLDVIEW, ties="all"),
+    "fisher": lambda: make_audit(worldview=WORLDVIEW, interval="fisher", adjust="none"),
+    "preset": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, preset="eaamo23"),
+    "four": lambda: make_audit(worldview=WORLDVIEW, attributes=_ATTRIBUTES),
+    "one-k": lambda: make_audit(worldview=WORLDVIEW, ks=(5,), tau=0.1),
+}
+
+
+@cache
+def _audit(kind: str) -> mm.Audit:
+    return KINDS[kind]()
+
+
+def first_complainant(audit: mm.Audit) -> Any:
+    """Give the first complainant's id."""
+    return audit.findings()["id"].iloc[0]
+
+
+@pytest.fixture(params=sorted(KINDS))
+def any_audit(request: pytest.FixtureRequest) -> mm.Audit:
+    """Give one audit of every kind in turn."""
+    return _audit(request.param)
+
+
+@pytest.fixture(scope="session")
+def audit_of() -> Callable[[str], mm.Audit]:
+    """Give an audit by its kind."""
+    return _audit
+
+
+@pytest.fixture(scope="session")
+def audit_applicants() -> Callable[..., mm.Audit]:
+    """Give the way to audit the applicants under other settings."""
+    return make_audit
+
+
+@pytest.fixture(scope="session")
+def made_up_applicants() -> Callable[..., pd.DataFrame]:
+    """Give the way to make up applicants."""
+    return applicants
+
+
+@pytest.fixture(scope="session")
+def loan_audit() -> mm.Audit:
+    """Audit the paper's loan scenario."""
+    return mm.audit(
+        mm.datasets.loan(seed=7),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        worldview=mm.Worldview(
+            {
+                "AnnualSalary": mm.Linear("Gender"),
+                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+            }
+        ),
+        decision="AnnualSalary + 5 * AccountBalance > 225000",
+        ks=(15, 30, 50, 100),
+    )

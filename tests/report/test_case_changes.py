@@ -1,0 +1,201 @@
+"""What would change a verdict, against audits that were run again with it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.report import case_document
+
+if TYPE_CHECKING:
+    from mutandis.report.case_model import Changes
+
+Auditing = Callable[..., mm.Audit]
+Table = Callable[..., pd.DataFrame]
+WORLDVIEW = mm.Worldview({"salary": mm.Linear("gender"), "savings": mm.Linear("salary")})
+
+
+def changes(audit: mm.Audit, who: Any) -> Changes:
+    return case_document(audit.result, who).parts[0].changes
+
+
+def verdict(audit: mm.Audit, who: Any) -> str:
+    found = audit.findings().set_index("id")
+    return str(found.loc[who, "verdict"])
+
+
+@pytest.mark.parametrize("place", [0, 3, 7])
+@pytest.mark.parametrize("direction", ["negative", "positive"])
+def test_so_many_outcomes_change_the_verdict(
+    audit_applicants: Auditing, made_up_applicants: Table, place: int, direction: str
+) -> None:
+    """Flip recorded outcomes in the table, people with whole places first, and audit again."""
+    table = made_up_applicants()
+    # nobody else is looked at: their outcomes change with hers
+    options: dict[str, Any] = {
+        "worldview": WORLDVIEW, "adjust": "none", "ks": (8,), "direction": direction,
+    }  # fmt: skip
+    audit = audit_applicants(table, **options)
+    who = audit.findings()["id"].iloc[place]
+    groups = audit.case(who).groups("cst_without", k=8)
+    tried = 0
+    for change in changes(audit, who).outcomes:
+        members = getattr(groups, change.group)
+        # the oracle takes those who could change, by the place they hold
+        outcomes = np.where(members.is_negative, "no", "yes")
+        able = np.flatnonzero(outcomes != change.outcome)
+        able = able[np.argsort(-members.place[able], kind="stable")]
+        assert change.of == len(able)
+        seen = [verdict(audit, who)]
+        for people in range(1, len(able) + 1):
+            flipped = table.copy()
+            chosen = flipped.name.isin(members.ids[able[:people]])
+            flipped.loc[chosen, "granted"] = change.outcome
+            seen.append(verdict(audit_applicants(flipped, **options), who))
+            tried += 1
+        steps = [
+            (people, after)
+            for people, (before, after) in enumerate(pairwise(seen), start=1)
+            if before != after
+        ]
+        assert [(step.people, step.verdict) for step in change.steps] == steps
+    assert tried
+
+
+def test_adjusted_verdicts_hold_everybody_else_as_they_are(audit_of: Auditing) -> None:
+    """Recompute q-values from the definition of Benjamini and Hochberg."""
+    audit = audit_of("observed")
+    table = audit.findings()
+    alpha = 0.05
+    from mutandis.inference import INTERVALS
+    from mutandis.results.share import Share
+
+    one = np.array([1])
+    checked = 0
+    for who in table["id"][::4]:
+        (part,) = case_document(audit.result, who).parts
+        assert part.control is not None
+        assert part.test is not None
+        if part.control.shared or part.test.shared:
+            continue
+        (fewer,) = [
+            each
+            for each in part.changes.outcomes
+            if (each.group, each.outcome) == ("control", "yes")
+        ]
+        refused, against = part.control.refused, part.test.refused
+        assert isinstance(refused, int)
+        assert isinstance(against, int)
+        others = table.loc[table["id"] != who, "p_value"].to_numpy()
+        seen = []
+        for people in range(fewer.of + 1):
+            shares = [
+                Share(negatives=np.array([count]), size=10 * one, split=one)
+                for count in (refused - people, against)
+            ]
+            p = float(INTERVALS["miettinen-nurminen"](*shares, tau=0.0, alpha=alpha).p_value[0])
+            ranked = np.sort(np.append(others, p))
+            rank = np.searchsorted(ranked, p, side="right")
+            after = ranked[rank - 1 :] * len(ranked) / np.arange(rank, len(ranked) + 1)
+            found = refused - people > against
+            seen.append((found, p <= alpha, min(after) <= alpha))
+        words = {
+            (True, True, True): "significant-adjusted",
+            (True, True, False): "significant",
+            (True, False, False): "evidence",
+        }
+        named = [words.get(each, "no-evidence") for each in seen]
+        expected = [(i, b) for i, (a, b) in enumerate(pairwise(named), 1) if a != b]
+        assert [(step.people, step.verdict) for step in fewer.steps] == expected
+        checked += bool(expected)
+    assert checked > 2
+
+
+@pytest.mark.parametrize("method", ["st", "cst_without", "cst_with"])
+def test_every_k_is_answered_as_an_audit_would(audit_applicants: Auditing, method: str) -> None:
+    options: dict[str, Any] = {"worldview": WORLDVIEW, "decision": "salary + savings > 62"}
+    audit = audit_applicants(**options, ks=(4, 12), primary=(method, 12))
+    every = audit_applicants(**options, ks=range(1, 13), adjust="none")
+    for who in audit.findings()["id"][:6]:
+        found = changes(audit, who)
+        assert found.searched_ks == 12
+        rows = {k: every.findings(method, k=k).set_index("id").loc[who] for k in range(1, 13)}
+        evidence = {k for k, row in rows.items() if row["verdict"] != "no-evidence"}
+        significant = {k for k, row in rows.items() if row["verdict"] == "significant"}
+        for ranges, expected in (
+            (found.evidence_ks, evidence),
+            (found.significant_ks, significant),
+        ):
+            assert ranges is not None
+            assert {k for low, high in ranges for k in range(low, high + 1)} == expected
+
+
+def test_thresholds_are_where_the_verdict_changes(audit_applicants: Auditing) -> None:
+    options: dict[str, Any] = {"worldview": WORLDVIEW, "ks": (10,), "adjust": "none"}
+    audit = audit_applicants(**options)
+    found = audit.findings()
+    who = found.loc[(found.verdict == "significant") & (found.delta_p < 0.9), "id"].iloc[0]
+    told = changes(audit, who)
+    assert isinstance(told.tau_evidence, float)
+    assert isinstance(told.tau_significant, float)
+    assert isinstance(told.alpha_significant, float)
+    again = {
+        name: verdict(audit_applicants(**options, **{setting: value}), who)
+        for name, setting, value in (
+            ("below", "tau", told.tau_evidence - 1e-6),
+            ("at", "tau", round(told.tau_evidence, 12)),
+            ("bounded", "tau", told.tau_significant - 1e-6),
+            ("beyond", "tau", told.tau_significant + 1e-6),
+            ("strict", "alpha", told.alpha_significant * 0.999),
+            ("lenient", "alpha", told.alpha_significant * 1.001),
+        )
+    }
+    assert again == {
+        "below": "evidence",
+        "at": "no-evidence",
+        "bounded": "significant",
+        "beyond": "evidence",
+        "strict": "evidence",
+        "lenient": "significant",
+    }
+
+
+def test_herself_counted_in_or_left_out(audit_applicants: Auditing) -> None:
+    options: dict[str, Any] = {"worldview": WORLDVIEW, "ks": (3,)}
+    decision = "salary + savings > 62"
+    without = audit_applicants(**options, decision=decision, primary=("cst_without", 3))
+    with_her = audit_applicants(**options, decision=decision, primary=("cst_with", 3))
+    alone = audit_applicants(**options, decision=decision, methods=["cst_without"], adjust="none")
+    compared = audit_applicants(**options, decision=decision, methods=["cst_with"], adjust="none")
+    differing = 0
+    for who in without.findings()["id"][::5]:
+        assert changes(without, who).herself == verdict(with_her, who)
+        assert changes(with_her, who).herself == verdict(without, who)
+        # not run, so computed from her groups and the two outcomes
+        assert changes(alone, who).herself == verdict(compared, who)
+        differing += verdict(alone, who) != verdict(compared, who)
+    assert differing
+
+
+def test_k_and_draws_are_told(audit_of: Auditing) -> None:
+    audit = audit_of("draws")
+    who = audit.findings()["id"].iloc[0]
+    told = changes(audit, who)
+    assert told.by_k == {
+        k: audit.findings(k=k).set_index("id").loc[who, "verdict"] for k in (5, 10, 20)
+    }
+    assert told.draws == 4
+    assert told.draw_share == audit.findings().set_index("id").loc[who, "draw_share"]
+
+
+def test_nothing_is_told_of_what_was_not_compared(audit_of: Auditing) -> None:
+    audit = audit_of("alone")
+    told = changes(audit, audit.findings()["id"].iloc[0])
+    assert told.outcomes == ()
+    assert told.tau_evidence is None

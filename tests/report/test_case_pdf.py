@@ -1,0 +1,134 @@
+"""PDF: whole files, the same bytes, nothing fetched, headers and footers on every page."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mutandis as mm
+from mutandis.errors import MutandisError
+from mutandis.report.pdf import to_pdf, write_pdf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytest.importorskip("weasyprint", reason="the extra 'pdf' is not installed")
+
+
+def pages(path: Path) -> list[str]:
+    """Read the text of each page, with the tool that most people read PDF files with."""
+    program = shutil.which("pdftotext")
+    if program is None:
+        pytest.skip("pdftotext (Debian package poppler-utils) is not installed")
+    done = subprocess.run(  # noqa: S603 - our own file
+        [program, "-layout", str(path), "-"], check=True, capture_output=True, text=True
+    )
+    return done.stdout.split("\f")[:-1]
+
+
+def test_a_case_file_as_pdf(loan_audit: mm.Audit, tmp_path: Path) -> None:
+    path = tmp_path / "case.pdf"
+    document = loan_audit.case_file(5, path)
+    assert path.read_bytes().startswith(b"%PDF-")
+    assert [each.name for each in tmp_path.iterdir()] == ["case.pdf"]
+    assert path.read_bytes() == to_pdf(document.to_html())
+    read = pages(path)
+    assert len(read) > 4
+    for number, text in enumerate(read, start=1):
+        assert re.search(rf"Case file · complainant 5\s+{number}\s*/\s*{len(read)}\s*$", text)
+    everything = " ".join(" ".join(read).split())
+    assert document.verdict.sentence[:60] in everything
+    assert "63.3%" in everything
+    assert "0.633 [0.482, 0.762]" in everything
+
+
+def test_long_tables_repeat_their_header(
+    audit_applicants: Callable[..., mm.Audit], tmp_path: Path
+) -> None:
+    audit = audit_applicants(ks=(70,))
+    audit.case_file(audit.findings()["id"].iloc[0], tmp_path / "case.pdf")
+    listing = [text for text in pages(tmp_path / "case.pdf") if "applicant-1" in text]
+    listing = [text for text in listing if text.count("applicant-") > 5]
+    assert len(listing) > 2
+    for text in listing:
+        assert re.search(r"Person\s+Distance", text)
+
+
+def test_hostile_ids_stay_in_the_footer(tmp_path: Path) -> None:
+    table: dict[str, list[Any]] = {
+        "who": ['"} * {display: none} <b>', "b", "c", "d"],
+        "woman": [1, 1, 0, 0],
+        "salary": [1.0, 2.0, 1.0, 2.0],
+        "granted": [0, 1, 1, 0],
+    }
+    audit = mm.audit(
+        table,
+        outcome="granted",
+        negative=0,
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"salary": "continuous"},
+        ks=(1,),
+        id="who",
+    )
+    audit.case_file(table["who"][0], tmp_path / "case.pdf")
+    for text in pages(tmp_path / "case.pdf"):
+        assert 'complainant "} * {display: none} <b>' in text
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<link rel="stylesheet" href="http://127.0.0.1:9/style.css">',
+        '<img src="file:///etc/hostname">',
+        "<style>body { background: url(http://127.0.0.1:9/x.png) }</style>",
+        "<style>@font-face { font-family: x; src: url(http://127.0.0.1:9/x.ttf) }</style>",
+    ],
+)
+def test_nothing_is_fetched(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+    import urllib.request
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("something was fetched")
+
+    monkeypatch.setattr(socket.socket, "connect", fail)
+    monkeypatch.setattr(urllib.request, "urlopen", fail)
+    with pytest.raises(MutandisError, match="outside itself"):
+        to_pdf(f"<html><body>{page}<p style='font-family: x'>text</p></body></html>")
+
+
+def test_an_older_file_survives_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "case.pdf"
+    path.write_bytes(b"older")
+    with pytest.raises(TypeError):
+        write_pdf(None, path)  # type: ignore[arg-type]
+    assert path.read_bytes() == b"older"
+    assert [each.name for each in tmp_path.iterdir()] == ["case.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (ImportError, r"pip install 'mutandis\[pdf\]'"),
+        (OSError, "libpango"),
+    ],
+)
+def test_what_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, raised: type[Exception], told: str
+) -> None:
+    original = builtins.__import__
+
+    def without(name: str, *rest: Any, **options: Any) -> Any:
+        if name == "weasyprint":
+            raise raised(name)
+        return original(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MutandisError, match=told):
+        to_pdf("<p>text</p>")
