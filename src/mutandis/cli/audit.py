@@ -143,7 +143,7 @@ def _show(found: Audit, out: Path) -> None:
     )
     console.print(f"{out / REPORT}", highlight=False, markup=False, soft_wrap=True)
     console.print(
-        f"One person's case file: mutandis case {out} ID",
+        f"One person's case file: mutandis case {out} ID (ids are in the report).",
         highlight=False,
         markup=False,
         soft_wrap=True,

@@ -12,6 +12,7 @@ from mutandis.causal import Linear, Worldview
 from mutandis.datasets import loan
 from mutandis.domain import Protection
 from mutandis.io import write_csv
+from mutandis.io.output_folder import check_output, output_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,7 @@ WORLDVIEW = Worldview(
 
 def run_demo(out: Path, *, n: int, share: float, seed: int, as_json: bool) -> None:
     """Generate, audit, write the files and print one table."""
+    check_output(out, replace=True, known=_is_demo)
     decisions = loan(n=n, seed=seed, protected_share=share)
     found = audit(
         decisions,
@@ -51,20 +53,28 @@ def run_demo(out: Path, *, n: int, share: float, seed: int, as_json: bool) -> No
         _show(decisions, found, files)
 
 
+_FILES = {
+    "decisions.csv": "D, the decisions",
+    "counterfactuals.csv": "D^CF, the same people under do(Gender := 0)",
+    "findings.csv": "one row per complainant, method and k",
+    "counts.csv": "cases per method and k",
+    "provenance.json": "settings, versions and a hash of the data",
+}
+
+
+def _is_demo(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} <= set(_FILES)
+
+
 def _write(out: Path, decisions: pd.DataFrame, found: Audit) -> dict[Path, str]:
-    out.mkdir(parents=True, exist_ok=True)
-    files = {
-        out / "decisions.csv": "D, the decisions",
-        out / "counterfactuals.csv": "D^CF, the same people under do(Gender := 0)",
-        out / "findings.csv": "one row per complainant, method and k",
-        out / "counts.csv": "cases per method and k",
-        out / "provenance.json": "settings, versions and a hash of the data",
-    }
     tables = (decisions, found.counterfactuals(), _all_findings(found), found.counts())
-    for path, table in zip(files, tables, strict=False):
-        write_csv(path, {name: table[name].to_numpy() for name in table.columns})
-    (out / "provenance.json").write_text(found.provenance.to_json() + "\n", encoding="utf-8")
-    return files
+    with output_folder(out, replace=True, known=_is_demo) as folder:
+        for name, table in zip(_FILES, tables, strict=False):
+            columns = {column: table[column].to_numpy() for column in table.columns}
+            write_csv(folder / name, columns)
+        text = found.provenance.to_json() + "\n"
+        (folder / "provenance.json").write_text(text, encoding="utf-8")
+    return {out / name: what for name, what in _FILES.items()}
 
 
 def _all_findings(found: Audit) -> Any:

@@ -69,7 +69,7 @@ def explain(error: BaseException, came: list[int]) -> tuple[int, str]:
     """
     if came or isinstance(error, Stopped | KeyboardInterrupt):
         code = came[0] if came else 130
-        return code, f"{_WORDS[code]} An audit that was running has written nothing."
+        return code, f"{_WORDS[code]} No half-written results are left."
     if isinstance(error, MutandisError):
         return 3 if isinstance(error, DecisionError) else 2, _one_paragraph(str(error))
     if isinstance(error, MemoryError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mutandis.api import power
+from mutandis.io.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,5 +44,5 @@ def run_power(
     if plot is not None:
         from mutandis.plots import plot_power
 
-        plot.write_text(plot_power(found), encoding="utf-8")
+        write_whole(plot, plot_power(found))
     typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else str(found))

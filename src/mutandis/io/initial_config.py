@@ -218,7 +218,8 @@ def _listed(values: Sequence[Any]) -> str:
 def _candidates(title: str, guesses: Sequence[Guess], most: int = 12) -> Iterator[str]:
     if guesses:
         more = f" and {len(guesses) - most} more" if len(guesses) > most else ""
-        yield f"# {title}: {', '.join(shown(guess.name) for guess in guesses[:most])}{more}."
+        names = ", ".join(shown(guess.name) for guess in guesses[:most])
+        yield from _comment(f"{title}: {names}{more}.")
 
 
 def _attributes(guesses: Sequence[Guess]) -> list[str]:
