@@ -112,7 +112,7 @@ def case_name(text: str) -> str:
     Examples
     --------
     >>> case_name("4711"), case_name("../../etc/passwd")
-    ('4711', 'etc-passwd-d8d1a1efe0')
+    ('4711', 'etc-passwd-3754d6cb3a')
     """
     if _PLAIN.fullmatch(text) and not _DEVICES.fullmatch(text):
         return text
