@@ -46,6 +46,11 @@ def refused(**options: Any) -> str:
         ("https://bänk.example/", "beyond ASCII"),
         ("https://jane:s3cret@bank.example/", "a user name or a password"),
         ("https://s3cret@bank.example/", "a user name or a password"),
+        ("https://bank.example/credit?v=2&key=s3cret", "holds 'key', which looks like a secret"),
+        ("https://bank.example/credit?apiKey=s3cret", "looks like a secret"),
+        ("https://bank.example/credit?access_token=s3cret", "looks like a secret"),
+        ("https://bank.example/credit?code=s3cret", "looks like a secret"),
+        ("https://bank.example/credit?sig=s3cret", "looks like a secret"),
     ],
 )
 def test_addresses_that_are_refused(url: str, said: str) -> None:
@@ -55,13 +60,13 @@ def test_addresses_that_are_refused(url: str, said: str) -> None:
 
 
 def test_addresses_are_shown_without_what_may_be_secret() -> None:
-    maker = HttpMaker(url=f"{URL}?key=s3cret", columns=("salary",))
+    maker = HttpMaker(url=f"{URL}?client=s3cret&country_code=DE", columns=("salary",))
     assert "s3cret" not in f"{maker!r} {maker.describe()} {maker.label}"
     assert maker.describe()["url"] == URL
     address = Address.parse("http://[::1]:8000")
     assert (address.host, address.port, address.target) == ("::1", 8000, "/")
     assert address.shown == "http://[::1]:8000/"
-    assert Address.parse(f"{URL}?key=1").target == "/credit?key=1"
+    assert Address.parse(f"{URL}?version=1").target == "/credit?version=1"
 
 
 def test_what_is_listened_to_is_warned_of_before_it_is_sent() -> None:

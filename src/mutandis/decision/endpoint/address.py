@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from mutandis.errors import DecisionError
 
@@ -25,6 +25,9 @@ _SECRETS = {
     "api-key",
     "x-auth-token",
 }
+_SECRET_PARAMETER = re.compile(
+    r"code|.*(key|token|secret|password|passwd|pwd|credentials?|signature|sig|auth)", re.IGNORECASE
+)
 _OURS = {"host", "content-length", "content-type", "transfer-encoding", "connection", "expect"}
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
 
@@ -42,7 +45,7 @@ class Address:
 
     Examples
     --------
-    >>> address = Address.parse("https://models.bank.example:8443/credit?key=secret")
+    >>> address = Address.parse("https://models.bank.example:8443/credit?version=2")
     >>> address.shown
     'https://models.bank.example:8443/credit'
     """
@@ -72,12 +75,20 @@ class Address:
                 "belong there: put a token into an environment variable and name the variable "
                 "(token_variable)."
             )
+        for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+            if _SECRET_PARAMETER.fullmatch(name):
+                raise DecisionError(
+                    f"The address of the endpoint holds {name!r}, which looks like a secret, and "
+                    "addresses are kept with the results. Put it into an environment variable and "
+                    "name the variable (token_variable), with token_header for the header that "
+                    "the endpoint looks for it in."
+                )
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         return cls(scheme=parts.scheme, host=parts.hostname, port=port, target=target)
 
     @property
     def shown(self) -> str:
-        """The address without its query, which may hold a key."""
+        """The address without its query, which may say more than is needed."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port is None else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.target.partition('?')[0]}"
