@@ -194,6 +194,28 @@ def test_k_and_draws_are_told(audit_of: Auditing) -> None:
     assert told.draw_share == audit.findings().set_index("id").loc[who, "draw_share"]
 
 
+def test_the_distance_that_would_be_enough(audit_applicants: Auditing) -> None:
+    options: dict[str, Any] = {"worldview": WORLDVIEW, "ks": (8,), "min_group": 6}
+    audit = audit_applicants(**options, max_distance=0.01)
+    found = audit.findings()
+    who = found.loc[found.verdict == "insufficient", "id"].iloc[0]
+    needed = changes(audit, who).sufficient_distance
+    assert isinstance(needed, float)
+    for distance, enough in ((needed - 1e-9, False), (needed + 1e-9, True)):
+        again = audit_applicants(**options, max_distance=distance)
+        assert (verdict(again, who) != "insufficient") is enough
+    html = audit.case_file(who).to_html()
+    assert f"within {needed:.4f} there would be enough people" in html
+    assert f"{needed:.4f}" not in audit.case_file(who, redact=True).to_html()
+
+
+def test_single_decisions_have_no_numbers_to_change(audit_of: Auditing) -> None:
+    audit = audit_of("cf")
+    who = audit.findings()["id"].iloc[0]
+    assert changes(audit, who).outcomes == ()
+    assert "another decision on either of them would change it" in audit.case_file(who).to_html()
+
+
 def test_nothing_is_told_of_what_was_not_compared(audit_of: Auditing) -> None:
     audit = audit_of("alone")
     told = changes(audit, audit.findings()["id"].iloc[0])

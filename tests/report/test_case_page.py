@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,6 @@ from mutandis.report import CaseDocument, case_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import pandas as pd
 
@@ -234,3 +234,29 @@ def test_provenance_says_where_the_table_came_from(audit_of: Callable[[str], mm.
     assert document.as_dict()["provenance"]["source"] == {"file": "loans.csv"}
     assert document.as_dict()["provenance"]["data"] == audit.provenance.as_dict()["data"]
     assert "loans.csv" in document.to_html()
+
+
+def test_every_field_of_the_data_is_documented(audit_of: Callable[[str], mm.Audit]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "case-file.md").read_text(encoding="utf-8")
+    table = text[text.index("| field | holds |") :]
+    audit = audit_of("full")
+    data = audit.case_file(audit.findings()["id"].iloc[0]).as_dict()
+    part = data["parts"][0]
+    named = [
+        *data.keys(),
+        *data["complainant"],
+        *data["verdict"],
+        *part,
+        *part["movements"][0],
+        *part["movements"][0]["causes"][0],
+        *part["control"],
+        *part["control"]["members"][0],
+        *part["support"][0],
+        *part["changes"],
+        *part["changes"]["outcomes"][0],
+        *data["redaction"],
+        *data["provenance"],
+    ]
+    documented = set(re.findall(r"\w+", table)) | {"schema", "schema_version", "role"}
+    assert set(named) <= documented
+    assert f"`schema_version` {data['schema_version']};" in text

@@ -56,8 +56,10 @@ def changes_of(result: AuditResult, case: Case, found: Findings, place: int) -> 
         "draw_share": _number(row.get("draw_share")),
         "herself_counted": METHODS[method].count_centers,
     }
-    if not METHODS[method].count_neighbours or row["verdict"] == Verdict.INSUFFICIENT:
+    if not METHODS[method].count_neighbours:
         return Changes(**shared)
+    if row["verdict"] == Verdict.INSUFFICIENT:
+        return Changes(sufficient_distance=_sufficient(result, method, place), **shared)
     asked = _Asked(result=result, found=found, place=place)
     groups = case.groups(method, k=k)
     control, test = _Weights.of(groups.control), _Weights.of(groups.test)
@@ -252,6 +254,22 @@ def _herself(
         row = result.situation.complainants[asked.place]
         there = there.with_center(np.array([bool(decided[row])]))
     return asked.verdicts(own, there)[0]
+
+
+def _sufficient(result: AuditResult, method: str, place: int) -> float | None:
+    """Find the distance within which both groups would have as many people as are asked for."""
+    settings, nearest = result.plan.settings, result.grouping.nearest
+    if settings.max_distance is None:
+        return None
+    needed = []
+    for what in ("control", METHODS[method].center.value):
+        searched = nearest[what]
+        _, distance = searched.others(place)
+        if len(distance) < settings.min_group:
+            return None
+        last = np.sort(distance)[settings.min_group - 1 : settings.min_group]
+        needed.append(float(searched.metric.as_float(last)[0] + searched.beyond[place]))
+    return max(needed)
 
 
 def _over_ks(

@@ -261,6 +261,9 @@ class Changes:
         Whether they are counted in by the primary method.
     draws, draw_share
         How many draws of the counterfactuals were made, and the share with evidence.
+    sufficient_distance
+        Where there are too few people within the largest distance allowed: the distance within
+        which there would be enough; None elsewhere.
     """
 
     outcomes: tuple[Change, ...] = ()
@@ -277,6 +280,7 @@ class Changes:
     herself_counted: bool = False
     draws: int = 0
     draw_share: float | None = None
+    sufficient_distance: Number = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

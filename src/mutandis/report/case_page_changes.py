@@ -56,6 +56,8 @@ def thresholds(part: Part, document: CaseDocument) -> tuple[str, ...]:
         sentence
         for sentence in (
             _on_withheld(changes),
+            _on_single_decisions(part),
+            _on_distance(changes),
             *_on_tau(changes, document),
             *_on_alpha(changes, document),
             *_on_k(changes, part.verdict),
@@ -72,6 +74,24 @@ def _on_withheld(changes: Changes) -> str:
         "tell numbers behind which fewer than five people stand."
         if changes.withheld
         else ""
+    )
+
+
+def _on_single_decisions(part: Part) -> str:
+    return (
+        ""
+        if part.control is not None
+        else "The verdict compares two decisions, on her and on her counterfactual: another "
+        "decision on either of them would change it, and nothing else."
+    )
+
+
+def _on_distance(changes: Changes) -> str:
+    needed = known(changes.sufficient_distance)
+    if needed is None:
+        return ""
+    return (
+        f"Distance: within {needed:.4f} there would be enough people in both groups for a verdict."
     )
 
 

@@ -219,6 +219,8 @@ def _number(number: object, decimals: int) -> str:
 
 
 def _amount(number: float, decimals: int) -> str:
+    if number == 0:
+        return "0"
     shown = f"{number:+,.{decimals}f}"
     if decimals < 9 and number and not float(shown.replace(",", "")):
         shown = f"{number:+.1g}"  # smaller than it could be shown, but not nothing

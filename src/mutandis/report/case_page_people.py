@@ -22,6 +22,13 @@ _PEOPLE = 250
 _BESIDE, _BELOW = 3, 8
 
 
+_ADDS = {
+    "beside": "“adds” is what an attribute adds to the distance.",
+    "below": "Below each value: what it adds to the distance.",
+    "flow": "After each value: what it adds to the distance.",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPerson:
     """One line of a list of people; `cells` are (value, part of the distance)."""
@@ -74,7 +81,7 @@ def _listing(group: GroupList, name: str) -> Listing:
         layout = "flow"
     notes = []
     if parted:
-        notes.append("“adds” is what an attribute adds to the distance.")
+        notes.append(_ADDS[layout])
     if group.people == WITHHELD:
         notes.append("How many people these are is withheld, so they are not listed.")
     if more:

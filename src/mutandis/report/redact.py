@@ -252,7 +252,10 @@ def _support(check: SupportCheck, group: GroupList | None) -> SupportCheck:
 def _changes(changes: Changes, *, both: bool) -> Changes:
     """Keep what follows from the verdicts alone."""
     kept = replace(changes, evidence_ks=None, significant_ks=None, searched_ks=None)
-    if both or not changes.outcomes:
+    if not changes.outcomes:
+        needed: Number = None if kept.sufficient_distance is None else WITHHELD
+        return replace(kept, sufficient_distance=needed)
+    if both:
         return kept
     return Changes(
         withheld=True,
