@@ -35,6 +35,10 @@ def write_pdf(html: str, path: str | os.PathLike[str]) -> None:
             file.write(written)
             file.flush()
             os.fsync(file.fileno())
+        # mkstemp's files are for their owner alone; a case file is as open as any other file
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(temporary).chmod(0o666 & ~mask)
         Path(temporary).replace(target)
     except BaseException:
         with suppress(OSError):
@@ -48,7 +52,7 @@ def to_pdf(html: str) -> bytes:
     Nothing is fetched, from the network or from the disk: a page that asks for it is refused.
     """
     try:
-        import weasyprint  # type: ignore[import-untyped, unused-ignore]
+        import weasyprint
     except ImportError:
         raise MutandisError(
             "PDF files need WeasyPrint, which is not installed. "
