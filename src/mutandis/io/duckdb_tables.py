@@ -34,6 +34,10 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 _LOOKED_AT = 100_000
 _FEW = 10_000
 
+# A table with more text columns than this is wide and not long: looking each of them up would take
+# longer than reading them.
+_LONG = 100
+
 # the types that are made need names of their own
 _NUMBERS = count()
 
@@ -109,7 +113,7 @@ def fetched(relation: Relation) -> EncodedTable:
     """
     import pandas as pd
 
-    columns = [_Column.of(relation, own) for own in relation.columns.values()]
+    columns = _asked_for(relation)
     # numbered names: those of the source may differ in case only
     wanted = ", ".join(f"{column.sql} AS c{place}" for place, column in enumerate(columns))
     arrays = relation.connection.execute(f"SELECT {wanted} FROM {relation.relation}").fetchnumpy()  # noqa: S608
@@ -130,18 +134,25 @@ class _Column:
     sql: str
     levels: tuple[str, ...] | None = None
 
-    @classmethod
-    def of(cls, relation: Relation, own: str) -> _Column:
-        name = quoted(own)
-        described = relation.connection.execute(
-            f"DESCRIBE SELECT {name} FROM {relation.relation}"  # noqa: S608
-        ).fetchall()
-        kind = str(described[0][1])
-        plain = _plain_sql(name, kind)
-        if plain is not None:
-            return cls(sql=plain)
-        text = f"({name} ->> '$')" if kind == "JSON" else f"CAST({name} AS VARCHAR)"
-        return _encoded(relation, text)
+
+def _asked_for(relation: Relation) -> list[_Column]:
+    """Decide for each column how it is asked for."""
+    names = [quoted(own) for own in relation.columns.values()]
+    described = relation.connection.execute(
+        f"DESCRIBE SELECT {', '.join(names)} FROM {relation.relation}"  # noqa: S608
+    ).fetchall()
+    kinds = [str(line[1]) for line in described]
+    plain = [_plain_sql(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    encode = plain.count(None) <= _LONG
+    return [
+        _text_column(relation, name, kind, encode=encode) if sql is None else _Column(sql=sql)
+        for name, kind, sql in zip(names, kinds, plain, strict=True)
+    ]
+
+
+def _text_column(relation: Relation, name: str, kind: str, *, encode: bool) -> _Column:
+    text = f"({name} ->> '$')" if kind == "JSON" else f"CAST({name} AS VARCHAR)"
+    return _encoded(relation, text) if encode else _Column(sql=text)
 
 
 def _plain_sql(name: str, kind: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mutandis.io.duckdb_tables import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import duckdb
 
@@ -35,8 +35,26 @@ READINGS: Mapping[str, str] = {
 }
 """How text is read, the first that fits every row."""
 
-# where a few rows tell already that a reading does not fit, the others need not be looked at
-_FIRST = 1_000
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# Where a few rows tell already that a reading does not fit, the others need not be looked at. Text
+# that DuckDB reads so always passes these; whether all of it can be read, DuckDB says.
+_FIRST = 100
+_PLAUSIBLE: Mapping[str, Callable[[str], bool]] = {
+    "BOOLEAN": lambda text: text.strip().lower() in {"true", "false"},
+    "BIGINT": lambda text: _is_number(text) and not set(text.lower()) & {".", "e"},
+    "DOUBLE": _is_number,
+    "TIMESTAMP": lambda text: any(map(str.isdigit, text)) and not _is_number(text),
+}
+# columns that are asked about in one query
+_AT_ONCE = 1_000
 
 
 def read_text_columns(
@@ -57,52 +75,53 @@ def read_text_columns(
     ...     read_text_columns(connection, rows, ["pay", "mixed"], decimal=",")
     {'pay': 'CAST(replace("pay", \',\', \'.\') AS DOUBLE)', 'mixed': '"mixed"'}
     """
-    first = f"(SELECT * FROM {table} LIMIT {_FIRST})"  # noqa: S608
-    possible = {column: list(readings) for column in columns}
-    for rows in (first, table):
-        possible = {
-            column: _fitting(
-                connection,
-                rows,
-                column,
-                conditions={
-                    kind: _condition(column, kind, readings[kind], decimal) for kind in kinds
-                },
-            )
-            for column, kinds in possible.items()
-        }
-    return {
-        column: f"CAST({_text(column, kinds[0], decimal)} AS {kinds[0]})"
-        if kinds
-        else quoted(column)
-        for column, kinds in possible.items()
-    }
+    possible = _plausible(connection, table, columns, list(readings), decimal)
+    read: dict[str, str] = {}
+    while asked := [(column, kinds.pop(0)) for column, kinds in possible.items() if kinds]:
+        for start in range(0, len(asked), _AT_ONCE):
+            some = asked[start : start + _AT_ONCE]
+            conditions = [_condition(name, kind, readings[kind], decimal) for name, kind in some]
+            answers = _all_fit(connection, table, conditions)
+            for (column, kind), fits in zip(some, answers, strict=True):
+                if fits:
+                    read[column] = f"CAST({_text(column, kind, decimal)} AS {kind})"
+                    possible[column].clear()
+    return {column: read.get(column, quoted(column)) for column in columns}
 
 
-def _fitting(
+def _plausible(
     connection: duckdb.DuckDBPyConnection,
-    rows: str,
-    column: str,
-    *,
-    conditions: Mapping[str, str],
-) -> list[str]:
-    if not conditions:
-        return []
-    name = quoted(column)
-    asked = ", ".join(
-        f"bool_and({condition}) FILTER (WHERE {name} IS NOT NULL)"
-        for condition in conditions.values()
-    )
-    answers = connection.execute(f"SELECT {asked} FROM {rows}").fetchall()[0]  # noqa: S608
-    # a column without any value gives NULL: nothing can be said about it, and it stays text
-    return [kind for kind, fits in zip(conditions, answers, strict=True) if fits]
+    table: str,
+    columns: Sequence[str],
+    kinds: Sequence[str],
+    decimal: str,
+) -> dict[str, list[str]]:
+    """Leave the readings that the first rows allow."""
+    wanted = ", ".join(map(quoted, columns))
+    rows = connection.execute(f"SELECT {wanted} FROM {table} LIMIT {_FIRST}").fetchall()  # noqa: S608
+    possible = {}
+    for place, column in enumerate(columns):
+        texts = {row[place].replace(decimal, ".") for row in rows if row[place] is not None}
+        possible[column] = [kind for kind in kinds if all(map(_PLAUSIBLE[kind], texts))]
+    return possible
+
+
+def _all_fit(
+    connection: duckdb.DuckDBPyConnection, table: str, conditions: Sequence[str]
+) -> list[bool | None]:
+    """Ask which conditions hold in every row; a column without any value gives None."""
+    asked = ", ".join(f"bool_and({condition})" for condition in conditions)
+    (answers,) = connection.execute(f"SELECT {asked} FROM {table}").fetchall()  # noqa: S608
+    return list(answers)
 
 
 def _condition(column: str, kind: str, reading: str, decimal: str) -> str:
     condition = reading.format(x=_text(column, kind, decimal))
     # with a decimal comma, a point separates thousands or means something else
     pointless = f" AND NOT contains({quoted(column)}, '.')" if decimal != "." else ""
-    return condition + (pointless if kind in NUMBERS else "")
+    whole = condition + (pointless if kind in NUMBERS else "")
+    # a missing value says nothing: NULL is left out of bool_and
+    return f"CASE WHEN {quoted(column)} IS NOT NULL THEN {whole} END"
 
 
 def _text(column: str, kind: str, decimal: str) -> str:
