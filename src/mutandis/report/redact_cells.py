@@ -101,13 +101,19 @@ def published_groups(run: Run) -> Published:
 def _pinned(
     run: Run, cells: Mapping[str, Mapping[int, list[Cells]]], kept: Mapping[str, frozenset[int]]
 ) -> list[tuple[str, int]]:
-    """List the withheld groups of which a reader could work out the one possible number."""
+    """List the withheld groups whose one possible number would tell a small cell."""
     possible = possible_by_group(run, cells, kept)
     return [
         (what, k)
         for (what, k), counts in possible.items()
-        if k not in kept[what] and len(counts) == 1
+        if k not in kept[what] and len(counts) == 1 and _tells(k, cells[what], kept[what])
     ]
+
+
+def _tells(k: int, cells: Mapping[int, list[Cells]], shown: frozenset[int]) -> bool:
+    """Tell whether a group's number of refusals would tell a small cell, alone or beside others."""
+    own = cells[k][0].unshared()
+    return not (own.is_safe() and all(own.is_safe_beside(cells[size][0]) for size in shown))
 
 
 def _withhold(

@@ -106,6 +106,10 @@ class Cells:
         """Whether people share places."""
         return self.refused_sharing + self.granted_sharing > 0
 
+    def unshared(self) -> Cells:
+        """Give the same people, without saying who shares a place."""
+        return Cells(self.refused, self.granted)
+
     def holds(self, smaller: Cells) -> bool:
         """Tell whether a smaller group can be a part of this one."""
         return self.refused >= smaller.refused and self.granted >= smaller.granted
