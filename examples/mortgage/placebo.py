@@ -1,0 +1,13 @@
+"""What would the same audit find where there is nothing to find? Prints shares of complainants."""
+
+from __future__ import annotations
+
+import mutandis as mm
+from mutandis.io.audit_file import read_audit_file
+from mutandis.io.sources import read_source
+
+written = read_audit_file("audit.yaml")
+audit = mm.audit(read_source(written.source, columns=None), **written.settings)
+table = audit.placebo(repeats=20, seed=1).table()
+primary = table[(table["method"] == "cst_without") & (table["k"] == 30)]
+print(primary.drop(columns=["method", "k"]).round(3).to_string(index=False))
