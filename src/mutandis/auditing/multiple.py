@@ -14,6 +14,7 @@ from mutandis.auditing.provenance import record
 from mutandis.auditing.run import AuditResult, run
 from mutandis.errors import PlanError
 from mutandis.results.multiple import combine_findings
+from mutandis.similarity.progress import silent
 from mutandis.situation.semantics import Grouping, Situation
 from mutandis.situation.spaces import check_group_sizes
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mutandis.results.case import Case, GroupMembers
     from mutandis.results.findings import Findings
     from mutandis.results.multiple import MultipleFindings
+    from mutandis.similarity.progress import Progress
     from mutandis.situation.combined import Combine
     from mutandis.situation.methods import Method
 
@@ -101,14 +103,14 @@ def plan_for(plan: Plan, protections: Sequence[Protection], combine: Combine | N
     )
 
 
-def run_multiple(plan: Plan) -> MultipleResult:
+def run_multiple(plan: Plan, *, progress: Progress = silent) -> MultipleResult:
     """Run the audit of each attribute for those who are protected on all of them."""
     settings = plan.settings
     spaces = draw_spaces(
         plan.protections, plan.population, combine="multiple", test_space=settings.test_space
     )
     parts = {
-        each.attribute: run(replace(plan_for(plan, [each], None), strata=strata))
+        each.attribute: run(replace(plan_for(plan, [each], None), strata=strata), progress=progress)
         for each, strata in zip(plan.protections, spaces, strict=True)
     }
     first = next(iter(parts.values()))

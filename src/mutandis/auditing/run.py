@@ -21,6 +21,7 @@ from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.inference import adjust
 from mutandis.results.case import Case, GroupMembers
 from mutandis.results.findings import Findings
+from mutandis.similarity.progress import silent
 from mutandis.situation.semantics import Grouping, Situation
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mutandis.domain.outcome import Outcome
     from mutandis.domain.population import Population
     from mutandis.results.support import Support
+    from mutandis.similarity.progress import Progress
     from mutandis.situation.methods import Method
 
 __all__ = ["AuditResult", "run"]
@@ -202,13 +204,13 @@ class AuditResult:
         return MappingProxyType(values)
 
 
-def run(plan: Plan) -> AuditResult:
+def run(plan: Plan, *, progress: Progress = silent) -> AuditResult:
     """Run the audit: every step is a function of the one before it."""
     if plan.combine == "multiple":
         # it runs this function once for each attribute
         from mutandis.auditing.multiple import run_multiple
 
-        return run_multiple(plan)
+        return run_multiple(plan, progress=progress)
     made = _counterfactuals(plan)
     counterfactual = made.population if made is not None else _given(plan)
     situation = Situation(
@@ -225,7 +227,7 @@ def run(plan: Plan) -> AuditResult:
         group_size=plan.settings.group_size,
         max_distance=plan.settings.max_distance,
     )
-    grouping = plan.semantics.group(situation, plan.methods)
+    grouping = plan.semantics.group(situation, plan.methods, progress=progress)
     disagreement = _disagreement(plan)
     clipped = {} if made is None else made.clipped
     return AuditResult(
@@ -234,7 +236,9 @@ def run(plan: Plan) -> AuditResult:
         grouping=grouping,
         clipped=clipped,
         disagreement=disagreement,
-        draw_counts={} if made is None else _count_draws(plan, situation, grouping, made.draws),
+        draw_counts={}
+        if made is None
+        else _count_draws(plan, situation, grouping, made.draws, progress=progress),
         provenance=record(plan, grouping, made, disagreement=disagreement),
     )
 
@@ -271,7 +275,7 @@ def _given(plan: Plan) -> Population | None:
 
 
 def _count_draws(
-    plan: Plan, situation: Situation, grouping: Grouping, draws: Draws
+    plan: Plan, situation: Situation, grouping: Grouping, draws: Draws, *, progress: Progress
 ) -> dict[str, NDArray[np.int64]]:
     """Count, for each method that looks at counterfactuals, the draws under which Δp > τ."""
     methods = [m for m in plan.methods if m.needs_counterfactual] if len(draws) else []
@@ -283,7 +287,9 @@ def _count_draws(
             counterfactual=drawn,
             is_negative_cf=_counterfactual_outcomes(plan, drawn),
         )
-        regrouped = plan.semantics.group(other, methods, control=grouping.control)
+        regrouped = plan.semantics.group(
+            other, methods, control=grouping.control, progress=progress
+        )
         for method in methods:
             for index in range(len(plan.settings.ks)):
                 compared = compare_groups(plan, regrouped, method, index, bounds=False)

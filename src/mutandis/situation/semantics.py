@@ -14,6 +14,7 @@ import numpy as np
 
 from mutandis.similarity.choose import choose_search
 from mutandis.similarity.embedding import Embedded, Embedding
+from mutandis.similarity.progress import silent
 from mutandis.similarity.search import Queries, Space, find_neighbourhoods
 from mutandis.similarity.ties import Neighbourhoods
 from mutandis.situation.caliper import Caliper, CaliperGroups
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from mutandis.inference.intervals import IntervalMethod
     from mutandis.results.findings import Comparison, Group
     from mutandis.similarity.embedding import Scaling
+    from mutandis.similarity.progress import Progress
     from mutandis.similarity.search import Search
     from mutandis.similarity.ties import Ties
     from mutandis.situation.group_size import GroupSize
@@ -151,8 +153,19 @@ class Semantics(Protocol):
         methods: Collection[Method],
         *,
         control: Groups | None = None,
+        progress: Progress = silent,
     ) -> Grouping:
-        """Build the groups of all methods and all k in one pass; `control` may be known already."""
+        """Build the groups of all methods and all k in one pass.
+
+        Parameters
+        ----------
+        situation, methods
+            What the groups are built from, and who uses them.
+        control
+            The control groups, where they are known already.
+        progress
+            Is told for how many more complainants a search is done.
+        """
         ...
 
     def compare(
@@ -184,12 +197,13 @@ class Defined:
         methods: Collection[Method],
         *,
         control: Groups | None = None,
+        progress: Progress = silent,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(
             situation.population, situation.attributes, scaling=situation.scaling
         )
-        finder = _Finder(situation, embedding)
+        finder = _Finder(situation, embedding, progress)
         searched: dict[str, Groups] = {}
         wanted = {m.center for m in methods if m.count_neighbours}
         if wanted:
@@ -235,9 +249,10 @@ def pair(situation: Situation, method: Method, searched: Mapping[str, Groups]) -
 class _Finder:
     """One pass over the strata of a situation: holds what its searches share."""
 
-    def __init__(self, situation: Situation, embedding: Embedding) -> None:
+    def __init__(self, situation: Situation, embedding: Embedding, progress: Progress) -> None:
         self._situation = situation
         self._embedding = embedding
+        self._progress = progress
         self._factual = embedding.apply(situation.population)
         self.backends: dict[str, str] = {}
         self.nearest: dict[str, NearestGroups] = {}
@@ -267,6 +282,7 @@ class _Finder:
             search, queries = self._search(stratum, space, centers, in_control=in_control)
             sizes = rows_in_test(stratum, situation.ks, group_size=group_size)
             answers = find_neighbourhoods(search, queries, sizes)
+            self._progress(len(queries))
             found.put(mine, answers)
             if caliper is not None:
                 caliper.count(mine, search, queries, answers)
