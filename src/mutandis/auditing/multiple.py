@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.compared import Depth
     from mutandis.auditing.plan import Plan
     from mutandis.domain.protection import Protection
     from mutandis.results.case import Case, GroupMembers
@@ -43,10 +44,12 @@ class MultipleResult(AuditResult):
     attribute with those who are protected on all as complainants, has its own.
     """
 
-    def findings(self, method: Method, k: int) -> MultipleFindings:
+    def findings(self, method: Method, k: int, *, depth: Depth = "bounds") -> MultipleFindings:
         """Put the findings on each attribute together."""
         return combine_findings(
-            MappingProxyType({name: part.findings(method, k) for name, part in self.parts.items()}),
+            MappingProxyType(
+                {name: part.findings(method, k, depth=depth) for name, part in self.parts.items()}
+            ),
             outcome_cf=self._outcome_cf(),
             weakest=self._weakest,
             adjust=self._q_values,

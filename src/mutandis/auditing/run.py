@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing.compared import Compared
+    from mutandis.auditing.compared import Compared, Depth
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Counterfactuals, Draws
     from mutandis.decision import DecisionMaker
@@ -75,11 +75,11 @@ class AuditResult:
     provenance: Provenance
     parts: Mapping[str, AuditResult] = field(default_factory=dict)
 
-    def findings(self, method: Method, k: int) -> Findings:
+    def findings(self, method: Method, k: int, *, depth: Depth = "bounds") -> Findings:
         """Compare the groups of every complainant under one method and one k."""
         plan, settings = self.plan, self.plan.settings
         index = settings.ks.index(k)
-        compared = compare_groups(plan, self.grouping, method, index)
+        compared = compare_groups(plan, self.grouping, method, index, depth=depth)
         comparison = compared.comparison
         rows = self.situation.complainants
         is_negative, would_be = self.situation.is_negative, self.situation.is_negative_cf
@@ -98,6 +98,10 @@ class AuditResult:
             draw_share=self._draw_share(method, index, compared),
             insufficient=compared.insufficient,
         )
+
+    def count(self, method: Method, k: int) -> dict[str, Any]:
+        """Count the cases under one method and one k: no bound is worked out for that."""
+        return self.findings(method, k, depth="significance").counts()
 
     def _draw_share(
         self, method: Method, index: int, compared: Compared
@@ -292,7 +296,7 @@ def _count_draws(
         )
         for method in methods:
             for index in range(len(plan.settings.ks)):
-                compared = compare_groups(plan, regrouped, method, index, bounds=False)
+                compared = compare_groups(plan, regrouped, method, index, depth="evidence")
                 counts[method.name][:, index] += compared.comparison.evidence
     return counts
 

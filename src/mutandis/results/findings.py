@@ -87,6 +87,15 @@ class Comparison:
     significant: NDArray[np.bool_]
     interval: Interval
 
+    def take(self, complainants: NDArray[np.intp]) -> Comparison:
+        """Give the chosen complainants' comparisons, repeated as often as asked for."""
+        return Comparison(
+            delta_p=self.delta_p[complainants],
+            evidence=self.evidence[complainants],
+            significant=self.significant[complainants],
+            interval=self.interval.take(complainants),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.domain import Categories
+from mutandis.domain.digests import row_digests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,14 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["canonical_order", "distinct_rows"]
 
 Bits = np.uint64
-
-# The golden ratio in 64 bits, and two multipliers of the finaliser of splitmix64 (Steele, Lea and
-# Flood 2014, OOPSLA), which spread every bit of a number over all others.
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-# so many rows at a time stay in the processor's cache
-_BLOCK = 1 << 14
 
 
 def canonical_order(columns: Mapping[str, Column]) -> NDArray[np.intp]:
@@ -87,7 +80,7 @@ def distinct_rows(matrix: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArra
 
 def _sorted(keys: Sequence[NDArray[Bits]]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Sort rows; mark each, from the second on, that equals the one before it."""
-    digests = _digests(keys)
+    digests = row_digests(keys)
     order = np.argsort(digests)
     repeats = _equal_neighbours([digests], order)
     if repeats.any() and not _equal_neighbours(keys, order)[repeats].all():
@@ -103,25 +96,6 @@ def _equal_neighbours(keys: Sequence[NDArray[Bits]], order: NDArray[np.intp]) ->
         ordered = key[order]
         equal &= ordered[1:] == ordered[:-1]
     return equal
-
-
-def _digests(keys: Sequence[NDArray[Bits]]) -> NDArray[Bits]:
-    """Mix the bits of each row into one number.
-
-    Each step can be undone, given the column: rows that differ in one column never meet.
-    """
-    digests = np.zeros(len(keys[0]), dtype=Bits)
-    for start in range(0, len(digests), _BLOCK):
-        block = digests[start : start + _BLOCK]
-        for key in keys:
-            block ^= key[start : start + _BLOCK]
-            block += _GOLDEN
-            block ^= block >> np.uint64(30)
-            block *= _FIRST
-            block ^= block >> np.uint64(27)
-            block *= _SECOND
-            block ^= block >> np.uint64(31)
-    return digests
 
 
 def _bits(column: Column) -> NDArray[Bits]:
