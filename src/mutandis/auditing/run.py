@@ -14,8 +14,8 @@ from mutandis.auditing.case_words import terms_of
 from mutandis.auditing.compared import compare_groups
 from mutandis.auditing.provenance import Provenance, record
 from mutandis.auditing.supported import balance_case, measure_support
-from mutandis.decision import decide
-from mutandis.domain.columns import Categories, Numbers
+from mutandis.decision import Rule, decide
+from mutandis.domain.columns import Categories, Numbers, frozen
 from mutandis.domain.population import open_frame
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.inference import adjust
@@ -320,7 +320,10 @@ def _disagreement(plan: Plan) -> float | None:
 
 
 def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDArray[np.bool_]:
-    """Ask b() about everybody; it gets a copy of the table, since strange code may write to it."""
+    """Ask b() about everybody; strange code gets a copy of the table, which it may write to."""
+    if type(maker) is Rule:
+        columns = {name: population.as_read_by_rules(name) for name in maker.names}
+        return frozen(~maker.decide_columns(columns, rows=len(population)))
     return decide(maker, population.frame(), outcome)
 
 

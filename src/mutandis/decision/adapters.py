@@ -15,7 +15,7 @@ from mutandis.domain.population import check_names, open_frame
 from mutandis.errors import DecisionError, FormulaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -73,7 +73,19 @@ class Rule:
         opened = open_frame(frame)
         check_names(opened, self.names)
         columns = {name: _values(opened[name]) for name in self.names}
-        granted = self.formula.evaluate(columns, length=len(opened))
+        return self.decide_columns(columns, rows=len(opened))
+
+    def decide_columns(
+        self, columns: Mapping[str, NDArray[Any]], *, rows: int
+    ) -> NDArray[np.bool_]:
+        """Tell it from the columns that the rule reads; they are not written to.
+
+        Examples
+        --------
+        >>> Rule.parse("salary > 15").decide_columns({"salary": np.array([10.0, 20.0])}, rows=2)
+        array([False,  True])
+        """
+        granted = self.formula.evaluate(columns, length=rows)
         if granted.dtype != np.bool_:
             raise self._not_a_condition()
         return granted

@@ -7,23 +7,67 @@ order of their own before anything is fitted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.domain import Categories
+from mutandis.domain import Categories, Column
 from mutandis.domain.digests import row_digests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
-
-__all__ = ["canonical_order", "distinct_rows"]
+__all__ = ["Chosen", "canonical_order", "distinct_rows"]
 
 Bits = np.uint64
+
+
+class Chosen(Mapping[str, Column]):
+    """Some columns of a table, put into another order when they are asked for, and not kept.
+
+    Parameters
+    ----------
+    columns
+        The table.
+    names
+        The columns that are chosen, in this order.
+    order
+        The rows in their new order; None leaves them as they are.
+
+    Examples
+    --------
+    >>> from mutandis.domain import Numbers
+    >>> table = {"Age": Numbers(np.array([30.0, 20.0])), "Pay": Numbers(np.array([1.0, 2.0]))}
+    >>> chosen = Chosen(table, ["Age"], order=np.array([1, 0]))
+    >>> list(chosen), chosen["Age"].values.tolist()
+    (['Age'], [20.0, 30.0])
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        names: Iterable[str],
+        *,
+        order: NDArray[np.intp] | None = None,
+    ) -> None:
+        self._columns = columns
+        self._names = tuple(names)
+        self._order = order
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self._names:
+            raise KeyError(name)
+        column = self._columns[name]
+        return column if self._order is None else column.take(self._order)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def canonical_order(columns: Mapping[str, Column]) -> NDArray[np.intp]:
