@@ -16,11 +16,11 @@ import subprocess
 import sys
 import tracemalloc
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from mutandis.domain.population import Population
 from mutandis.similarity import collapse, search, within
 from mutandis.similarity.embedding import Embedding
 from mutandis.similarity.ties import Neighbourhoods
-from mutandis.situation import semantics
+from mutandis.situation import finder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +50,7 @@ class Step:
     """What one step of an audit cost, the steps within it left out; memory is above the start."""
 
     seconds: float = 0.0
+    processor: float = 0.0
     peak: int = 0
 
 
@@ -58,22 +59,25 @@ class Meter:
     """Measures steps that may lie within each other."""
 
     steps: dict[str, Step] = field(default_factory=dict)
-    within: list[float] = field(default_factory=list)
+    within: list[list[float]] = field(default_factory=list)
     base: int = 0
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         self._note_peak()
-        self.within.append(0.0)
-        begin = perf_counter()
+        self.within.append([0.0, 0.0])
+        begin = perf_counter(), process_time()
         try:
             yield
         finally:
-            spent = perf_counter() - begin
+            clock, processor = perf_counter() - begin[0], process_time() - begin[1]
             measured = self.steps.setdefault(name, Step())
-            measured.seconds += spent - self.within.pop()
+            inner = self.within.pop()
+            measured.seconds += clock - inner[0]
+            measured.processor += processor - inner[1]
             if self.within:
-                self.within[-1] += spent
+                self.within[-1][0] += clock
+                self.within[-1][1] += processor
             if tracemalloc.is_tracing():
                 measured.peak = max(measured.peak, tracemalloc.get_traced_memory()[1] - self.base)
                 tracemalloc.reset_peak()
@@ -121,9 +125,12 @@ class Simulated:
 
 
 def simulated_table(rows: int, columns: int) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Make a chain of causes in which a status lowers every attribute, and an audit of it."""
+    """Make a chain of causes in which a status lowers every attribute, and an audit of it.
+
+    The status and the outcome are true or false: a byte each, and no numbers.
+    """
     rng = np.random.default_rng(0)
-    status = (rng.random(rows) < PROTECTED_SHARE).astype(np.int64)
+    status = rng.random(rows) < PROTECTED_SHARE
     table: dict[str, Any] = {"Status": status}
     names = [f"X{place}" for place in range(columns)]
     equations = {}
@@ -136,11 +143,11 @@ def simulated_table(rows: int, columns: int) -> tuple[pd.DataFrame, dict[str, An
         table[name] = values
         score += values
         equations[name] = mm.Linear("Status", *before)
-    table["Granted"] = (score + rng.normal(0, 0.5, rows) > 0).astype(np.int64)
+    table["Granted"] = score + rng.normal(0, 0.5, rows) > 0
     settings = {
         "outcome": "Granted",
-        "negative": 0,
-        "protected": mm.Protection("Status", value=1, reference=0),
+        "negative": False,
+        "protected": mm.Protection("Status", value=True, reference=False),
         "attributes": dict.fromkeys(names, "continuous"),
         "worldview": mm.Worldview(equations),
         "decision": f"{' + '.join(names)} > 0",
@@ -170,16 +177,16 @@ def install(meter: Meter, *, simulate: bool) -> None:
             module.group_rows = collapse.group_rows
             meter.wrap(module, "group_rows", "collapse")
     if simulate:
-        semantics.choose_search = Simulated  # type: ignore[assignment]
+        finder.choose_search = Simulated  # type: ignore[assignment]
         meter.wrap(Simulated, "neighbourhoods", "search: ask")
-    meter.wrap(semantics, "choose_search", "search: build")
+    meter.wrap(finder, "choose_search", "search: build")
     if not simulate:
         _wrap_answers(meter)
 
 
 def _wrap_answers(meter: Meter) -> None:
     """Measure what the chosen search answers, whichever it is."""
-    build = semantics.choose_search
+    build = finder.choose_search
     seen: set[type] = set()
 
     @wraps(build)
@@ -190,7 +197,7 @@ def _wrap_answers(meter: Meter) -> None:
             meter.wrap(type(made), "neighbourhoods", "search: ask")
         return made
 
-    semantics.choose_search = chosen
+    finder.choose_search = chosen
 
 
 def whole_audit(
@@ -243,7 +250,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "numeric": sum(table[name].nbytes for name in settings["attributes"]),
         "search": audit.provenance.computed["search"],
         "complainants": len(audit.result.situation.complainants),
-        "steps": {name: [step.seconds, step.peak] for name, step in meter.steps.items()},
+        "steps": {name: asdict(step) for name, step in meter.steps.items()},
     }
 
 
@@ -256,12 +263,15 @@ def _resident(what: str) -> int:
 
 
 def show_time(measured: dict[str, Any]) -> None:
-    steps = {name: seconds for name, (seconds, _) in measured["steps"].items()}
-    searching = sum(steps.pop(name, 0.0) for name in _SEARCH)
-    for name, seconds in sorted(steps.items(), key=lambda each: -each[1]):
-        print(f"  {name:<24} {seconds:8.3f} s")
-    print(f"  {'outside the search':<24} {sum(steps.values()):8.3f} s")
-    print(f"  {'search':<24} {searching:8.3f} s  {measured['search']}")
+    steps = {name: Step(**step) for name, step in measured["steps"].items()}
+    searching = [steps.pop(name, Step()) for name in _SEARCH]
+    print(f"  {'':<24}   on the clock   of the processor")
+    for name, step in sorted(steps.items(), key=lambda each: -each[1].seconds):
+        print(f"  {name:<24} {step.seconds:12.3f} s {step.processor:14.3f} s")
+    for name, some in (("outside the search", steps.values()), ("search", searching)):
+        seconds, processor = (sum(getattr(s, n) for s in some) for n in ("seconds", "processor"))
+        print(f"  {name:<24} {seconds:12.3f} s {processor:14.3f} s")
+    print(f"  searched by {measured['search']}")
 
 
 def show_memory(measured: dict[str, Any]) -> None:
@@ -275,8 +285,8 @@ def show_memory(measured: dict[str, Any]) -> None:
 
 
 def show_trace(measured: dict[str, Any]) -> None:
-    for name, (_, peak) in measured["steps"].items():
-        print(f"  {name:<24} {_mb(peak):>12}")
+    for name, step in measured["steps"].items():
+        print(f"  {name:<24} {_mb(step['peak']):>12}")
 
 
 def _mb(size: float) -> str:

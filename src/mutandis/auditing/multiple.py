@@ -55,6 +55,10 @@ class MultipleResult(AuditResult):
             adjust=self._q_values,
         )
 
+    def count(self, method: Method, k: int) -> dict[str, Any]:
+        """Count the cases under one method and one k."""
+        return self.findings(method, k, depth="significance").counts()
+
     def case(self, id: Any, findings: Mapping[tuple[str, int], Findings]) -> Case:  # noqa: A002
         """Give everything about one complainant, but for her groups: they are the attributes'."""
         names = ", ".join(map(repr, self.parts))

@@ -16,11 +16,12 @@ from mutandis.auditing.provenance import Provenance, record
 from mutandis.auditing.supported import balance_case, measure_support
 from mutandis.decision import Rule, decide
 from mutandis.domain.columns import Categories, Numbers, frozen
+from mutandis.domain.patches import keep_differences
 from mutandis.domain.population import open_frame
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.inference import adjust
 from mutandis.results.case import Case, GroupMembers
-from mutandis.results.findings import Findings
+from mutandis.results.findings import Findings, count_cases
 from mutandis.similarity.progress import silent
 from mutandis.situation.semantics import Grouping, Situation
 
@@ -100,8 +101,18 @@ class AuditResult:
         )
 
     def count(self, method: Method, k: int) -> dict[str, Any]:
-        """Count the cases under one method and one k: no bound is worked out for that."""
-        return self.findings(method, k, depth="significance").counts()
+        """Count the cases under one method and one k: that takes neither bounds nor a table."""
+        index, situation = self.plan.settings.ks.index(k), self.situation
+        compared = compare_groups(self.plan, self.grouping, method, index, depth="significance")
+        comparison = compared.comparison
+        del compared  # the groups: they are many, and no longer needed
+        counts = count_cases(
+            comparison,
+            self._q_values(comparison.interval.p_value),
+            alpha=self.plan.settings.alpha,
+            is_negative=situation.is_negative[situation.complainants],
+        )
+        return {"method": method.name, "k": k, **counts}
 
     def _draw_share(
         self, method: Method, index: int, compared: Compared
@@ -199,11 +210,11 @@ class AuditResult:
     def _attributes(self, population: Population, row: int) -> Mapping[str, Any]:
         values = {}
         for attribute in self.plan.attributes:
-            column = population.columns[attribute.name]
+            column = population.part(attribute.name, np.array([row]))
             values[attribute.name] = (
-                float(column.values[row])
+                float(column.values[0])
                 if isinstance(column, Numbers)
-                else column.levels[column.codes[row]]
+                else column.levels[column.codes[0]]
             )
         return MappingProxyType(values)
 
@@ -217,13 +228,17 @@ def run(plan: Plan, *, progress: Progress = silent) -> AuditResult:
         return run_multiple(plan, progress=progress)
     made = _counterfactuals(plan)
     counterfactual = made.population if made is not None else _given(plan)
+    would_be = _counterfactual_outcomes(plan, counterfactual)
+    if made is not None:
+        counterfactual = keep_differences(made.population, plan.population)
+        made = replace(made, population=counterfactual)
     situation = Situation(
         population=plan.population,
         counterfactual=counterfactual,
         attributes=plan.attributes,
         strata=plan.strata,
         is_negative=plan.outcome.is_negative,
-        is_negative_cf=_counterfactual_outcomes(plan, counterfactual),
+        is_negative_cf=would_be,
         ks=plan.settings.ks,
         ties=plan.settings.ties,
         scaling=plan.settings.scaling,

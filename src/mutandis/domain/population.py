@@ -22,6 +22,7 @@ from mutandis.domain.columns import (
     read_numbers,
 )
 from mutandis.domain.frames import as_read_by_rules, with_exchanged
+from mutandis.domain.patches import Patched
 from mutandis.errors import (
     AlignmentError,
     InputError,
@@ -201,6 +202,12 @@ class Population:
         if isinstance(column, Categories):
             return column
         raise KindError(f"Column {name!r} holds numbers, not names.")
+
+    def part(self, name: str, rows: NDArray[np.intp]) -> Column:
+        """Give some rows of a column."""
+        if isinstance(self.columns, Patched):
+            return self.columns.part(name, rows)
+        return self._column(name).take(rows)
 
     def with_columns(self, columns: Mapping[str, Column]) -> Population:
         """Give the same people with some columns exchanged: how D^CF is made from D."""

@@ -67,7 +67,8 @@ def _is_plain(share: Share) -> bool:
 def _group_plain(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Look each pair of whole numbers up in a table of all of them: no hashing."""
     width = int(test.size[0]) + 1
-    key = control.negatives * width + test.negatives
+    key = control.negatives * width
+    key += test.negatives
     somebody = np.full((int(control.size[0]) + 1) * width, -1, dtype=np.intp)
     somebody[key] = np.arange(len(key))
     taken = np.flatnonzero(somebody >= 0)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mutandis.results.interval import Interval
     from mutandis.results.share import Share
 
-__all__ = ["COLUMNS", "Comparison", "Findings", "Group"]
+__all__ = ["COLUMNS", "Comparison", "Findings", "Group", "count_cases"]
 
 COLUMNS = (
     "id",
@@ -191,17 +191,39 @@ class Findings:
 
     def counts(self) -> dict[str, Any]:
         """Count the cases: one row of the counts table."""
-        complainants = len(self)
-        cases = int(self.comparison.evidence.sum())
-        significant = int(self.comparison.significant.sum())
-        return {
-            "method": self.method,
-            "k": self.k,
-            "complainants": complainants,
-            "cases": cases,
-            "share": cases / complainants,
-            "cases_refused": int((self.comparison.evidence & self.is_negative).sum()),
-            "significant": significant,
-            "significant_share": significant / complainants,
-            "significant_adjusted": int(self.significant_adjusted.sum()),
-        }
+        counts = count_cases(
+            self.comparison, self.q_value, alpha=self.alpha, is_negative=self.is_negative
+        )
+        return {"method": self.method, "k": self.k, **counts}
+
+
+def count_cases(
+    comparison: Comparison,
+    q_value: NDArray[np.float64],
+    *,
+    alpha: float,
+    is_negative: NDArray[np.bool_],
+) -> dict[str, Any]:
+    """Count whom a comparison finds.
+
+    Parameters
+    ----------
+    comparison, q_value
+        What comparing the groups gave, and the adjusted p-values.
+    alpha
+        The level.
+    is_negative
+        Whether each complainant's recorded outcome was negative.
+    """
+    complainants = len(q_value)
+    cases = int(comparison.evidence.sum())
+    significant = int(comparison.significant.sum())
+    return {
+        "complainants": complainants,
+        "cases": cases,
+        "share": cases / complainants,
+        "cases_refused": int((comparison.evidence & is_negative).sum()),
+        "significant": significant,
+        "significant_share": significant / complainants,
+        "significant_adjusted": int((comparison.significant & (q_value <= alpha)).sum()),
+    }
