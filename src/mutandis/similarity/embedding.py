@@ -78,10 +78,13 @@ class Axis:
     def place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Give integer coordinates, and how far beyond reach each position was."""
         coordinates = np.empty(len(values), dtype=np.int64)
-        beyond = np.zeros(len(values))
+        beyond: NDArray[np.float64] = np.broadcast_to(0.0, len(values))
         for start in range(0, len(values), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            coordinates[rows], beyond[rows] = self._place(values[rows])
+            coordinates[rows], rest = self._place(values[rows])
+            if rest.any():
+                beyond = beyond if beyond.flags.writeable else beyond.copy()
+                beyond[rows] = rest
         return coordinates, beyond
 
     def _place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -197,10 +200,11 @@ class Embedding:
         """
         size = len(population) if rows is None else len(rows)
         coordinates = np.empty((size, len(self.axes)), dtype=np.int64)
-        beyond = np.zeros(size)
+        beyond: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
         for index, axis in enumerate(self.axes):
             coordinates[:, index], rest = axis.place(_ordered(_part(population, axis.name, rows)))
-            beyond += rest * (axis.length / self.metric.unit)
+            if rest.any():
+                beyond = beyond + rest * (axis.length / self.metric.unit)
         codes = np.empty((size, len(self.nominal)), dtype=np.int32)
         for index, name in enumerate(self.nominal):
             codes[:, index] = _codes(_part(population, name, rows))

@@ -70,12 +70,11 @@ class Finder:
         caliper = self._caliper(world, rows)
         names = []
         for stratum, space in zip(situation.strata, spaces, strict=True):
-            searched = self._search(space)
+            searched = self._search(space, in_control=in_control)
             centers = embedding.apply(world, stratum.complainants)
-            queries = self._queries(stratum, searched, centers.points, in_control=in_control)
+            queries = self._queries(stratum, searched, centers.points)
             sizes = rows_in_test(stratum, situation.ks, group_size=group_size)
-            answers = find_neighbourhoods(searched.search, queries, sizes)
-            self._progress(len(queries))
+            answers = find_neighbourhoods(searched.search, queries, sizes, progress=self._progress)
             mine = answered.note(stratum, answers, sizes, centers.beyond)
             if caliper is not None:
                 caliper.count(mine, searched.search, queries, answers)
@@ -105,21 +104,22 @@ class Finder:
         beyond = self._embedding.apply(world, rows).beyond
         return Caliper.of(farthest, beyond, self._embedding.metric)
 
-    def _search(self, rows: NDArray[np.intp]) -> _Searched:
+    def _search(self, rows: NDArray[np.intp], *, in_control: bool) -> _Searched:
         """Prepare the search of a space; the last one is at hand for centers in another world."""
-        if self._last is None or self._last.rows is not rows:
-            self._last = None  # makes room before the next one is built
+        last = self._last
+        if last is None or last.rows is not rows or (in_control and last.standing is None):
+            self._last = last = None  # makes room before the next one is built
             points = self._embedding.apply(self._situation.population, rows).points
             negative = self._situation.is_negative[rows]
             space, standing = Space.of(points, negative, self._embedding.metric)
             search = choose_search(space, threads=self._situation.threads)
-            self._last = _Searched(rows=rows, search=search, standing=standing)
-        return self._last
+            self._last = last = _Searched(
+                rows=rows, search=search, standing=standing if in_control else None
+            )
+        return last
 
-    def _queries(
-        self, stratum: Stratum, searched: _Searched, centers: Points, *, in_control: bool
-    ) -> Queries:
-        if not in_control:
+    def _queries(self, stratum: Stratum, searched: _Searched, centers: Points) -> Queries:
+        if searched.standing is None:
             return Queries.outside(centers)
         own = np.searchsorted(searched.rows, stratum.complainants)
         return Queries(
@@ -131,11 +131,11 @@ class Finder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Searched:
-    """A space whose search is ready: its rows, and the point on which each stands."""
+    """A space whose search is ready: its rows, and in a control space where each stands."""
 
     rows: NDArray[np.intp]
     search: Search
-    standing: NDArray[np.intp]
+    standing: NDArray[np.intp] | None
 
 
 class _Answered:
