@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, fields
@@ -28,6 +29,8 @@ from mutandis.similarity.compiled_search import CompiledSearch
 from mutandis.similarity.within import find_within
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from mutandis.similarity.ties import Ties
@@ -220,12 +223,10 @@ def test_the_weighted_selection_is_that_of_a_sorted_list(
         for _ in range(count)
     )
     k = 1 + int(share * (len(people) - 1))
-    candidates = selection.Candidates(
-        np.array(distances, dtype=np.float64), counts.astype(np.int64), negatives.astype(np.int64)
-    )
-    radius, inside, refused, rim, refused_rim, left = selection.nearest(
-        candidates, len(distances), k
-    )
+    both = (counts.astype(np.int64) << selection.HALF) + negatives
+    candidates = selection.Candidates(np.array(distances, dtype=np.float64), both)
+    radius, *counted, left = selection.nearest(candidates, len(distances), k)
+    (inside, refused), (rim, refused_rim) = (divmod(each, selection.ONE_PERSON) for each in counted)
     assert radius == people[k - 1]
     assert inside == sum(person < radius for person in people)
     assert rim == sum(person == radius for person in people)
@@ -235,16 +236,43 @@ def test_the_weighted_selection_is_that_of_a_sorted_list(
     assert left <= k
 
 
-def test_kernels_compile_where_no_cache_can_be_written() -> None:
-    code = (
-        "from numba.core import caching\n"
-        "caching.CacheImpl._locator_classes = []\n"
-        "from mutandis.similarity.compiled.bounds import least_distance\n"
-        "import numpy as np\n"
-        "from mutandis.similarity.compiled.tree import Boxes\n"
-        "box = Boxes(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 0), np.uint64))\n"
-        "none = np.empty(0)\n"
-        "found = least_distance(box, 0, none, np.array([3.0]), none.astype(np.uint64))\n"
-        "assert found == 2.0, found\n"
+SMALL_KERNEL = (
+    "import numpy as np\n"
+    "from mutandis.similarity.compiled.bounds import least_distance\n"
+    "from mutandis.similarity.compiled.tree import Boxes\n"
+    "box = Boxes(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 0), np.uint64))\n"
+    "none = np.empty(0)\n"
+    "found = least_distance(box, 0, none, np.array([3.0]), none.astype(np.uint64))\n"
+    "assert found == 2.0, found\n"
+    "print(sum(least_distance.stats.cache_hits.values()))\n"
+)
+
+
+def run_small_kernel(before: str = "", **environment: str) -> int:
+    """Run a kernel in a process of its own; give how often it came from the cache."""
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "ignore", "-c", before + SMALL_KERNEL],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
     )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)  # noqa: S603
+    return int(done.stdout)
+
+
+def test_kernels_compile_where_no_cache_can_be_written() -> None:
+    nowhere = "from numba.core import caching\ncaching.CacheImpl._locator_classes = []\n"
+    assert run_small_kernel(nowhere) == 0
+
+
+def test_kernels_are_compiled_once(tmp_path: Path) -> None:
+    assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 0
+    assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 1
+
+
+def test_code_that_was_compiled_from_other_sources_is_not_used(tmp_path: Path) -> None:
+    """A change in any file of kernels makes another folder, so that nothing stale is read."""
+    assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 0
+    other = "import hashlib, numba\nnumba.__version__ += '.other'\n"
+    assert run_small_kernel(other, NUMBA_CACHE_DIR=str(tmp_path)) == 0
+    assert len(list((tmp_path / "__pycache__").iterdir())) == 2

@@ -20,13 +20,12 @@ import numpy as np
 from mutandis.similarity.compiled.bounds import level_bits
 from mutandis.similarity.compiled.descent import (
     Centers,
-    Crowd,
     homes,
     nearest_in_tree,
     within_in_tree,
 )
 from mutandis.similarity.compiled.scan import BLOCK, LARGEST_BYTE, Bytes, Exact, pack, scan_blocks
-from mutandis.similarity.compiled.selection import Answers
+from mutandis.similarity.compiled.selection import HALF, ONE_PERSON, Answers
 from mutandis.similarity.compiled.tree import (
     Grid,
     boxes_over,
@@ -95,14 +94,14 @@ class CompiledSearch:
         self._order = np.arange(len(points), dtype=np.int64)
         leaf = _LEAF_WITH_NAMES if points.codes.shape[1] else _LEAF
         self._tree = grow(self._grid, self._mismatch, self._order, leaf)
-        self._crowd = Crowd(space.counts[self._order], space.negatives[self._order])
+        self._crowd = ((space.counts << HALF) + space.negatives)[self._order]
 
     @staticmethod
     def can_search(space: Space) -> bool:
         """Tell whether the kernels are exact in this space, and have something to measure."""
         points = space.points
         return bool(
-            len(points)
+            0 < len(points) <= space.counts.sum() < 2 ** (HALF - 1)
             and 0 < points.coordinates.shape[1] + points.codes.shape[1] <= _MOST_ATTRIBUTES
             and exact_in_floats(points.coordinates, space.metric.mismatch)
         )
@@ -163,9 +162,8 @@ class CompiledSearch:
         beyond = np.abs(points.coordinates - inside).sum(axis=1, dtype=np.int64)
         values = np.concatenate([inside - self._low, points.codes], axis=1, dtype=np.float64)
         place = np.where(queries.own >= 0, self._place[queries.own], -1)
-        return beyond, Centers(
-            values, level_bits(points.codes), place, queries.own_negative.astype(np.int64)
-        )
+        herself = ONE_PERSON + queries.own_negative
+        return beyond, Centers(values, level_bits(points.codes), place, herself)
 
     @cached_property
     def _place(self) -> NDArray[np.int64]:
@@ -271,7 +269,7 @@ class CompiledSearch:
                 centers.values[again],
                 centers.bits[again],
                 centers.own[again],
-                centers.own_negative[again],
+                centers.herself[again],
             )
             corrected = _room_for_answers(len(again), len(ks))
             self._scan_into(corrected, few, ks, rank=-1)

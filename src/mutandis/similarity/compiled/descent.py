@@ -21,7 +21,14 @@ import numpy as np
 
 from mutandis.similarity.compiled.bounds import least_distance
 from mutandis.similarity.compiled.jit import kernel
-from mutandis.similarity.compiled.selection import Answers, answer, nearest, room_for
+from mutandis.similarity.compiled.selection import (
+    HALF,
+    ONE_PERSON,
+    Answers,
+    answer,
+    nearest,
+    room_for,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,30 +36,23 @@ if TYPE_CHECKING:
     from mutandis.similarity.compiled.selection import Candidates
     from mutandis.similarity.compiled.tree import Tree
 
-__all__ = ["Centers", "Crowd", "homes", "nearest_in_tree", "within_in_tree"]
+__all__ = ["Centers", "homes", "nearest_in_tree", "within_in_tree"]
 
 # more than float64 can round off a sum of two distances, each at most 2**53
 _SLACK = 4.0
-
-
-class Crowd(NamedTuple):
-    """Who stands on the points, in the order of the tree."""
-
-    counts: NDArray[np.int64]
-    negatives: NDArray[np.int64]
 
 
 class Centers(NamedTuple):
     """Queries: numbers and codes in one row each, the bits of the codes, and her own place.
 
     `own` is the place of the complainant's own point in the order of the tree, -1 where she is not
-    in the space.
+    in the space; `herself` is what she adds to the people there, as `selection.py` counts them.
     """
 
     values: NDArray[np.float64]
     bits: NDArray[np.uint64]
     own: NDArray[np.int64]
-    own_negative: NDArray[np.int64]
+    herself: NDArray[np.int64]
 
 
 @kernel
@@ -117,20 +117,18 @@ def _take_up(
     distances: NDArray[np.float64],
     first: int,
     points: int,
-    crowd: Crowd,
+    crowd: NDArray[np.int64],
     radius: float,
     own: int,
-    own_negative: int,
+    herself: int,
 ) -> int:
     """Add the points of a leaf that are within the radius and hold others than herself."""
     for place in range(points):
         # written always and kept if it counts: no branch to guess wrong
-        is_own = first + place == own
-        others = crowd.counts[first + place] - is_own
+        others = crowd[first + place] - herself * (first + place == own)
         candidates.distances[size] = distances[place]
-        candidates.counts[size] = others
-        candidates.negatives[size] = crowd.negatives[first + place] - is_own * own_negative
-        size += (distances[place] <= radius) & (others > 0)
+        candidates.people[size] = others
+        size += (distances[place] <= radius) & (others >= ONE_PERSON)
     return size
 
 
@@ -158,7 +156,7 @@ def _starting_radius(
 def nearest_in_tree(
     tree: Tree,
     blocks: NDArray[np.float64],
-    crowd: Crowd,
+    crowd: NDArray[np.int64],
     mismatch: NDArray[np.float64],
     centers: Centers,
     ks: NDArray[np.int64],
@@ -217,10 +215,10 @@ def nearest_in_tree(
                 crowd,
                 radius,
                 own,
-                centers.own_negative[query],
+                centers.herself[query],
             )
             if size >= full:
-                radius, _, _, _, _, size = nearest(candidates, size, most)
+                radius, _, _, size = nearest(candidates, size, most)
         last_radius = answer(candidates, size, ks, answers, query)
     return looked_at
 
@@ -229,7 +227,7 @@ def nearest_in_tree(
 def within_in_tree(
     tree: Tree,
     blocks: NDArray[np.float64],
-    crowd: Crowd,
+    crowd: NDArray[np.int64],
     mismatch: NDArray[np.float64],
     centers: Centers,
     limits: NDArray[np.float64],
@@ -245,7 +243,7 @@ def within_in_tree(
     for query in range(len(centers.values)):
         center, bits, own = centers.values[query], centers.bits[query], centers.own[query]
         limit = limits[query]
-        people, negatives, farthest = 0, 0, -1.0
+        people, farthest = np.int64(0), -1.0
         waiting[0] = 0
         depth = 1
         while depth:
@@ -261,11 +259,9 @@ def within_in_tree(
             block = blocks[first * attributes : (first + points) * attributes]
             _measure_leaf(block, points, mismatch, center, distances)
             for place in range(points):
-                is_own = first + place == own
-                others = crowd.counts[first + place] - is_own
-                if distances[place] <= limit and others > 0:
+                others = crowd[first + place] - centers.herself[query] * (first + place == own)
+                if distances[place] <= limit and others >= ONE_PERSON:
                     people += others
-                    negatives += crowd.negatives[first + place]
-                    negatives -= is_own * centers.own_negative[query]
                     farthest = max(farthest, distances[place])
-        found[query, 0], found[query, 1], found[query, 2] = people, negatives, np.int64(farthest)
+        found[query, 0], found[query, 1] = people >> HALF, people & (ONE_PERSON - 1)
+        found[query, 2] = np.int64(farthest)

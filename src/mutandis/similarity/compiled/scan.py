@@ -26,6 +26,7 @@ import numpy as np
 from mutandis.similarity.compiled.bounds import least_distance
 from mutandis.similarity.compiled.jit import inlined, kernel, summing_kernel
 from mutandis.similarity.compiled.selection import (
+    ONE_PERSON,
     Candidates,
     answer,
     nearest,
@@ -35,7 +36,7 @@ from mutandis.similarity.compiled.selection import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.similarity.compiled.descent import Centers, Crowd
+    from mutandis.similarity.compiled.descent import Centers
     from mutandis.similarity.compiled.selection import Answers
     from mutandis.similarity.compiled.tree import Boxes, Grid
 
@@ -83,7 +84,7 @@ class Exact(NamedTuple):
     """Points as exact floats, row by row in the order of the tree, and who stands there."""
 
     points: NDArray[np.float64]
-    crowd: Crowd
+    crowd: NDArray[np.int64]
     mismatch: NDArray[np.float64]
 
 
@@ -91,8 +92,7 @@ class Turns(NamedTuple):
     """Queries that take blocks in turn, one a row: candidates and how many, radius, largest S."""
 
     distances: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    negatives: NDArray[np.int64]
+    people: NDArray[np.int64]
     size: NDArray[np.int64]
     radius: NDArray[np.float64]
     limit: NDArray[np.int64]
@@ -214,7 +214,7 @@ def _limit(radius: float, quantum: int, numbers: int) -> int:
 
 @kernel
 def _candidates(turns: Turns, turn: int) -> Candidates:
-    return Candidates(turns.distances[turn], turns.counts[turn], turns.negatives[turn])
+    return Candidates(turns.distances[turn], turns.people[turn])
 
 
 @inlined
@@ -233,13 +233,10 @@ def _take_up(
     for index in range(found):
         place = near[index]
         distance = _measure(exact.points[place], center, exact.mismatch)
-        is_own = place == own
-        others = exact.crowd.counts[place] - is_own
-        refused = exact.crowd.negatives[place] - is_own * centers.own_negative[query]
+        others = exact.crowd[place] - centers.herself[query] * (place == own)
         turns.distances[turn, size] = distance
-        turns.counts[turn, size] = others
-        turns.negatives[turn, size] = refused
-        size += (distance <= turns.radius[turn]) & (others > 0)
+        turns.people[turn, size] = others
+        size += (distance <= turns.radius[turn]) & (others >= ONE_PERSON)
     turns.size[turn] = size
 
 
@@ -266,7 +263,7 @@ def _visit(
     found = _collect(sums, first, len(exact.points), turns.limit[turn], near)
     _take_up(exact, centers, query, near, found, turns, turn)
     if turns.size[turn] >= 2 * most:
-        radius, _, _, _, _, size = nearest(_candidates(turns, turn), turns.size[turn], most)
+        radius, _, _, size = nearest(_candidates(turns, turn), turns.size[turn], most)
         turns.radius[turn], turns.size[turn] = radius, size
         turns.limit[turn] = _limit(radius, packed.quantum, len(center) - len(packed.costs))
     return found
@@ -302,7 +299,6 @@ def scan_blocks(
     room = 2 * most + BLOCK + 1  # up to 2k candidates are held, and a block may add all its points
     turns = Turns(
         np.empty((_TURNS, room), np.float64),
-        np.empty((_TURNS, room), np.int64),
         np.empty((_TURNS, room), np.int64),
         np.empty(_TURNS, np.int64),
         np.empty(_TURNS, np.float64),
