@@ -113,6 +113,9 @@ def test_no_step_takes_four_times_the_numeric_data(peaks: _Peaks) -> None:
     counts = audit.counts()
     assert peaks.since(findings) < 3.5
     assert len(counts) == 16
+    complainant = int(audit.result.situation.complainants[0])
+    assert len(audit.case(complainant).results) == 16
+    assert peaks.since(findings) < 4.5  # one table of findings at a time
     assert not audit._cache
 
 

@@ -129,9 +129,9 @@ class Audit:
 
     def case(self, id: Any) -> Case:  # noqa: A002 - the public name
         """Give everything about one complainant: her results under all methods and k."""
-        return self.result.case(
-            id, {(m, k): self._findings(m, k) for m in self.methods for k in self.ks}
-        )
+        # one after the other: all findings of a large audit would not fit into memory
+        findings = (((m, k), self._findings(m, k)) for m in self.methods for k in self.ks)
+        return self.result.case(id, findings)
 
     def part(self, attribute: str) -> Audit:
         """Give the audit of one attribute, where several were audited one by one ("multiple")."""

@@ -19,7 +19,7 @@ from mutandis.situation.semantics import Grouping, Situation
 from mutandis.situation.spaces import check_group_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,7 +59,11 @@ class MultipleResult(AuditResult):
         """Count the cases under one method and one k."""
         return self.findings(method, k, depth="significance").counts()
 
-    def case(self, id: Any, findings: Mapping[tuple[str, int], Findings]) -> Case:  # noqa: A002
+    def case(
+        self,
+        id: Any,  # noqa: A002 - the public name
+        findings: Iterable[tuple[tuple[str, int], Findings]],
+    ) -> Case:
         """Give everything about one complainant, but for her groups: they are the attributes'."""
         names = ", ".join(map(repr, self.parts))
 

@@ -26,7 +26,7 @@ from mutandis.similarity.progress import silent
 from mutandis.situation.semantics import Grouping, Situation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from mutandis.situation.methods import Method
 
 __all__ = ["AuditResult", "run"]
+
+_Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +153,12 @@ class AuditResult:
         """Measure how well each complainant's groups support the comparison."""
         return measure_support(self, method, k)
 
-    def case(self, id: Any, findings: Mapping[tuple[str, int], Findings]) -> Case:  # noqa: A002
-        """Give everything about one complainant."""
+    def case(
+        self,
+        id: Any,  # noqa: A002 - the public name
+        findings: Iterable[tuple[_Key, Findings]],
+    ) -> Case:
+        """Give everything about one complainant; of the findings, her rows alone are kept."""
         complainant, row = self._locate(id)
         sizes = enumerate(self.plan.settings.ks)
         indexes = {(m.name, k): index for index, k in sizes for m in self.plan.methods}
@@ -166,12 +172,13 @@ class AuditResult:
                 test=pair.test.members(complainant, index),
             )
 
-        results = {
-            key: MappingProxyType(
-                {name: _plain(values[complainant]) for name, values in found.columns().items()}
-            )
-            for key, found in findings.items()
-        }
+        def her_row(keyed: tuple[_Key, Findings]) -> tuple[_Key, Mapping[str, Any]]:
+            key, found = keyed
+            row = found.take(np.array([complainant])).columns()
+            return key, MappingProxyType({name: _plain(value[0]) for name, value in row.items()})
+
+        # mapped, not looped over: the findings before hers are gone when the next are made
+        results = dict(map(her_row, findings))
         first = next(iter(results.values()))
         counterfactual = self.situation.counterfactual
         return Case(

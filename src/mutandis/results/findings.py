@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -143,6 +143,26 @@ class Findings:
     def __len__(self) -> int:
         """Count the complainants."""
         return len(self.ids)
+
+    def take(self, complainants: NDArray[np.intp]) -> Self:
+        """Give the chosen complainants' findings."""
+
+        def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if column is None else column[complainants]
+
+        return replace(
+            self,
+            ids=self.ids[complainants],
+            outcome=self.outcome[complainants],
+            outcome_cf=some(self.outcome_cf),
+            is_negative=self.is_negative[complainants],
+            control=self.control.take(complainants),
+            test=self.test.take(complainants),
+            comparison=self.comparison.take(complainants),
+            q_value=self.q_value[complainants],
+            draw_share=some(self.draw_share),
+            insufficient=some(self.insufficient),
+        )
 
     @property
     def significant_adjusted(self) -> NDArray[np.bool_]:
