@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK", "LARGEST_BYTE", "Bytes", "Exact", "pack", "scan_blocks"]
 
-BLOCK = 512
+BLOCK = 1024
 """Points in a block; known to the compiler, so that it needs no code for odd remainders."""
 
 LARGEST_BYTE = 255
