@@ -21,7 +21,7 @@ from mutandis.situation.groups import Groups, NearestGroups
 from mutandis.situation.methods import Center
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Finder"]
 
 _T = TypeVar("_T", bound=np.generic)
+
+# complainants who are placed and searched for at a time
+_CHUNK = 1 << 17
 
 
 class Finder:
@@ -71,13 +74,17 @@ class Finder:
         names = []
         for stratum, space in zip(situation.strata, spaces, strict=True):
             searched = self._search(space, in_control=in_control)
-            centers = embedding.apply(world, stratum.complainants)
-            queries = self._queries(stratum, searched, centers.points)
             sizes = rows_in_test(stratum, situation.ks, group_size=group_size)
-            answers = find_neighbourhoods(searched.search, queries, sizes, progress=self._progress)
-            mine = answered.note(stratum, answers, sizes, centers.beyond)
-            if caliper is not None:
-                caliper.count(mine, searched.search, queries, answers)
+            for complainants in searched.in_chunks(stratum.complainants):
+                centers = embedding.apply(world, complainants)
+                queries = self._queries(complainants, searched, centers.points)
+                answers = find_neighbourhoods(
+                    searched.search, queries, sizes, progress=self._progress
+                )
+                mine = answered.note(complainants, answers, centers.beyond)
+                if caliper is not None:
+                    caliper.count(mine, searched.search, queries, answers)
+            answered.note_stratum(stratum, sizes)
             names.append(searched.search.name)
         self._last = None if in_control else self._last  # nobody asks for that space again
         self.backends[what] = _name_backends(names, situation.strata)
@@ -114,32 +121,60 @@ class Finder:
             space, standing = Space.of(points, negative, self._embedding.metric)
             search = choose_search(space, threads=self._situation.threads)
             self._last = last = _Searched(
-                rows=rows, search=search, standing=standing if in_control else None
+                rows=rows,
+                search=search,
+                standing=standing if in_control else None,
+                repeats=len(space.points) < len(rows),
             )
         return last
 
-    def _queries(self, stratum: Stratum, searched: _Searched, centers: Points) -> Queries:
+    def _queries(
+        self, complainants: NDArray[np.intp], searched: _Searched, centers: Points
+    ) -> Queries:
         if searched.standing is None:
             return Queries.outside(centers)
-        own = np.searchsorted(searched.rows, stratum.complainants)
+        own = np.searchsorted(searched.rows, complainants)
         return Queries(
             points=centers,
             own=searched.standing[own],
-            own_negative=self._situation.is_negative[stratum.complainants],
+            own_negative=self._situation.is_negative[complainants],
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Searched:
-    """A space whose search is ready: its rows, and in a control space where each stands."""
+    """A space whose search is ready.
+
+    Parameters
+    ----------
+    rows
+        Who is in it.
+    search
+        The search.
+    standing
+        In a control space: the point on which each row stands.
+    repeats
+        Whether some stand on the same point.
+    """
 
     rows: NDArray[np.intp]
     search: Search
     standing: NDArray[np.intp] | None
+    repeats: bool
+
+    def in_chunks(self, complainants: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+        """Give complainants a part at a time, so that their places take little memory.
+
+        Where people repeat each other, complainants do, and are searched for once: then all come
+        together.
+        """
+        size = len(complainants) if self.repeats else _CHUNK
+        for start in range(0, len(complainants), size):
+            yield complainants[start : start + size]
 
 
 class _Answered:
-    """What was answered so far, for every complainant; little memory where all share one space."""
+    """What was answered so far; little memory for what all complainants have in common."""
 
     def __init__(
         self, rows: NDArray[np.intp], strata: Sequence[Stratum], ks: Sequence[int]
@@ -147,7 +182,7 @@ class _Answered:
         self._rows = rows
         self._order = {id(stratum): place for place, stratum in enumerate(strata)}
         alone = len(strata) == 1
-        self.found = Neighbourhoods.empty(0 if alone else len(rows), len(ks))
+        self.found = Neighbourhoods.empty(0, len(ks))
         self.beyond: NDArray[np.float64] = np.broadcast_to(0.0, len(rows))
         self.places: NDArray[np.int64] = np.broadcast_to(np.int64(0), (len(rows), len(ks)))
         zeros = np.broadcast_to(np.intp(0), len(rows))
@@ -155,23 +190,30 @@ class _Answered:
 
     def note(
         self,
-        stratum: Stratum,
+        complainants: NDArray[np.intp],
         answers: Neighbourhoods,
-        sizes: tuple[int, ...],
         beyond: NDArray[np.float64],
     ) -> NDArray[np.intp]:
-        """Write down the answers of a stratum; give its places among all complainants."""
-        mine = np.searchsorted(self._rows, stratum.complainants)
-        if len(self._order) == 1:
+        """Write down what some complainants were answered; give their places among all."""
+        mine = np.searchsorted(self._rows, complainants)
+        if len(mine) == len(self._rows):
             self.found = answers
-            self.places = np.broadcast_to(np.array(sizes), self.places.shape)
         else:
+            if not len(self.found.radius):
+                self.found = Neighbourhoods.empty(len(self._rows), self.found.radius.shape[1])
             self.found.put(mine, answers)
-            self.places = _written(self.places, mine, sizes)
-            self.space_of[mine] = self._order[id(stratum)]
         if beyond.any():
             self.beyond = _written(self.beyond, mine, beyond)
         return mine
+
+    def note_stratum(self, stratum: Stratum, sizes: tuple[int, ...]) -> None:
+        """Write down how many rows the groups of a stratum take, and which one it is."""
+        if len(self._order) == 1:
+            self.places = np.broadcast_to(np.array(sizes), self.places.shape)
+        else:
+            mine = np.searchsorted(self._rows, stratum.complainants)
+            self.places = _written(self.places, mine, sizes)
+            self.space_of[mine] = self._order[id(stratum)]
 
 
 def _written(array: NDArray[_T], rows: NDArray[np.intp], values: Any) -> NDArray[_T]:
