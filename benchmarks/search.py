@@ -126,8 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(sources: Sequence[Source], *, settings: Settings) -> list[Case]:
     """Measure one table after the other, each in its share of the time that is left."""
-    end = perf_counter() + 60 * settings.minutes * (1 - _RESERVE)
     _warm_up()
+    end = perf_counter() + 60 * settings.minutes * (1 - _RESERVE)
     cases: list[Case] = []
     pace = 0.0  # seconds that the preparation of a cell took so far: what the next one needs
     for place, source in enumerate(sources):
