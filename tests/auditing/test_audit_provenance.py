@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,11 @@ import pyarrow as pa
 import pytest
 
 import mutandis as mm
+from mutandis.similarity.brute import BruteSearch
+from mutandis.similarity.tree import TreeSearch
+
+if TYPE_CHECKING:
+    from mutandis.similarity.search import Search, Space
 
 SECRET = "Jane Roe"
 SIZE = 24
@@ -223,3 +228,36 @@ def test_dropped_rows_are_counted_by_column() -> None:
     data = audit(table, missing="drop").provenance.data
     assert data["dropped"] == {"salary": 2}
     assert data["rows"] == SIZE - 2
+
+
+def test_the_search_of_each_space_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {
+        "origin": ["near", "near", "near", "far", "far", "far", *["here"] * 6],
+        "salary": [float(place) for place in range(12)],
+        "granted": ["no", "yes"] * 6,
+    }
+    settings: dict[str, Any] = {
+        "outcome": "granted",
+        "negative": "no",
+        "protected": mm.Protection("origin", reference="here"),
+        "attributes": {"salary": "continuous"},
+        "ks": (1,),
+        "threads": 1,
+    }
+    audit = mm.audit(table, **settings)
+    same = audit.provenance.computed["search"]["factual"]
+    assert audit.provenance.computed["search"]["control"] == same
+    assert audit.provenance.settings["threads"] == 1
+    chosen = iter(["brute", "tree", "tree"])
+
+    def choose(space: Space, *, threads: int) -> Search:
+        brute = BruteSearch(space=space) if next(chosen) == "brute" else None
+        return brute or TreeSearch.build(space, threads=threads)
+
+    monkeypatch.setattr("mutandis.situation.finder.choose_search", choose)
+    again = mm.audit(table, **settings)
+    assert again.provenance.computed["search"] == {
+        "control": "brute (far), tree (near)",
+        "factual": "tree",
+    }
+    assert again.findings().equals(audit.findings())

@@ -94,8 +94,8 @@ def test_one_search_and_nobody_is_asked_again(
     monkeypatch.setattr(mm.Worldview, "counterfactuals", None)
     found.k_sweep(range(1, 60))
     assert asked == before
-    # the control space, and the test space around factual and around counterfactual centers
-    assert built == 3
+    # the control space, and the test space once for factual and for counterfactual centers
+    assert built == 2
 
 
 def test_sizes_are_sorted_and_each_counts_once(decisions: pd.DataFrame) -> None:

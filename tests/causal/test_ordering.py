@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mutandis.causal.fitting import ordering
 from mutandis.causal.fitting.ordering import canonical_order, distinct_rows
 from mutandis.domain import Categories, Column, Numbers
+from mutandis.domain.digests import row_digests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def _ordered(columns: dict[str, Column]) -> list[bytes]:
     return [b"".join(value[row].tobytes() for value in values) for row in range(len(order))]
 
 
-@pytest.mark.parametrize("digest", [ordering._digests, _no_digest])
+@pytest.mark.parametrize("digest", [row_digests, _no_digest])
 @given(rows=st.lists(st.tuples(_FEW, _FEW, st.integers(0, 2)), max_size=30), data=st.data())
 def test_shuffled_rows_come_in_the_same_order(
     digest: Any, rows: list[tuple[float, float, int]], data: st.DataObject
@@ -47,7 +48,7 @@ def test_shuffled_rows_come_in_the_same_order(
         }
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "_digests", digest)
+        patch.setattr(ordering, "row_digests", digest)
         first = _ordered(columns(rows))
         again = _ordered(columns(data.draw(st.permutations(rows))))
     assert first == again
@@ -90,15 +91,15 @@ def test_many_rows_come_in_blocks() -> None:
     shuffled = rng.permutation(40_000)
     again = canonical_order({"A": Numbers(values[shuffled])})
     assert values[once].tolist() == values[shuffled][again].tolist()
-    assert len(set(ordering._digests([values.view(np.uint64)]).tolist())) == 40_000
+    assert len(set(row_digests([values.view(np.uint64)]).tolist())) == 40_000
 
 
-@pytest.mark.parametrize("digest", [ordering._digests, _no_digest])
+@pytest.mark.parametrize("digest", [row_digests, _no_digest])
 @given(rows=st.lists(st.tuples(_FEW, _FEW), min_size=1, max_size=30))
 def test_distinct_rows_against_a_set(digest: Any, rows: list[tuple[float, float]]) -> None:
     matrix = np.array(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "_digests", digest)
+        patch.setattr(ordering, "row_digests", digest)
         chosen, kinds = distinct_rows(matrix)
     held = {row.tobytes() for row in matrix}
     assert len(chosen) == len(held)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.domain.attribute import Attribute, AttributeKind
-from mutandis.domain.columns import Categories, Numbers
+from mutandis.domain.columns import Categories, Numbers, read_numbers
 from mutandis.domain.population import Population, check_names, open_frame
 from mutandis.errors import (
     AlignmentError,
@@ -519,3 +519,36 @@ def test_a_frame_that_was_given_back_can_be_written_to_without_harm() -> None:
             assert given_back["salary"].to_list()[0] == 99.0
             assert columns_of(population.frame()) == expected
         assert changed.numbers("salary").tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_rules_read_columns_as_they_would_from_the_table(make: Any) -> None:
+    """A rule is asked without making a table for it: it must not notice."""
+    table = make(
+        {
+            "pay": [1.5, 2.5, 3.5],
+            "age": [30, 40, 50],
+            "owner": [True, False, True],
+            "code": [7, 8, 7],
+            "job": ["cook", "clerk", "cook"],
+        }
+    )
+    attributes = [Attribute(name=name, kind=AttributeKind.CONTINUOUS) for name in ("pay", "owner")]
+    nominal = [Attribute(name=name, kind=AttributeKind.NOMINAL) for name in ("code", "job")]
+    people = Population.from_frame(table, columns=["age"], attributes=[*attributes, *nominal])
+    changed = people.with_columns(
+        {
+            "pay": Numbers(np.array([9.0, 8.0, 7.0])),
+            "owner": Numbers(np.array([0.25, 0.0, 1.0])),
+            "code": people.categories("code").filled(1),
+            "job": people.categories("job").filled(0),
+        }
+    )
+    for population in (people, changed):
+        frame = open_frame(population.frame())
+        for name in people.columns:
+            found, series = population.as_read_by_rules(name), frame[name]
+            numeric = series.dtype.is_numeric()
+            expected = read_numbers(series).values if numeric else series.to_numpy()
+            assert found.tolist() == expected.tolist()
+            assert found.dtype == expected.dtype

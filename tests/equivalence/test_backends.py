@@ -27,6 +27,7 @@ from mutandis.similarity import (
     find_neighbourhoods,
     share_of,
 )
+from mutandis.similarity.compiled_search import CompiledSearch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 BACKENDS: dict[str, Callable[[Space], Search]] = {
     "tree": lambda space: TreeSearch.build(space, threads=1),
     "chosen": lambda space: choose_search(space, threads=1),
+    "compiled tree": lambda space: CompiledSearch(space, threads=1, kernel="tree"),
+    "compiled scan": lambda space: CompiledSearch(space, threads=2, kernel="scan"),
+    "compiled": lambda space: CompiledSearch(space, threads=2),
 }
 WEIGHTS = st.sampled_from([1.0, 1.0, 1.0, 0.1, 0.5, 3.0, 0.3])
 Cells = list[Any]
@@ -191,10 +195,16 @@ def check_backends(table: Table) -> None:
         ks = ks_up_to(largest)
         expected = BruteSearch(space=searched.space).neighbourhoods(queries, ks)
         for name, build in BACKENDS.items():
-            # KD-trees have at least one coordinate
-            if name == "tree" and not (searched.embedding.axes or searched.embedding.nominal):
+            if name != "chosen" and not can_search(name, searched):
                 continue
             assert_same(find_neighbourhoods(build(searched.space), queries, ks), expected)
+
+
+def can_search(backend: str, searched: Searched) -> bool:
+    """KD-trees have at least one coordinate, and kernels want distances that float64 holds."""
+    if backend == "tree":
+        return bool(searched.embedding.axes or searched.embedding.nominal)
+    return CompiledSearch.can_search(searched.space)
 
 
 def check_oracle(table: Table, searched: Searched) -> None:

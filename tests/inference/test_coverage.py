@@ -1,4 +1,4 @@
-"""Coverage of the intervals, exactly, on a coarse grid; benchmarks/coverage.py has a fine one."""
+"""Coverage of the intervals, exactly, on a coarse grid; benchmarks have a fine one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRID = np.arange(1, 20) / 20
 
 @pytest.fixture(scope="module")
 def benchmark() -> Any:
-    path = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "interval_coverage.py"
     spec = importlib.util.spec_from_file_location("benchmark_of_coverage", path)
     assert spec is not None
     assert spec.loader is not None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.inference import INTERVALS
+from mutandis.inference import INTERVALS, TESTS
 from mutandis.inference.distinct import on_distinct
 from mutandis.results.interval import Interval
 from mutandis.results.share import Share
@@ -83,3 +83,13 @@ def test_nobody_at_all(name: str) -> None:
         0,
         0,
     ]
+
+
+@pytest.mark.parametrize("name", TESTS)
+@pytest.mark.parametrize("splits", [[1], [1, 2, 6]])
+def test_a_test_without_bounds_has_the_same_p_values(name: str, splits: list[int]) -> None:
+    control, test = random_shares(7, 200, [15, 16], splits)
+    options = {"tau": 0.0, "alpha": 0.05}
+    expected = INTERVALS[name](control, test, **options)  # type: ignore[index]
+    found = TESTS[name](control, test, **options)  # type: ignore[index]
+    assert found.p_value.tolist() == expected.p_value.tolist()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
 from mutandis.inference import Adjustment, adjust
 
@@ -112,3 +115,15 @@ def test_holm_by_hand() -> None:
     # sorted .01·4, .02·3, .03·2 → .06, .04·1 → .06
     found = adjust(np.array([0.04, 0.01, 0.03, 0.02]), method="holm")
     assert found == pytest.approx([0.06, 0.04, 0.06, 0.06])
+
+
+@pytest.mark.parametrize(
+    ("method", "theirs"), [("benjamini-hochberg", "bh"), ("benjamini-yekutieli", "by")]
+)
+@given(values=p_values)
+def test_scipy_gives_the_same_bits(
+    method: Adjustment, theirs: Literal["bh", "by"], values: list[float]
+) -> None:
+    known = np.array([value for value in values if not np.isnan(value)])
+    expected = false_discovery_control(known, method=theirs)
+    assert adjust(known, method=method).tolist() == expected.tolist()

@@ -20,7 +20,7 @@ from mutandis.io.audit_file import read_audit_file
 from mutandis.io.sources import DatabaseQuery, column_names, hash_source, read_source, source_of
 
 if TYPE_CHECKING:
-    from conftest import Server
+    from tests.conftest import Server
 
 TABLE = """
 CREATE TABLE people (

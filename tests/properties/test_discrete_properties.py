@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -23,6 +23,7 @@ from mutandis.causal import (
 from mutandis.causal.equations.gumbel import draw_race, most_probable, winners
 from mutandis.causal.equations.poisson import abduct_counts, predict_counts
 from mutandis.domain import Attribute, AttributeKind, Categories, Column, Numbers, Population
+from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,7 +132,10 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(case: People, data: st.Data
     fitted = WORLDVIEW.fit(case.population)
     others = st.lists(st.integers(1, len(case.table) - 1), unique=True, max_size=5)
     chosen = [0, *data.draw(others)]  # row 0 has the value, so that it is a known level
-    whole = fitted.counterfactuals(case.population, do={"status": "p"}).population
+    try:
+        whole = fitted.counterfactuals(case.population, do={"status": "p"}).population
+    except EquationError:
+        reject()  # from a handful of people, counts can be fitted that explode elsewhere
     part = case.rows(chosen)
     # a smaller table has fewer job levels; give it those of the whole
     job = case.population.columns["job"].take(np.array(chosen))

@@ -19,6 +19,8 @@ from mutandis.similarity import (
     find_neighbourhoods,
     tree,
 )
+from mutandis.similarity.compiled_search import CompiledSearch
+from mutandis.similarity.progress import silent
 from mutandis.similarity.within import find_within
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.similarity.progress import Progress
+    from mutandis.similarity.search import Search
     from mutandis.similarity.within import Within
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
@@ -50,6 +54,15 @@ def assert_same(found: Neighbourhoods, expected: Neighbourhoods) -> None:
         np.testing.assert_array_equal(getattr(found, part.name), getattr(expected, part.name))
 
 
+def backends(space: Space) -> list[Search]:
+    return [
+        BruteSearch(space=space),
+        TreeSearch.build(space, threads=1),
+        CompiledSearch(space, threads=2, kernel="tree"),
+        CompiledSearch(space, threads=2, kernel="scan"),
+    ]
+
+
 @dataclass
 class Spy:
     """A search that counts what it is asked."""
@@ -58,9 +71,11 @@ class Spy:
     asked: list[int] = field(default_factory=list)
     name: str = "spy"
 
-    def neighbourhoods(self, queries: Queries, ks: Sequence[int]) -> Neighbourhoods:
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
         self.asked.append(len(queries))
-        return self.inner.neighbourhoods(queries, ks)
+        return self.inner.neighbourhoods(queries, ks, progress=progress)
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> Within:
         self.asked.append(len(queries))
@@ -95,7 +110,7 @@ def test_queries_from_one_point_differ_by_who_asks() -> None:
         own=np.array([standing[0], standing[1], -1]),
         own_negative=np.array([True, False, False]),
     )
-    for search in (BruteSearch(space=space), TreeSearch.build(space, threads=1)):
+    for search in backends(space):
         found = find_neighbourhoods(search, queries, [1])
         assert found.rim[:, 0].tolist() == [1, 1, 2]
         assert found.negatives_rim[:, 0].tolist() == [0, 1, 1]
@@ -103,17 +118,27 @@ def test_queries_from_one_point_differ_by_who_asks() -> None:
 
 def test_no_queries_give_no_answers() -> None:
     space = space_of(line(1, 2))
-    for search in (BruteSearch(space=space), TreeSearch.build(space, threads=1)):
+    for search in backends(space):
         assert find_neighbourhoods(search, Queries.outside(line()), [1]).radius.shape == (0, 1)
 
 
 @pytest.mark.parametrize("center", [-5, 3, 2**58])
-def test_a_tree_of_one_point_answers(center: int) -> None:
+def test_one_point_is_enough(center: int) -> None:
     space = space_of(line(3, 3, 3))
-    search = TreeSearch.build(space, threads=1)
-    found = find_neighbourhoods(search, Queries.outside(line(center)), [1, 3])
-    assert found.radius[0].tolist() == [abs(center - 3)] * 2
-    assert found.rim[0].tolist() == [3, 3]
+    for search in backends(space):
+        found = find_neighbourhoods(search, Queries.outside(line(center)), [1, 3])
+        assert found.radius[0].tolist() == [abs(center - 3)] * 2
+        assert found.rim[0].tolist() == [3, 3]
+
+
+def test_progress_counts_complainants_not_queries() -> None:
+    space = space_of(line(*range(50)))
+    queries = Queries.outside(line(*(x % 7 for x in range(45))))
+    for search in backends(space):
+        told: list[int] = []
+        find_neighbourhoods(search, queries, [3], progress=told.append)
+        assert sum(told) == 45
+        assert min(told) >= 0
 
 
 def test_the_tree_asks_for_more_until_no_tie_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

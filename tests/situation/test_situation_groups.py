@@ -182,3 +182,36 @@ def test_members_can_be_put_together() -> None:
     assert len(both) == 2
     assert both.ids.tolist() == [7, 8]
     assert both.distance.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+def test_chunks_of_complainants_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, *, continuous: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    salary = rng.normal(size=120) if continuous else rng.integers(0, 9, 120).astype(np.float64)
+    table = {
+        "origin": rng.choice(["here", "near", "far"], 120),
+        "salary": salary,
+        "granted": rng.choice(["no", "yes"], 120),
+    }
+    settings: dict[str, Any] = {
+        "outcome": "granted",
+        "negative": "no",
+        "protected": mm.Protection("origin", reference="here"),
+        "attributes": {"salary": "continuous"},
+        "counterfactuals": {"salary": salary + 100.0 * (np.array(table["origin"]) != "here")},
+        "methods": ["st", "cst_without"],
+        "ks": (3, 9),
+        "max_distance": 60.0,
+        "group_size": "k",
+    }
+    whole = mm.audit(table, **settings)
+    monkeypatch.setattr("mutandis.situation.finder._CHUNK", 7)
+    told: list[int] = []
+    chunked = mm.audit(table, **settings, progress=lambda done, total: told.append(done))
+    for method in ("st", "cst_without"):
+        for k in (3, 9):
+            assert chunked.findings(method, k=k).equals(whole.findings(method, k=k))
+    assert (len(told) > 10) is continuous
+    assert told[-1] == len(whole.findings())

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 plan = draft_plan
-"""Build and check a plan without running it: takes what `audit` takes."""
+"""Build and check a plan without running it: takes what `audit` takes, but for `progress`."""
 
 power = analyse_power
 """Ask, before an audit, what groups of k people can show."""

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "Flips"]
 
+# Findings follow from integer counts. They are kept once worked out, unless a large audit would
+# fill the memory with them: a row of findings takes about 170 bytes.
+_KEPT = 500_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flips:
@@ -71,6 +75,9 @@ class Audit:
     _cache: dict[tuple[str, int], Findings] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    _counted: dict[tuple[str, int], dict[str, Any]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -98,7 +105,7 @@ class Audit:
 
     def count_records(self) -> list[dict[str, Any]]:
         """Give the counts as plain records, one per method and k."""
-        return [self._findings(method, k).counts() for method in self.methods for k in self.ks]
+        return [dict(self._counts(method, k)) for method in self.methods for k in self.ks]
 
     def findings(self, method: str | None = None, *, k: int | None = None) -> Any:
         """Give one row per complainant under one method and k; default: the primary ones."""
@@ -129,9 +136,9 @@ class Audit:
 
     def case(self, id: Any) -> Case:  # noqa: A002 - the public name
         """Give everything about one complainant: her results under all methods and k."""
-        return self.result.case(
-            id, {(m, k): self._findings(m, k) for m in self.methods for k in self.ks}
-        )
+        # one after the other: all findings of a large audit would not fit into memory
+        findings = (((m, k), self._findings(m, k)) for m in self.methods for k in self.ks)
+        return self.result.case(id, findings)
 
     def part(self, attribute: str) -> Audit:
         """Give the audit of one attribute, where several were audited one by one ("multiple")."""
@@ -288,7 +295,7 @@ class Audit:
     def __repr__(self) -> str:
         """Summarise in two lines."""
         method, k = self.result.plan.settings.primary
-        row = self._findings(method, k).counts()
+        row = self._counts(method, k)
         return (
             f"Audit of {len(self.result.plan.population):,} decisions, "
             f"{row['complainants']:,} complainants; methods {', '.join(self.methods)}; "
@@ -311,9 +318,17 @@ class Audit:
             known = "not run here" if method in METHODS else "unknown"
             raise PlanError(f"Method {method!r} is {known}. This audit ran {self.methods}.")
         self._check_k(k)
-        if (method, k) not in self._cache:
-            self._cache[method, k] = self.result.findings(METHODS[method], k)
-        return self._cache[method, k]
+        if (method, k) in self._cache:
+            return self._cache[method, k]
+        found = self.result.findings(METHODS[method], k)
+        if len(found) * len(self.methods) * len(self.ks) <= _KEPT:
+            self._cache[method, k] = found
+        return found
+
+    def _counts(self, method: str, k: int) -> dict[str, Any]:
+        if (method, k) not in self._counted:
+            self._counted[method, k] = self.result.count(METHODS[method], k)
+        return self._counted[method, k]
 
     def _check_k(self, k: int) -> None:
         if k not in self.ks:

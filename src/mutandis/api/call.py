@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mutandis.api.audit import Audit
+from mutandis.api.progress import check_progress, following
 from mutandis.auditing import draft_plan, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mutandis.auditing.plan import MethodName, Preset
+    from mutandis.auditing.progress import Report
     from mutandis.causal import Worldview
     from mutandis.decision import DecisionMaker
     from mutandis.domain.attribute import AttributeDeclaration
@@ -57,6 +59,7 @@ def audit(
     bootstrap: bool = False,
     seed: int | None = None,
     threads: int | None = None,
+    progress: bool | Report | None = None,
     preset: Preset | None = None,
 ) -> Audit:
     """Audit a table of decisions by counterfactual situation testing.
@@ -124,7 +127,11 @@ def audit(
         rows. Findings then end with `draw_share`: the share of draws under which Δp > τ. Default:
         20 where a coupling is assumed or the equations are refitted, else none.
     seed, threads
-        For anything random (default: 0); for the search (default: all cores).
+        For anything random (default: 0); for the search (default: all cores). The number of
+        threads changes no number of the audit.
+    progress
+        True shows, where standard error is a terminal, how many complainants are done and how much
+        time is left; a function is called with both numbers, done and all. Default: nothing.
     preset
         "eaamo23" repeats the publication's run, with all its quirks.
 
@@ -154,39 +161,38 @@ def audit(
        cst_with 15           687    188
              cf 15           687    159
     """
-    return Audit(
-        run(
-            draft_plan(
-                decisions,
-                outcome=outcome,
-                negative=negative,
-                protected=protected,
-                attributes=attributes,
-                combine=combine,
-                worldview=worldview,
-                counterfactuals=counterfactuals,
-                decision=decision,
-                methods=methods,
-                ks=ks,
-                alpha=alpha,
-                tau=tau,
-                direction=direction,
-                test_space=test_space,
-                interval=interval,
-                adjust=adjust,
-                ties=ties,
-                scaling=scaling,
-                group_size=group_size,
-                max_distance=max_distance,
-                min_group=min_group,
-                missing=missing,
-                id=id,
-                primary=primary,
-                draws=draws,
-                bootstrap=bootstrap,
-                seed=seed,
-                threads=threads,
-                preset=preset,
-            )
-        )
+    check_progress(progress)
+    plan = draft_plan(
+        decisions,
+        outcome=outcome,
+        negative=negative,
+        protected=protected,
+        attributes=attributes,
+        combine=combine,
+        worldview=worldview,
+        counterfactuals=counterfactuals,
+        decision=decision,
+        methods=methods,
+        ks=ks,
+        alpha=alpha,
+        tau=tau,
+        direction=direction,
+        test_space=test_space,
+        interval=interval,
+        adjust=adjust,
+        ties=ties,
+        scaling=scaling,
+        group_size=group_size,
+        max_distance=max_distance,
+        min_group=min_group,
+        missing=missing,
+        id=id,
+        primary=primary,
+        draws=draws,
+        bootstrap=bootstrap,
+        seed=seed,
+        threads=threads,
+        preset=preset,
     )
+    with following(plan, progress=progress) as told:
+        return Audit(run(plan, progress=told))

@@ -92,8 +92,8 @@ class AuditLattice:
         """Count the cases of every audit under one method and k; default: the primary ones."""
         rows = []
         for name, node in self.result.nodes.items():
-            found = self.result.results[name].findings(*self._choose(method, k))
-            rows.append({"audit": name, "kind": node.kind, **found.counts()})
+            counts = self.result.results[name].count(*self._choose(method, k))
+            rows.append({"audit": name, "kind": node.kind, **counts})
         return to_frame(columns_of(rows), self._like)
 
     def reconciliation(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mutandis.inference import INTERVALS
+from mutandis.inference import INTERVALS, TESTS
 from mutandis.results.interval import Interval
 from mutandis.situation.caliper import compare_sufficient, too_small
-from mutandis.situation.compare import compare_centers, compare_in_direction
+from mutandis.situation.compare import (
+    compare_centers,
+    compare_distinct,
+    compare_in_direction,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,12 +23,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
+    from mutandis.inference import IntervalMethod, IntervalName
     from mutandis.results.findings import Comparison, Group
     from mutandis.results.share import Share
     from mutandis.situation.methods import Method
     from mutandis.situation.semantics import Grouping
 
-__all__ = ["Compared", "compare_groups"]
+__all__ = ["Compared", "Depth", "compare_groups"]
+
+Depth = Literal["evidence", "significance", "bounds"]
+"""How far a comparison goes: each takes longer than the one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +46,9 @@ class Compared:
 
 
 def compare_groups(
-    plan: Plan, grouping: Grouping, method: Method, index: int, *, bounds: bool = True
+    plan: Plan, grouping: Grouping, method: Method, index: int, *, depth: Depth = "bounds"
 ) -> Compared:
-    """Compare a method's groups at the index-th k; without bounds, evidence alone is decided."""
+    """Compare a method's groups at the index-th k; p-values or bounds only where asked for."""
     settings = plan.settings
     pair = grouping.pairs[method.name]
     control, test = pair.control.at(index), pair.test.at(index)
@@ -48,21 +56,25 @@ def compare_groups(
     asked = settings.max_distance is not None or settings.min_group > 1
     least = settings.min_group if asked else 0
     insufficient = too_small(control, test, method, least=least)
-    rule = _rule(plan, method, bounds=bounds)
+    rule = _rule(plan, method, depth=depth)
+
+    def directed(first: Group, second: Group) -> Comparison:
+        return compare_in_direction(settings.direction, first, second, rule)
+
     return Compared(
         control=control,
         test=test,
         comparison=compare_sufficient(
             control,
             test,
-            lambda first, second: compare_in_direction(settings.direction, first, second, rule),
+            partial(compare_distinct, comparing=directed),
             insufficient=insufficient,
         ),
         insufficient=insufficient,
     )
 
 
-def _rule(plan: Plan, method: Method, *, bounds: bool) -> Callable[[Group, Group], Comparison]:
+def _rule(plan: Plan, method: Method, *, depth: Depth) -> Callable[[Group, Group], Comparison]:
     """Give the rule by which two groups are compared, looking for Δp > τ."""
     settings = plan.settings
     if not method.count_neighbours:
@@ -71,16 +83,16 @@ def _rule(plan: Plan, method: Method, *, bounds: bool) -> Callable[[Group, Group
         plan.semantics.compare,
         tau=settings.tau,
         alpha=settings.alpha,
-        interval=INTERVALS[settings.interval] if bounds else _no_bounds,
+        interval=_interval(settings.interval, depth=depth),
     )
 
 
-def _no_bounds(control: Share, test: Share, **options: float) -> Interval:  # noqa: ARG001
-    """Stand in for an interval nobody will look at: most of an audit's time is spent on them."""
-    missing = np.full(len(control.size), np.nan)
-    return Interval(
-        low=missing,
-        high=missing,
-        p_value=missing,
-        degenerate=np.zeros(len(missing), dtype=np.bool_),
-    )
+def _interval(name: IntervalName, *, depth: Depth) -> IntervalMethod:
+    if depth == "evidence":
+        return _no_interval
+    return TESTS[name] if depth == "significance" else INTERVALS[name]
+
+
+def _no_interval(control: Share, test: Share, **options: float) -> Interval:  # noqa: ARG001
+    """Stand in for an interval nobody will look at."""
+    return Interval.without_bounds(np.full(len(control.size), np.nan))

@@ -41,7 +41,7 @@ def sweep_ks(result: AuditResult, ks: Iterable[int]) -> list[dict[str, Any]]:
         {
             "method": method.name,
             "k": k,
-            **_counts(compare_groups(plan, grouping, method, index, bounds=False)),
+            **_counts(compare_groups(plan, grouping, method, index, depth="evidence")),
         }
         for method in plan.methods
         for index, k in enumerate(sizes)

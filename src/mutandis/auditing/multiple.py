@@ -14,19 +14,22 @@ from mutandis.auditing.provenance import record
 from mutandis.auditing.run import AuditResult, run
 from mutandis.errors import PlanError
 from mutandis.results.multiple import combine_findings
+from mutandis.similarity.progress import silent
 from mutandis.situation.semantics import Grouping, Situation
 from mutandis.situation.spaces import check_group_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.compared import Depth
     from mutandis.auditing.plan import Plan
     from mutandis.domain.protection import Protection
     from mutandis.results.case import Case, GroupMembers
     from mutandis.results.findings import Findings
     from mutandis.results.multiple import MultipleFindings
+    from mutandis.similarity.progress import Progress
     from mutandis.situation.combined import Combine
     from mutandis.situation.methods import Method
 
@@ -41,16 +44,26 @@ class MultipleResult(AuditResult):
     attribute with those who are protected on all as complainants, has its own.
     """
 
-    def findings(self, method: Method, k: int) -> MultipleFindings:
+    def findings(self, method: Method, k: int, *, depth: Depth = "bounds") -> MultipleFindings:
         """Put the findings on each attribute together."""
         return combine_findings(
-            MappingProxyType({name: part.findings(method, k) for name, part in self.parts.items()}),
+            MappingProxyType(
+                {name: part.findings(method, k, depth=depth) for name, part in self.parts.items()}
+            ),
             outcome_cf=self._outcome_cf(),
             weakest=self._weakest,
             adjust=self._q_values,
         )
 
-    def case(self, id: Any, findings: Mapping[tuple[str, int], Findings]) -> Case:  # noqa: A002
+    def count(self, method: Method, k: int) -> dict[str, Any]:
+        """Count the cases under one method and one k."""
+        return self.findings(method, k, depth="significance").counts()
+
+    def case(
+        self,
+        id: Any,  # noqa: A002 - the public name
+        findings: Iterable[tuple[tuple[str, int], Findings]],
+    ) -> Case:
         """Give everything about one complainant, but for her groups: they are the attributes'."""
         names = ", ".join(map(repr, self.parts))
 
@@ -101,14 +114,14 @@ def plan_for(plan: Plan, protections: Sequence[Protection], combine: Combine | N
     )
 
 
-def run_multiple(plan: Plan) -> MultipleResult:
+def run_multiple(plan: Plan, *, progress: Progress = silent) -> MultipleResult:
     """Run the audit of each attribute for those who are protected on all of them."""
     settings = plan.settings
     spaces = draw_spaces(
         plan.protections, plan.population, combine="multiple", test_space=settings.test_space
     )
     parts = {
-        each.attribute: run(replace(plan_for(plan, [each], None), strata=strata))
+        each.attribute: run(replace(plan_for(plan, [each], None), strata=strata), progress=progress)
         for each, strata in zip(plan.protections, spaces, strict=True)
     }
     first = next(iter(parts.values()))

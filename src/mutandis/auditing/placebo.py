@@ -307,7 +307,7 @@ def _shares(result: AuditResult, asked: Plan) -> dict[tuple[str, int, str], floa
     shares = {}
     for method in asked.methods:
         for k in asked.settings.ks:
-            counts = result.findings(method, k).counts()
+            counts = result.count(method, k)
             # counterfactual fairness has evidence or none
             for measure in _MEASURES if method.count_neighbours else _MEASURES[:1]:
                 shares[method.name, k, measure] = counts[measure] / counts["complainants"]

@@ -14,30 +14,35 @@ from mutandis.auditing.case_words import terms_of
 from mutandis.auditing.compared import compare_groups
 from mutandis.auditing.provenance import Provenance, record
 from mutandis.auditing.supported import balance_case, measure_support
-from mutandis.decision import compare_with_record, decide
-from mutandis.domain.columns import Categories, Numbers
+from mutandis.decision import Rule, compare_with_record, decide
+from mutandis.domain.columns import Categories, Numbers, frozen
+from mutandis.domain.patches import keep_differences
 from mutandis.domain.population import open_frame
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.inference import adjust
 from mutandis.results.case import Case, GroupMembers
-from mutandis.results.findings import Findings
+from mutandis.results.findings import Findings, count_cases
+from mutandis.similarity.progress import silent
 from mutandis.situation.semantics import Grouping, Situation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing.compared import Compared
+    from mutandis.auditing.compared import Compared, Depth
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Counterfactuals, Draws
     from mutandis.decision import DecisionMaker, RecordAgreement
     from mutandis.domain.outcome import Outcome
     from mutandis.domain.population import Population
     from mutandis.results.support import Support
+    from mutandis.similarity.progress import Progress
     from mutandis.situation.methods import Method
 
 __all__ = ["AuditResult", "run"]
+
+_Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +81,11 @@ class AuditResult:
     parts: Mapping[str, AuditResult] = field(default_factory=dict)
     with_record: RecordAgreement | None = None
 
-    def findings(self, method: Method, k: int) -> Findings:
+    def findings(self, method: Method, k: int, *, depth: Depth = "bounds") -> Findings:
         """Compare the groups of every complainant under one method and one k."""
         plan, settings = self.plan, self.plan.settings
         index = settings.ks.index(k)
-        compared = compare_groups(plan, self.grouping, method, index)
+        compared = compare_groups(plan, self.grouping, method, index, depth=depth)
         comparison = compared.comparison
         rows = self.situation.complainants
         is_negative, would_be = self.situation.is_negative, self.situation.is_negative_cf
@@ -99,6 +104,20 @@ class AuditResult:
             draw_share=self._draw_share(method, index, compared),
             insufficient=compared.insufficient,
         )
+
+    def count(self, method: Method, k: int) -> dict[str, Any]:
+        """Count the cases under one method and one k: that takes neither bounds nor a table."""
+        index, situation = self.plan.settings.ks.index(k), self.situation
+        compared = compare_groups(self.plan, self.grouping, method, index, depth="significance")
+        comparison = compared.comparison
+        del compared  # the groups: they are many, and no longer needed
+        counts = count_cases(
+            comparison,
+            self._q_values(comparison.interval.p_value),
+            alpha=self.plan.settings.alpha,
+            is_negative=situation.is_negative[situation.complainants],
+        )
+        return {"method": method.name, "k": k, **counts}
 
     def _draw_share(
         self, method: Method, index: int, compared: Compared
@@ -137,8 +156,12 @@ class AuditResult:
         """Measure how well each complainant's groups support the comparison."""
         return measure_support(self, method, k)
 
-    def case(self, id: Any, findings: Mapping[tuple[str, int], Findings]) -> Case:  # noqa: A002
-        """Give everything about one complainant."""
+    def case(
+        self,
+        id: Any,  # noqa: A002 - the public name
+        findings: Iterable[tuple[_Key, Findings]],
+    ) -> Case:
+        """Give everything about one complainant; of the findings, her rows alone are kept."""
         complainant, row = self._locate(id)
         sizes = enumerate(self.plan.settings.ks)
         indexes = {(m.name, k): index for index, k in sizes for m in self.plan.methods}
@@ -152,12 +175,13 @@ class AuditResult:
                 test=pair.test.members(complainant, index),
             )
 
-        results = {
-            key: MappingProxyType(
-                {name: _plain(values[complainant]) for name, values in found.columns().items()}
-            )
-            for key, found in findings.items()
-        }
+        def her_row(keyed: tuple[_Key, Findings]) -> tuple[_Key, Mapping[str, Any]]:
+            key, found = keyed
+            row = found.take(np.array([complainant])).columns()
+            return key, MappingProxyType({name: _plain(value[0]) for name, value in row.items()})
+
+        # mapped, not looped over: the findings before hers are gone when the next are made
+        results = dict(map(her_row, findings))
         first = next(iter(results.values()))
         counterfactual = self.situation.counterfactual
         return Case(
@@ -196,31 +220,35 @@ class AuditResult:
     def _attributes(self, population: Population, row: int) -> Mapping[str, Any]:
         values = {}
         for attribute in self.plan.attributes:
-            column = population.columns[attribute.name]
+            column = population.part(attribute.name, np.array([row]))
             values[attribute.name] = (
-                float(column.values[row])
+                float(column.values[0])
                 if isinstance(column, Numbers)
-                else column.levels[column.codes[row]]
+                else column.levels[column.codes[0]]
             )
         return MappingProxyType(values)
 
 
-def run(plan: Plan) -> AuditResult:
+def run(plan: Plan, *, progress: Progress = silent) -> AuditResult:
     """Run the audit: every step is a function of the one before it."""
     if plan.combine == "multiple":
         # it runs this function once for each attribute
         from mutandis.auditing.multiple import run_multiple
 
-        return run_multiple(plan)
+        return run_multiple(plan, progress=progress)
     made = _counterfactuals(plan)
     counterfactual = made.population if made is not None else _given(plan)
+    would_be = _counterfactual_outcomes(plan, counterfactual)
+    if made is not None:
+        counterfactual = keep_differences(made.population, plan.population)
+        made = replace(made, population=counterfactual)
     situation = Situation(
         population=plan.population,
         counterfactual=counterfactual,
         attributes=plan.attributes,
         strata=plan.strata,
         is_negative=plan.outcome.is_negative,
-        is_negative_cf=_counterfactual_outcomes(plan, counterfactual),
+        is_negative_cf=would_be,
         ks=plan.settings.ks,
         ties=plan.settings.ties,
         scaling=plan.settings.scaling,
@@ -228,7 +256,7 @@ def run(plan: Plan) -> AuditResult:
         group_size=plan.settings.group_size,
         max_distance=plan.settings.max_distance,
     )
-    grouping = plan.semantics.group(situation, plan.methods)
+    grouping = plan.semantics.group(situation, plan.methods, progress=progress)
     with_record = _compare_with_record(plan)
     clipped = {} if made is None else made.clipped
     return AuditResult(
@@ -237,7 +265,9 @@ def run(plan: Plan) -> AuditResult:
         grouping=grouping,
         clipped=clipped,
         disagreement=None if with_record is None else with_record.disagreement,
-        draw_counts={} if made is None else _count_draws(plan, situation, grouping, made.draws),
+        draw_counts={}
+        if made is None
+        else _count_draws(plan, situation, grouping, made.draws, progress=progress),
         provenance=record(plan, grouping, made, with_record=with_record),
         with_record=with_record,
     )
@@ -275,7 +305,7 @@ def _given(plan: Plan) -> Population | None:
 
 
 def _count_draws(
-    plan: Plan, situation: Situation, grouping: Grouping, draws: Draws
+    plan: Plan, situation: Situation, grouping: Grouping, draws: Draws, *, progress: Progress
 ) -> dict[str, NDArray[np.int64]]:
     """Count, for each method that looks at counterfactuals, the draws under which Δp > τ."""
     methods = [m for m in plan.methods if m.needs_counterfactual] if len(draws) else []
@@ -287,10 +317,12 @@ def _count_draws(
             counterfactual=drawn,
             is_negative_cf=_counterfactual_outcomes(plan, drawn),
         )
-        regrouped = plan.semantics.group(other, methods, control=grouping.control)
+        regrouped = plan.semantics.group(
+            other, methods, control=grouping.control, progress=progress
+        )
         for method in methods:
             for index in range(len(plan.settings.ks)):
-                compared = compare_groups(plan, regrouped, method, index, bounds=False)
+                compared = compare_groups(plan, regrouped, method, index, depth="evidence")
                 counts[method.name][:, index] += compared.comparison.evidence
     return counts
 
@@ -314,7 +346,10 @@ def _compare_with_record(plan: Plan) -> RecordAgreement | None:
 
 
 def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDArray[np.bool_]:
-    """Ask b() about everybody; it gets a copy of the table, since strange code may write to it."""
+    """Ask b() about everybody; strange code gets a copy of the table, which it may write to."""
+    if type(maker) is Rule:
+        columns = {name: population.as_read_by_rules(name) for name in maker.names}
+        return frozen(~maker.decide_columns(columns, rows=len(population)))
     return decide(maker, population.frame(), outcome)
 
 

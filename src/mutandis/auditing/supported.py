@@ -51,7 +51,7 @@ def measure_support(result: AuditResult, method: Method, k: int) -> Support:
 
 def _reasons(result: AuditResult, method: Method, index: int) -> NDArray[np.object_]:
     settings = result.plan.settings
-    compared = compare_groups(result.plan, result.grouping, method, index, bounds=False)
+    compared = compare_groups(result.plan, result.grouping, method, index, depth="evidence")
     centers = int(method.count_centers)
     reasons = np.full(len(compared.insufficient), "", dtype=object)
     for place in np.flatnonzero(compared.insufficient):

@@ -34,6 +34,7 @@ __all__ = [
     "act",
     "predict",
     "require_columns",
+    "take_three_steps",
 ]
 
 # More column names than these help nobody find the right one.
@@ -202,6 +203,49 @@ def predict(
         population = population.with_columns({child: column})
     return Counterfactuals(
         population=population, moved=tuple(equations), clipped=MappingProxyType(clipped)
+    )
+
+
+def take_three_steps(
+    population: Population,
+    do: Mapping[str, Any],
+    equations: Mapping[str, StructuralEquation],
+    latents: Iterable[FittedLatent] = (),
+    *,
+    rng: np.random.Generator | None = None,
+) -> Counterfactuals:
+    """Abduct, act and predict, one attribute after the other.
+
+    Noise follows from the facts alone, so it is abducted when its attribute is predicted: that of
+    all attributes at once would take as much memory as the table.
+
+    Parameters
+    ----------
+    population
+        The facts, D.
+    do
+        The value that each intervened attribute takes.
+    equations
+        The equations of the effects, causes before their effects.
+    latents
+        Hidden common causes; the attributes that one drives are abducted together.
+    rng
+        Draws noise where the facts leave it open.
+    """
+    latents = tuple(latents)
+    driven = {name for latent in latents for name in latent.equations}
+    together = {child: equation for child, equation in equations.items() if child in driven}
+    hidden = abduct(population, together, latents, rng=rng)
+    changed = act(population, do)
+    clipped: dict[str, int] = {}
+    for child, equation in equations.items():
+        alone = {child: equation}
+        noise = hidden if child in hidden else abduct(population, alone, rng=rng)
+        made = predict(changed, alone, noise)
+        changed = made.population
+        clipped.update(made.clipped)
+    return Counterfactuals(
+        population=changed, moved=tuple(equations), clipped=MappingProxyType(clipped)
     )
 
 

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mutandis.causal.counterfactual import (
     Counterfactuals,
     StructuralEquation,
-    abduct,
-    act,
-    predict,
     require_columns,
+    take_three_steps,
 )
 from mutandis.causal.draws import Draws, spawn
 from mutandis.causal.equations.equation import Equation, FittedEquation, coupling_of, naming
-from mutandis.causal.fitting.predictor import canonical_order
+from mutandis.causal.fitting.ordering import Chosen, canonical_order
 from mutandis.causal.graph import Graph
 from mutandis.errors import EquationError, RootError, WorldviewError
 
@@ -232,14 +230,15 @@ class Worldview:
         raise AssertionError("the last attempt returns or raises")
 
     def _fit_columns(self, columns: Mapping[str, Column]) -> FittedWorldview:
+        # a column is reordered where it is needed: all of them at once would be a second table
         order = canonical_order(columns)
-        ordered = {name: column.take(order) for name, column in columns.items()}
+        ordered = Chosen(columns, columns, order=order)
         fitted: dict[str, FittedEquation[Any]] = {}
         for child, equation in self.equations.items():
-            causes = {name: ordered[name] for name in equation.parents}
+            causes = Chosen(columns, equation.parents, order=order)
             with naming(child):
                 fitted[child] = equation.fit(ordered[child], causes)
-        latents = tuple(latent.fit(ordered) for latent in self.latents)
+        latents = tuple(latent.fit(dict(ordered)) for latent in self.latents)
         for latent in latents:
             fitted.update(latent.equations)
         return FittedWorldview(
@@ -320,9 +319,7 @@ class FittedWorldview:
             name: StructuralEquation(parents=self.graph.parents[name], fitted=self.equations[name])
             for name in moved
         }
-        noise = abduct(population, revised, self.latents, rng=rng)
-        intervened = act(population, do)
-        made = predict(intervened, revised, noise)
+        made = take_three_steps(population, do, revised, self.latents, rng=rng)
         would_move = self.graph.descendants(do)
         return replace(
             made,

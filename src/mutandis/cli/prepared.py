@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mutandis.api import Audit
+from mutandis.api.progress import following
 from mutandis.auditing import draft_plan, run
 from mutandis.cli.progress import progress_bars
 from mutandis.decision import as_decision_maker, required_columns, with_progress
@@ -121,9 +122,8 @@ def run_prepared(prepared: Prepared) -> Audit:
         if plan.decision is not None:
             plan = replace(plan, decision=with_progress(plan.decision, bar("Asking the model")))
         search, compare = bar("Searching"), bar("Comparing")
-        search(0, 0)
-        found = Audit(run(plan))
-        search(1, 1)
+        with following(plan, progress=search) as told:
+            found = Audit(run(plan, progress=told))
         total = len(found.methods) * len(found.ks)
         # the audit keeps them: whoever asks later gets these
         for done, _ in enumerate(found.each_findings(), start=1):

@@ -18,7 +18,7 @@ from mutandis.domain.population import check_names, open_frame
 from mutandis.errors import DecisionError, FormulaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -84,7 +84,21 @@ class Rule(DescribedMaker):
 
     def decide(self, frame: Any, /) -> NDArray[np.bool_]:
         """Tell for each row of any dataframe whether the favourable outcome is granted."""
-        granted = _evaluated(self.formula, frame)
+        return self._condition(_evaluated(self.formula, frame))
+
+    def decide_columns(
+        self, columns: Mapping[str, NDArray[Any]], *, rows: int
+    ) -> NDArray[np.bool_]:
+        """Tell it from the columns that the rule reads; they are not written to.
+
+        Examples
+        --------
+        >>> Rule.parse("salary > 15").decide_columns({"salary": np.array([10.0, 20.0])}, rows=2)
+        array([False,  True])
+        """
+        return self._condition(self.formula.evaluate(columns, length=rows))
+
+    def _condition(self, granted: NDArray[Any]) -> NDArray[np.bool_]:
         if granted.dtype != np.bool_:
             raise self._not_a_condition()
         return granted

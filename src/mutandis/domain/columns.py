@@ -1,7 +1,7 @@
 """The two forms a column takes inside: numbers, and codes into named levels.
 
-Both are read-only copies. Nothing that mutandis does can reach back into the caller's table, and
-nothing the caller does later can change a result.
+Both are read-only, and copies unless somebody asks for shared memory. Nothing that mutandis does
+can reach back into the caller's table, and nothing the caller does later can change a result.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class Categories:
         return next((code for code, level in enumerate(self.levels) if _same(level, value)), None)
 
     def filled(self, code: int) -> Categories:
-        """Give a column of the same length that holds one level throughout."""
-        return Categories(np.full_like(self.codes, code), self.levels)
+        """Give a column of the same length that holds one level throughout, in no memory."""
+        return Categories(np.broadcast_to(np.int32(code), len(self.codes)), self.levels)
 
 
 Column = Numbers | Categories
@@ -158,7 +158,7 @@ def describe_levels(categories: Categories) -> str:
     return f"{', '.join(shared)} and {alone} more that {each}"
 
 
-def read_column(series: nw.Series[Any]) -> Column:
+def read_column(series: nw.Series[Any], *, share: bool = False) -> Column:
     """Read a series whose kind was not declared: numbers, or names; refuse to guess at the rest.
 
     Examples
@@ -171,14 +171,14 @@ def read_column(series: nw.Series[Any]) -> Column:
 
     dtype = series.dtype
     if dtype.is_numeric():
-        return read_numbers(series)
+        return read_numbers(series, share=share)
     if dtype in {nw.Boolean, nw.String, nw.Categorical} or dtype == nw.Enum or _is_void(series):
         return read_categories(series)
     if dtype == nw.Object:
         held = series.drop_nulls().to_list()
         if not any(isinstance(value, date | time | timedelta) for value in held):
             numeric = all(_is_number(value) and not _is_bool(value) for value in held)
-            return read_numbers(series) if numeric else read_categories(series)
+            return read_numbers(series, share=share) if numeric else read_categories(series)
         what = "dates or times"
     else:
         what = f"type {_type_name(dtype)}"
@@ -188,8 +188,15 @@ def read_column(series: nw.Series[Any]) -> Column:
     )
 
 
-def read_numbers(series: nw.Series[Any]) -> Numbers:
+def read_numbers(series: nw.Series[Any], *, share: bool = False) -> Numbers:
     """Read a series as float64, or say that it holds something else.
+
+    Parameters
+    ----------
+    series
+        What to read.
+    share
+        Look at the memory of the series where that is possible, instead of copying it.
 
     Examples
     --------
@@ -210,8 +217,8 @@ def read_numbers(series: nw.Series[Any]) -> Numbers:
                 "apart as numbers. Rescale it, declare it as nominal, or leave it out."
             )
         values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        # the caller's memory is never shared, and a cast to another type has left it
-        return Numbers(values.copy() if dtype == nw.Float64 else values)
+        # the caller's memory is not shared unasked, and a cast to another type has left it
+        return Numbers(values if share or dtype != nw.Float64 else values.copy())
     if dtype == nw.Object and (numbers := _numbers_in(series)) is not None:
         return Numbers(numbers)
     text = dtype in {nw.String, nw.Categorical}

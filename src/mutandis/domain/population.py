@@ -22,6 +22,8 @@ from mutandis.domain.columns import (
     read_numbers,
 )
 from mutandis.domain.encoded_table import EncodedTable, with_text
+from mutandis.domain.frames import as_read_by_rules, with_exchanged
+from mutandis.domain.patches import Patched
 from mutandis.errors import (
     AlignmentError,
     InputError,
@@ -178,14 +180,13 @@ class Population:
                 f"No row has all the values that are needed: {_describe(read, dropped)}. "
                 "Complete them, or leave such a column out."
             )
-        if dropped:
-            read = {name: column.take(positions) for name, column in read.items()}
-        # picking rows copies them (and clone does where pandas would not): the caller may change
-        # the table later, or the numpy memory below it; a table read from a file is handed over
+        # a table read from a file is handed over; any other the caller may change later
         mine = isinstance(frame, EncodedTable) and not dropped
-        kept = source if mine else source[positions].clone()
+        kept = source if mine else _copied(source, positions)
         return cls(
-            columns=MappingProxyType(read),
+            columns=MappingProxyType(
+                {name: _kept(column, kept[name], positions) for name, column in read.items()}
+            ),
             ids=frozen(_unique_ids(kept[id]) if id else positions),
             positions=frozen(positions),
             source=kept,
@@ -210,6 +211,12 @@ class Population:
         if isinstance(column, Categories):
             return column
         raise KindError(f"Column {name!r} holds numbers, not names.")
+
+    def part(self, name: str, rows: NDArray[np.intp]) -> Column:
+        """Give some rows of a column."""
+        if isinstance(self.columns, Patched):
+            return self.columns.part(name, rows)
+        return self._column(name).take(rows)
 
     def with_columns(self, columns: Mapping[str, Column]) -> Population:
         """Give the same people with some columns exchanged: how D^CF is made from D."""
@@ -244,18 +251,13 @@ class Population:
         b    11.5
         a    20.0
         """
-        import narwhals as nw
-
-        changed: list[nw.Series[Any]] = []
-        for name in sorted(self.changed):
-            column = self.columns[name]
-            if isinstance(column, Numbers):
-                backend = self.source.implementation
-                changed.append(nw.new_series(name, column.values.copy(), backend=backend))
-            else:
-                changed.append(_names_like(self.source[name], column))
-        native = self.source.with_columns(changed).clone().to_native()
+        changed = {name: self.columns[name] for name in sorted(self.changed)}
+        native = with_exchanged(self.source, changed).to_native()
         return with_text(native, self.encoded) if self.encoded else native
+
+    def as_read_by_rules(self, name: str) -> NDArray[Any]:
+        """Give a column as a rule reads it: numbers as float64, all else as the table has it."""
+        return as_read_by_rules(self.source[name], self._column(name), changed=name in self.changed)
 
     def _column(self, name: str) -> Column:
         try:
@@ -310,11 +312,28 @@ def _nearest(name: str, have: list[str]) -> str:
 
 
 def _read(series: nw.Series[Any], declared: Attribute | None) -> Column:
+    """Read a column; numbers may share the memory of the series."""
     if declared is None:
-        return read_column(series)
+        return read_column(series, share=True)
     if declared.kind is AttributeKind.CONTINUOUS:
-        return read_numbers(series)
+        return read_numbers(series, share=True)
     return read_categories(series, declared.levels)
+
+
+def _copied(source: nw.DataFrame[Any], positions: NDArray[np.intp]) -> nw.DataFrame[Any]:
+    """Copy some rows: the caller may change the table later, or the numpy memory below it."""
+    if len(positions) == len(source) and source.implementation.is_pandas_like():
+        return source.clone()  # where picking all rows would not copy them
+    return source[positions]
+
+
+def _kept(column: Column, copied: nw.Series[Any], positions: NDArray[np.intp]) -> Column:
+    """Give the rows of a column that are kept, in memory that nobody else can reach."""
+    import narwhals as nw
+
+    if isinstance(column, Numbers) and copied.dtype == nw.Float64:
+        return read_numbers(copied, share=True)  # those of the copy: no need for another
+    return column if len(positions) == len(column) else column.take(positions)
 
 
 def _complete_rows(
@@ -364,23 +383,3 @@ def _unique_ids(series: nw.Series[Any]) -> NDArray[Any]:
             "distinct values. Ids must be unique; leave id= out to use row positions."
         )
     return np.array(series.to_numpy())
-
-
-def _names_like(original: nw.Series[Any], column: Categories) -> nw.Series[Any]:
-    """Write names in the original series' own type, by picking rows of it that hold them."""
-    import narwhals as nw
-
-    codes, own = factorised(original)
-    some_row = np.full(len(own) + 1, -1)
-    some_row[codes] = np.arange(len(codes))
-    some_row[-1] = -1  # no row of its own has a level that is not there
-    place = {level: code for code, level in enumerate(own)}
-    picked = some_row[[place.get(level, -1) for level in column.levels]][column.codes]
-    if (picked >= 0).all():
-        return original[picked]
-    # names that the table never had
-    values = [column.levels[code] for code in column.codes.tolist()]
-    fresh = nw.new_series(original.name, values, backend=original.implementation)
-    if original.dtype == nw.Categorical:
-        return fresh.cast(nw.Categorical())
-    return fresh

@@ -6,6 +6,7 @@ from mutandis.inference.intervals import (
     DEFAULT_INTERVAL,
     INTERVALS,
     REJECTS,
+    TESTS,
     IntervalMethod,
     IntervalName,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "DEFAULT_INTERVAL",
     "INTERVALS",
     "REJECTS",
+    "TESTS",
     "Adjustment",
     "IntervalMethod",
     "IntervalName",

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.domain.grouping import group_equal
-from mutandis.results.interval import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from mutandis.results.interval import Interval
     from mutandis.results.share import Share
 
-__all__ = ["on_distinct"]
+__all__ = ["distinct_pairs", "on_distinct"]
 
 # a table of all pairs for two groups of this size takes 8 MB
 _LARGEST = 1000
@@ -32,19 +32,24 @@ def on_distinct(method: Callable[..., Interval]) -> Callable[..., Interval]:
 
     @wraps(method)
     def once(control: Share, test: Share, **options: Any) -> Interval:
-        first, group = _group(control, test)
-        found = method(control.take(first), test.take(first), **options)
-        return Interval(
-            low=found.low[group],
-            high=found.high[group],
-            p_value=found.p_value[group],
-            degenerate=found.degenerate[group],
-        )
+        first, group = distinct_pairs(control, test)
+        return method(control.take(first), test.take(first), **options).take(group)
 
     return once
 
 
-def _group(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def distinct_pairs(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find one complainant of each different pair of shares, and the pair that each has.
+
+    Examples
+    --------
+    >>> from mutandis.results.share import Share
+    >>> none, two = np.array([1, 2, 1]), np.array([2, 2, 2])
+    >>> share = Share(negatives=none, size=two, split=two // 2)
+    >>> chosen, pair = distinct_pairs(share, share)
+    >>> share.negatives[chosen][pair].tolist()
+    [1, 2, 1]
+    """
     if _is_plain(control) and _is_plain(test):
         return _group_plain(control, test)
     return group_equal(*_parts(control), *_parts(test))
@@ -62,7 +67,8 @@ def _is_plain(share: Share) -> bool:
 def _group_plain(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Look each pair of whole numbers up in a table of all of them: no hashing."""
     width = int(test.size[0]) + 1
-    key = control.negatives * width + test.negatives
+    key = control.negatives * width
+    key += test.negatives
     somebody = np.full((int(control.size[0]) + 1) * width, -1, dtype=np.intp)
     somebody[key] = np.arange(len(key))
     taken = np.flatnonzero(somebody >= 0)

@@ -38,14 +38,7 @@ def fisher(control: Share, test: Share, *, tau: float, alpha: float) -> Interval
     >>> fisher(all_refused, none_refused, tau=0.0, alpha=0.05).p_value.tolist()
     [0.05]
     """
-    p_value = _p_value(control, test, tau=tau, alpha=alpha)
-    missing = np.full(len(p_value), np.nan)
-    return Interval(
-        low=missing,
-        high=missing,
-        p_value=p_value,
-        degenerate=np.zeros(len(p_value), dtype=np.bool_),
-    )
+    return Interval.without_bounds(_p_value(control, test, tau=tau, alpha=alpha))
 
 
 def fisher_rejects(control: Share, test: Share, *, tau: float, alpha: float) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from mutandis.inference.adjusted import (
     newcombe_rejects,
 )
 from mutandis.inference.fisher import fisher, fisher_rejects
-from mutandis.inference.score import miettinen_nurminen, score_rejects
+from mutandis.inference.score import miettinen_nurminen, score_rejects, score_test
 from mutandis.inference.wald_interval import wald, wald_rejects
 from mutandis.results.interval import Interval
 
@@ -29,6 +29,7 @@ __all__ = [
     "DEFAULT_INTERVAL",
     "INTERVALS",
     "REJECTS",
+    "TESTS",
     "IntervalMethod",
     "IntervalName",
 ]
@@ -46,6 +47,9 @@ INTERVALS: dict[IntervalName, IntervalMethod] = {
     "fisher": fisher,
 }
 """Every interval by its name; `interval=` of an audit picks one."""
+
+TESTS: dict[IntervalName, IntervalMethod] = {**INTERVALS, "miettinen-nurminen": score_test}
+"""The same p-values; bounds that take longer than the test itself are missing: for counting."""
 
 REJECTS: dict[IntervalName, Callable[..., NDArray[np.bool_]]] = {
     "miettinen-nurminen": score_rejects,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 __all__ = ["Adjustment", "adjust"]
@@ -45,42 +44,57 @@ def adjust(p_values: NDArray[np.float64], *, method: Adjustment) -> NDArray[np.f
     >>> adjust(np.array([0.01, 0.04, 0.03]), method="holm").tolist()
     [0.03, 0.06, 0.06]
     """
-    adjusted = np.array(p_values, dtype=np.float64)
-    known = ~np.isnan(adjusted)
-    if known.any():
-        adjusted[known] = _METHODS[method](adjusted[known])
-    return adjusted
+    import pandas as pd
+
+    # Equal p-values have equal q-values, and there are few different ones: only these are sorted.
+    places, distinct = pd.factorize(np.asarray(p_values, dtype=np.float64))
+    order = np.argsort(distinct)
+    counts = np.bincount(places[places >= 0], minlength=len(distinct))[order]
+    q_values = np.full(len(distinct) + 1, np.nan)  # the last is found at place -1: missing
+    q_values[order] = _METHODS[method](distinct[order], counts)
+    return q_values[places]
 
 
-def _benjamini_hochberg(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.stats import false_discovery_control
-
-    return np.asarray(false_discovery_control(p_values, method="bh"), dtype=np.float64)
-
-
-def _benjamini_yekutieli(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    from scipy.stats import false_discovery_control
-
-    return np.asarray(false_discovery_control(p_values, method="by"), dtype=np.float64)
+def _benjamini_hochberg(
+    p_values: NDArray[np.float64], counts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Multiply each by the tests per rank, as its last equal has it; never rise on the way down."""
+    ranks = np.cumsum(counts)
+    return _falling(p_values * (counts.sum() / ranks))
 
 
-def _holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply the smallest by their number, the next by one less; never fall on the way up."""
-    order = np.argsort(p_values, kind="stable")
-    remaining = np.arange(len(p_values), 0, -1)
-    adjusted = np.empty_like(p_values)
-    # equal p-values come out equal: the first of them has the largest factor, and carries over
-    adjusted[order] = np.minimum(np.maximum.accumulate(p_values[order] * remaining), 1.0)
-    return adjusted
+def _benjamini_yekutieli(
+    p_values: NDArray[np.float64], counts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Do so with the factor 1 + 1/2 + … + 1/m on top."""
+    tests = counts.sum()
+    harmonic = np.sum(1 / np.arange(1, tests + 1, dtype=np.float64))
+    return _falling(p_values * (tests / np.cumsum(counts)) * harmonic)
 
 
-def _as_they_are(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _falling(bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.minimum(np.minimum.accumulate(bounds[::-1])[::-1], 1.0)
+
+
+def _holm(p_values: NDArray[np.float64], counts: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Multiply the smallest by their number, the next by what is left; never fall on the way up."""
+    remaining = counts.sum() - np.cumsum(counts) + counts
+    return np.minimum(np.maximum.accumulate(p_values * remaining), 1.0)
+
+
+def _as_they_are(
+    p_values: NDArray[np.float64],
+    counts: NDArray[np.intp],  # noqa: ARG001 - however many there are
+) -> NDArray[np.float64]:
     return p_values
 
 
-_METHODS: dict[Adjustment, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+_Method = Callable[["NDArray[np.float64]", "NDArray[np.intp]"], "NDArray[np.float64]"]
+
+_METHODS: dict[Adjustment, _Method] = {
     "benjamini-hochberg": _benjamini_hochberg,
     "benjamini-yekutieli": _benjamini_yekutieli,
     "holm": _holm,
     "none": _as_they_are,
 }
+"""How different p-values, smallest first, are adjusted, given how often each occurs."""

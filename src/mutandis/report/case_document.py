@@ -187,7 +187,7 @@ def case_document(
     # what a redacted file does not count, it does not say in words either
     least = LEAST if redact else 0
     found = findings or _all_findings(result)
-    case = result.case(id, found)
+    case = result.case(id, found.items())
     built = _Builder(result, case, found)
     parts = built.parts()
     method, k = settings.primary
@@ -276,7 +276,7 @@ class _Builder:
 
     def _run(self, part: AuditResult) -> Run:
         found = _all_findings(part)
-        return Run(result=part, case=part.case(self._case.id, found), findings=found)
+        return Run(result=part, case=part.case(self._case.id, found.items()), findings=found)
 
     def _part(self, run: Run) -> Part:
         result, case, found = run.result, run.case, run.findings

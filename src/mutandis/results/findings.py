@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mutandis.results.interval import Interval
     from mutandis.results.share import Share
 
-__all__ = ["COLUMNS", "Comparison", "Findings", "Group"]
+__all__ = ["COLUMNS", "Comparison", "Findings", "Group", "count_cases"]
 
 COLUMNS = (
     "id",
@@ -87,6 +87,15 @@ class Comparison:
     significant: NDArray[np.bool_]
     interval: Interval
 
+    def take(self, complainants: NDArray[np.intp]) -> Comparison:
+        """Give the chosen complainants' comparisons, repeated as often as asked for."""
+        return Comparison(
+            delta_p=self.delta_p[complainants],
+            evidence=self.evidence[complainants],
+            significant=self.significant[complainants],
+            interval=self.interval.take(complainants),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
@@ -135,6 +144,26 @@ class Findings:
         """Count the complainants."""
         return len(self.ids)
 
+    def take(self, complainants: NDArray[np.intp]) -> Self:
+        """Give the chosen complainants' findings."""
+
+        def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if column is None else column[complainants]
+
+        return replace(
+            self,
+            ids=self.ids[complainants],
+            outcome=self.outcome[complainants],
+            outcome_cf=some(self.outcome_cf),
+            is_negative=self.is_negative[complainants],
+            control=self.control.take(complainants),
+            test=self.test.take(complainants),
+            comparison=self.comparison.take(complainants),
+            q_value=self.q_value[complainants],
+            draw_share=some(self.draw_share),
+            insufficient=some(self.insufficient),
+        )
+
     @property
     def significant_adjusted(self) -> NDArray[np.bool_]:
         """Whether the test still rejects after adjustment."""
@@ -182,17 +211,39 @@ class Findings:
 
     def counts(self) -> dict[str, Any]:
         """Count the cases: one row of the counts table."""
-        complainants = len(self)
-        cases = int(self.comparison.evidence.sum())
-        significant = int(self.comparison.significant.sum())
-        return {
-            "method": self.method,
-            "k": self.k,
-            "complainants": complainants,
-            "cases": cases,
-            "share": cases / complainants,
-            "cases_refused": int((self.comparison.evidence & self.is_negative).sum()),
-            "significant": significant,
-            "significant_share": significant / complainants,
-            "significant_adjusted": int(self.significant_adjusted.sum()),
-        }
+        counts = count_cases(
+            self.comparison, self.q_value, alpha=self.alpha, is_negative=self.is_negative
+        )
+        return {"method": self.method, "k": self.k, **counts}
+
+
+def count_cases(
+    comparison: Comparison,
+    q_value: NDArray[np.float64],
+    *,
+    alpha: float,
+    is_negative: NDArray[np.bool_],
+) -> dict[str, Any]:
+    """Count whom a comparison finds.
+
+    Parameters
+    ----------
+    comparison, q_value
+        What comparing the groups gave, and the adjusted p-values.
+    alpha
+        The level.
+    is_negative
+        Whether each complainant's recorded outcome was negative.
+    """
+    complainants = len(q_value)
+    cases = int(comparison.evidence.sum())
+    significant = int(comparison.significant.sum())
+    return {
+        "complainants": complainants,
+        "cases": cases,
+        "share": cases / complainants,
+        "cases_refused": int((comparison.evidence & is_negative).sum()),
+        "significant": significant,
+        "significant_share": significant / complainants,
+        "significant_adjusted": int((comparison.significant & (q_value <= alpha)).sum()),
+    }

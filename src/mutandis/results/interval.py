@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Interval"]
@@ -31,3 +32,23 @@ class Interval:
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
     degenerate: NDArray[np.bool_]
+
+    @classmethod
+    def without_bounds(cls, p_value: NDArray[np.float64]) -> Interval:
+        """Give what a test alone says: bounds are missing."""
+        missing = np.full(len(p_value), np.nan)
+        return cls(
+            low=missing,
+            high=missing,
+            p_value=p_value,
+            degenerate=np.zeros(len(p_value), dtype=np.bool_),
+        )
+
+    def take(self, complainants: NDArray[np.intp]) -> Interval:
+        """Give the chosen complainants' intervals, repeated as often as asked for."""
+        return Interval(
+            low=self.low[complainants],
+            high=self.high[complainants],
+            p_value=self.p_value[complainants],
+            degenerate=self.degenerate[complainants],
+        )

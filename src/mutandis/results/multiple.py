@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -32,6 +32,13 @@ class MultipleFindings(Findings):
     """
 
     parts: Mapping[str, Findings] = field(default_factory=dict)
+
+    def take(self, complainants: NDArray[np.intp]) -> Self:
+        """Give the chosen complainants' findings, on each attribute too."""
+        # zero-argument super() does not work in a class with slots
+        chosen = Findings.take(self, complainants)
+        parts = {name: found.take(complainants) for name, found in self.parts.items()}
+        return replace(chosen, parts=parts)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Compute the findings table; after the usual columns, those of each attribute."""

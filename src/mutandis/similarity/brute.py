@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.similarity.progress import silent
 from mutandis.similarity.ties import Neighbourhoods
 from mutandis.similarity.within import Within
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.similarity.progress import Progress
     from mutandis.similarity.search import Queries, Space
 
 __all__ = ["BruteSearch"]
@@ -27,7 +29,9 @@ class BruteSearch:
     space: Space
     name: str = "brute"
 
-    def neighbourhoods(self, queries: Queries, ks: Sequence[int]) -> Neighbourhoods:
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
         """Answer all queries for all ks."""
         found = Neighbourhoods.empty(len(queries), len(ks))
         for query in range(len(queries)):
@@ -41,6 +45,7 @@ class BruteSearch:
                 found.negatives_inside[query, column] = negatives[inside].sum()
                 found.rim[query, column] = counts[rim].sum()
                 found.negatives_rim[query, column] = negatives[rim].sum()
+            progress(1)
         return found
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> Within:

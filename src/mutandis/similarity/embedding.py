@@ -7,7 +7,7 @@ rows (docs/adr/0001-scale.md). A counterfactual may lie outside the range and is
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
 from typing import TYPE_CHECKING, Literal
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mutandis.domain.columns import Column
     from mutandis.domain.population import Population
 
-__all__ = ["Axis", "Embedded", "Embedding", "Scaling"]
+__all__ = ["Axis", "Embedded", "Embedding", "Placed", "Scaling"]
 
 Scaling = Literal["range", "none"]
 
@@ -40,6 +40,8 @@ _LEAST = 2**19
 # A center further out than this many ranges is moved in to it, and the rest is kept aside: seen
 # from there every row lies on the same side, so all distances shrink alike and the order stays.
 _REACH = 32.0
+# so many rows at a time stay in the processor's cache
+_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,17 @@ class Axis:
 
     def place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Give integer coordinates, and how far beyond reach each position was."""
+        coordinates = np.empty(len(values), dtype=np.int64)
+        beyond: NDArray[np.float64] = np.broadcast_to(0.0, len(values))
+        for start in range(0, len(values), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            coordinates[rows], rest = self._place(values[rows])
+            if rest.any():
+                beyond = beyond if beyond.flags.writeable else beyond.copy()
+                beyond[rows] = rest
+        return coordinates, beyond
+
+    def _place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         with np.errstate(over="ignore"):  # infinitely far out is out of reach, and no error
             position = (values - self.origin) / self.scale
         within = np.clip(position, -_REACH, 1 + _REACH)
@@ -180,20 +193,21 @@ class Embedding:
             ),
         )
 
-    def apply(self, population: Population) -> Embedded:
-        """Place rows, factual or counterfactual.
+    def apply(self, population: Population, rows: NDArray[np.intp] | None = None) -> Embedded:
+        """Place rows, factual or counterfactual: some of them, or all.
 
         A nominal level that D never had must have a code that no level of D has.
         """
-        size = len(population)
+        size = len(population) if rows is None else len(rows)
         coordinates = np.empty((size, len(self.axes)), dtype=np.int64)
-        beyond = np.zeros(size)
+        beyond: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
         for index, axis in enumerate(self.axes):
-            coordinates[:, index], rest = axis.place(_ordered(population.columns[axis.name]))
-            beyond += rest * (axis.length / self.metric.unit)
+            coordinates[:, index], rest = axis.place(_ordered(_part(population, axis.name, rows)))
+            if rest.any():
+                beyond = beyond + rest * (axis.length / self.metric.unit)
         codes = np.empty((size, len(self.nominal)), dtype=np.int32)
         for index, name in enumerate(self.nominal):
-            codes[:, index] = population.categories(name).codes
+            codes[:, index] = _codes(_part(population, name, rows))
         return Embedded(points=Points(coordinates=coordinates, codes=codes), beyond=beyond)
 
     @property
@@ -204,6 +218,39 @@ class Embedding:
             **dict.fromkeys(self.nominal, "equal or different"),
             **dict.fromkeys(self.constant, "constant"),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """People who are placed when somebody asks where they stand.
+
+    The last who were asked about are remembered: cases are looked at one after the other.
+
+    Parameters
+    ----------
+    embedding, population
+        How, and whom.
+    among
+        The rows of the population that are counted from 0 here; None for all.
+    """
+
+    embedding: Embedding
+    population: Population
+    among: NDArray[np.intp] | None = None
+    _last: list[tuple[NDArray[np.intp], Points]] = field(
+        default_factory=list, repr=False, compare=False
+    )
+
+    def __len__(self) -> int:
+        """Count the people."""
+        return len(self.population) if self.among is None else len(self.among)
+
+    def take(self, rows: NDArray[np.intp]) -> Points:
+        """Place the chosen ones."""
+        if not self._last or self._last[0][0] is not rows:
+            chosen = rows if self.among is None else self.among[rows]
+            self._last[:] = [(rows, self.embedding.apply(self.population, chosen).points)]
+        return self._last[0][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +340,16 @@ def _axes(drafts: Sequence[_Draft], unit: Fraction) -> tuple[Axis, ...]:
 def _varies(column: Column) -> bool:
     values = _ordered(column)
     return bool(values.min() < values.max())
+
+
+def _part(population: Population, name: str, rows: NDArray[np.intp] | None) -> Column:
+    return population.columns[name] if rows is None else population.part(name, rows)
+
+
+def _codes(column: Column) -> NDArray[np.int32]:
+    if isinstance(column, Numbers):
+        raise TypeError("a nominal attribute is read as categories")
+    return column.codes
 
 
 def _ordered(column: Column) -> NDArray[np.float64]:

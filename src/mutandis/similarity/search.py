@@ -7,6 +7,9 @@ Backends
 `tree`
     SciPy's KD-tree proposes candidates in floating point; they are measured again in integers, and
     more are asked for until no tie can be missing.
+`compiled`
+    Kernels of our own in machine code: a tree with boxes and level masks, or a scan of one-byte
+    coordinates where no box keeps anybody out. For large tables.
 
 All are exact, so the choice between them (`choose.py`) can change the time an audit takes and
 nothing else. A backend sees distinct points with their multiplicities; it never sees rows, ids or
@@ -21,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from mutandis.similarity.collapse import group_rows
+from mutandis.similarity.progress import silent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.similarity.distance import Metric, Points
+    from mutandis.similarity.progress import Progress
     from mutandis.similarity.ties import Neighbourhoods
     from mutandis.similarity.within import Within
 
@@ -115,7 +120,9 @@ class Search(Protocol):
         """The backend's name, for the provenance."""
         ...
 
-    def neighbourhoods(self, queries: Queries, ks: Sequence[int]) -> Neighbourhoods:
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
         """Answer all queries for all ks; each k is at most the number of others in the space."""
         ...
 
@@ -124,7 +131,25 @@ class Search(Protocol):
         ...
 
 
-def find_neighbourhoods(search: Search, queries: Queries, ks: Sequence[int]) -> Neighbourhoods:
+def find_neighbourhoods(
+    search: Search, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+) -> Neighbourhoods:
     """Answer queries that may repeat: each distinct one is searched once, for all k together."""
     first, group = group_rows(queries.points, queries.own, queries.own_negative)
-    return search.neighbourhoods(queries.take(first), ks).take(group)
+    told = _in_complainants(progress, distinct=len(first), complainants=len(queries))
+    if len(first) == len(queries):  # nothing repeats: no copies are needed
+        return search.neighbourhoods(queries, ks, progress=told)
+    return search.neighbourhoods(queries.take(first), ks, progress=told).take(group)
+
+
+def _in_complainants(progress: Progress, *, distinct: int, complainants: int) -> Progress:
+    """Tell of complainants, of whom each distinct query stands for some, as many as there are."""
+    done = 0
+
+    def tell(more: int) -> None:
+        nonlocal done
+        before = done * complainants // distinct
+        done += more
+        progress(done * complainants // distinct - before)
+
+    return tell

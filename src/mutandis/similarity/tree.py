@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.similarity.progress import silent
 from mutandis.similarity.ties import Neighbourhoods, select
 from mutandis.similarity.within import Within, count_candidates
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
     from mutandis.similarity.distance import Points
+    from mutandis.similarity.progress import Progress
     from mutandis.similarity.search import Queries, Space
 
 __all__ = ["TreeSearch", "tree_dimensions"]
@@ -79,7 +81,9 @@ class TreeSearch:
         tree = cKDTree(_floats(space, space.points, levels, unit))
         return cls(space=space, tree=tree, levels=levels, unit=unit, threads=threads)
 
-    def neighbourhoods(self, queries: Queries, ks: Sequence[int]) -> Neighbourhoods:
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
         """Answer all queries for all ks."""
         found = Neighbourhoods.empty(len(queries), len(ks))
         pending = np.arange(len(queries))
@@ -92,6 +96,7 @@ class TreeSearch:
                 answers, complete = self._answer(queries.take(chunk), ks, width)
                 found.put(chunk[complete], answers.take(np.flatnonzero(complete)))
                 unfinished.append(chunk[~complete])
+                progress(int(np.count_nonzero(complete)))
             pending = np.concatenate(unfinished)
             width *= 2
         return found

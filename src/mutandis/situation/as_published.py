@@ -27,6 +27,7 @@ from mutandis.results.findings import Comparison, Group
 from mutandis.results.share import Share
 from mutandis.similarity.collapse import group_rows
 from mutandis.similarity.distance import Points
+from mutandis.similarity.progress import Progress, silent
 from mutandis.situation.methods import Center
 from mutandis.situation.semantics import Grouping, GroupPair, Situation
 
@@ -303,6 +304,7 @@ class AsPublished:
         methods: Collection[Method],
         *,
         control: Groups | None = None,  # noqa: ARG002 - searched anew
+        progress: Progress = silent,
     ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""
         names = [attribute.name for attribute in situation.attributes]
@@ -318,6 +320,7 @@ class AsPublished:
             for center in Center
             if center in wanted
         }
+        progress((1 + len(tests)) * len(situation.complainants))
         return Grouping(
             pairs={m.name: _pair(situation, m, nearest, tests) for m in methods},
             distance_rules=dict.fromkeys(names, "float64 z-scores, one scale per world"),

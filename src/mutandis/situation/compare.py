@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from mutandis.inference.distinct import distinct_pairs
 from mutandis.results.findings import Comparison
 from mutandis.results.interval import Interval
 from mutandis.results.share import difference, exceeds
@@ -18,9 +19,25 @@ if TYPE_CHECKING:
     from mutandis.inference.intervals import IntervalMethod
     from mutandis.results.findings import Group
 
-__all__ = ["Direction", "compare", "compare_centers", "compare_in_direction"]
+__all__ = ["Direction", "compare", "compare_centers", "compare_distinct", "compare_in_direction"]
 
 Direction = Literal["negative", "positive"]
+
+
+def compare_distinct(
+    control: Group, test: Group, comparing: Callable[[Group, Group], Comparison]
+) -> Comparison:
+    """Compare each different pair of shares once: nothing else has a part in a comparison.
+
+    Parameters
+    ----------
+    control, test
+        The groups of every complainant.
+    comparing
+        The rule, which looks at shares alone.
+    """
+    first, pair = distinct_pairs(control.share, test.share)
+    return comparing(control.take(first), test.take(first)).take(pair)
 
 
 def compare_in_direction(
@@ -80,12 +97,9 @@ def compare_centers(control: Group, test: Group, *, tau: float) -> Comparison:
     """Compare single centers, as counterfactual fairness does: evidence or none, no interval."""
     numerator, denominator = difference(control.share, test.share)
     evidence = exceeds(numerator, denominator, Fraction(str(tau)))
-    missing = np.full(len(evidence), np.nan)
     return Comparison(
         delta_p=np.asarray(numerator / denominator, dtype=np.float64),
         evidence=evidence,
         significant=np.zeros_like(evidence),
-        interval=Interval(
-            low=missing, high=missing, p_value=missing, degenerate=np.zeros_like(evidence)
-        ),
+        interval=Interval.without_bounds(np.full(len(evidence), np.nan)),
     )

@@ -16,7 +16,8 @@ from mutandis.situation.group_size import counted_as
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.similarity.distance import Metric, Points
+    from mutandis.similarity.distance import Metric
+    from mutandis.similarity.embedding import Placed
     from mutandis.similarity.ties import Neighbourhoods, Ties
 
 __all__ = ["CenteredGroups", "Centers", "Groups", "NearestGroups", "Roll"]
@@ -67,13 +68,13 @@ class NearestGroups:
     ks, ties
         Group sizes and the policy.
     centers
-        The search center of each complainant.
+        The search center of each complainant, placed when it is asked for.
     own_rows
         Her own row, where she stands in the space herself; -1 elsewhere.
     beyond
         What each center's distances lack because it lies out of reach.
     points, metric
-        All of D, to list members when somebody asks.
+        All of D, to list members when somebody asks; nobody's place is kept until then.
     spaces, space_of
         The rows of each search space, and which space each complainant is searched in.
     roll
@@ -85,10 +86,10 @@ class NearestGroups:
     found: Neighbourhoods
     ks: tuple[int, ...]
     ties: Ties
-    centers: Points
+    centers: Placed
     own_rows: NDArray[np.intp]
     beyond: NDArray[np.float64]
-    points: Points
+    points: Placed
     metric: Metric
     spaces: tuple[NDArray[np.intp], ...]
     space_of: NDArray[np.intp]
@@ -120,9 +121,10 @@ class NearestGroups:
     def others(self, complainant: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Give the other rows of one complainant's space, and how far each is from her center."""
         space = self.spaces[self.space_of[complainant]]
-        space = space[space != self.own_rows[complainant]]
         center = self.centers.take(np.array([complainant]))
-        return space, self.metric.from_center(center, self.points.take(space))
+        distance = self.metric.from_center(center, self.points.take(space))
+        others = space != self.own_rows[complainant]
+        return space[others], distance[others]
 
     def _share(self, index: int) -> Share:
         k = self.ks[index]

@@ -7,18 +7,15 @@ definitions, read correctly. The publication's own answers are in `as_published`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mutandis.similarity.choose import choose_search
-from mutandis.similarity.embedding import Embedded, Embedding
-from mutandis.similarity.search import Queries, Space, find_neighbourhoods
-from mutandis.similarity.ties import Neighbourhoods
-from mutandis.situation.caliper import Caliper, CaliperGroups
+from mutandis.similarity.embedding import Embedding
+from mutandis.similarity.progress import silent
 from mutandis.situation.compare import compare
-from mutandis.situation.group_size import rows_in_test
+from mutandis.situation.finder import Finder
 from mutandis.situation.groups import CenteredGroups, Centers, Groups, NearestGroups, Roll
 from mutandis.situation.methods import Center
 
@@ -33,7 +30,7 @@ if TYPE_CHECKING:
     from mutandis.inference.intervals import IntervalMethod
     from mutandis.results.findings import Comparison, Group
     from mutandis.similarity.embedding import Scaling
-    from mutandis.similarity.search import Search
+    from mutandis.similarity.progress import Progress
     from mutandis.similarity.ties import Ties
     from mutandis.situation.group_size import GroupSize
     from mutandis.situation.methods import Method
@@ -80,6 +77,8 @@ class Situation:
     @property
     def complainants(self) -> NDArray[np.intp]:
         """The complainants' rows, in the order of the table."""
+        if len(self.strata) == 1:
+            return self.strata[0].complainants
         return np.sort(np.concatenate([stratum.complainants for stratum in self.strata]))
 
     @property
@@ -151,8 +150,19 @@ class Semantics(Protocol):
         methods: Collection[Method],
         *,
         control: Groups | None = None,
+        progress: Progress = silent,
     ) -> Grouping:
-        """Build the groups of all methods and all k in one pass; `control` may be known already."""
+        """Build the groups of all methods and all k in one pass.
+
+        Parameters
+        ----------
+        situation, methods
+            What the groups are built from, and who uses them.
+        control
+            The control groups, where they are known already.
+        progress
+            Is told for how many more complainants a search is done.
+        """
         ...
 
     def compare(
@@ -184,12 +194,13 @@ class Defined:
         methods: Collection[Method],
         *,
         control: Groups | None = None,
+        progress: Progress = silent,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(
             situation.population, situation.attributes, scaling=situation.scaling
         )
-        finder = _Finder(situation, embedding)
+        finder = Finder(situation, embedding, progress)
         searched: dict[str, Groups] = {}
         wanted = {m.center for m in methods if m.count_neighbours}
         if wanted:
@@ -197,7 +208,7 @@ class Defined:
         for center in (center for center in Center if center in wanted):
             searched[center.value] = finder.test(center)
         return Grouping(
-            pairs={method.name: pair(situation, method, searched) for method in methods},
+            pairs=_pairs(situation, methods, searched),
             distance_rules=embedding.rules,
             backends=finder.backends,
             control=searched.get("control"),
@@ -218,101 +229,36 @@ class Defined:
         return compare(control, test, tau=tau, alpha=alpha, interval=interval)
 
 
-def pair(situation: Situation, method: Method, searched: Mapping[str, Groups]) -> GroupPair:
-    """Put a method's two groups together from what was searched and from the centers."""
-    if not method.count_centers:
-        return GroupPair(control=searched["control"], test=searched[method.center.value])
+def _pairs(
+    situation: Situation, methods: Collection[Method], searched: Mapping[str, Groups]
+) -> dict[str, GroupPair]:
+    """Put the two groups of each method together from what was searched and from the centers."""
+    pairs, centers = {}, None
+    for method in methods:
+        if not method.count_centers:
+            pair = GroupPair(control=searched["control"], test=searched[method.center.value])
+        else:
+            centers = centers or _both_centers(situation)
+            pair = _centered(method, searched, *centers)
+        pairs[method.name] = pair
+    return pairs
+
+
+def _both_centers(situation: Situation) -> tuple[Centers, Centers]:
     here = situation.centers(counterfactual=False)
     there = situation.centers(counterfactual=True)
+    return here, replace(there, ids=here.ids)
+
+
+def _centered(
+    method: Method, searched: Mapping[str, Groups], here: Centers, there: Centers
+) -> GroupPair:
     if not method.count_neighbours:
         return GroupPair(control=here, test=there)
     return GroupPair(
         control=CenteredGroups(neighbours=searched["control"], centers=here),
         test=CenteredGroups(neighbours=searched[method.center.value], centers=there),
     )
-
-
-class _Finder:
-    """One pass over the strata of a situation: holds what its searches share."""
-
-    def __init__(self, situation: Situation, embedding: Embedding) -> None:
-        self._situation = situation
-        self._embedding = embedding
-        self._factual = embedding.apply(situation.population)
-        self.backends: dict[str, str] = {}
-        self.nearest: dict[str, NearestGroups] = {}
-
-    def control(self) -> Groups:
-        """Find the control groups, each complainant excluded from her own by identity."""
-        return self._find("control", self._factual, in_control=True)
-
-    def test(self, center: Center) -> Groups:
-        """Find the test groups around factual or counterfactual centers."""
-        population = self._situation.counterfactual
-        if center is Center.FACTUAL or population is None:
-            return self._find(center.value, self._factual, in_control=False)
-        return self._find(center.value, self._embedding.apply(population), in_control=False)
-
-    def _find(self, what: str, centers: Embedded, *, in_control: bool) -> Groups:
-        situation = self._situation
-        rows = situation.complainants
-        found = Neighbourhoods.empty(len(rows), len(situation.ks))
-        space_of = np.empty(len(rows), dtype=np.intp)
-        spaces = tuple(s.control if in_control else s.test for s in situation.strata)
-        group_size: GroupSize = "k" if in_control else situation.group_size
-        places = np.empty((len(rows), len(situation.ks)), dtype=np.int64)
-        caliper = self._caliper(centers.beyond[rows])
-        for index, (stratum, space) in enumerate(zip(situation.strata, spaces, strict=True)):
-            mine = np.searchsorted(rows, stratum.complainants)
-            search, queries = self._search(stratum, space, centers, in_control=in_control)
-            sizes = rows_in_test(stratum, situation.ks, group_size=group_size)
-            answers = find_neighbourhoods(search, queries, sizes)
-            found.put(mine, answers)
-            if caliper is not None:
-                caliper.count(mine, search, queries, answers)
-            places[mine] = sizes
-            space_of[mine] = index
-            self.backends[what] = search.name
-        self.nearest[what] = nearest = NearestGroups(
-            found=found,
-            ks=situation.ks,
-            ties=situation.ties,
-            centers=centers.points.take(rows),
-            own_rows=rows if in_control else np.full_like(rows, -1),
-            beyond=centers.beyond[rows],
-            points=self._factual.points,
-            metric=self._embedding.metric,
-            spaces=spaces,
-            space_of=space_of,
-            roll=situation.roll,
-            places=None if group_size == "k" else places,
-        )
-        return nearest if caliper is None else CaliperGroups(nearest=nearest, caliper=caliper)
-
-    def _caliper(self, beyond: NDArray[np.float64]) -> Caliper | None:
-        farthest = self._situation.max_distance
-        return None if farthest is None else Caliper.of(farthest, beyond, self._embedding.metric)
-
-    def _search(
-        self,
-        stratum: Stratum,
-        rows: NDArray[np.intp],
-        centers: Embedded,
-        *,
-        in_control: bool,
-    ) -> tuple[Search, Queries]:
-        negative = self._situation.is_negative
-        metric = self._embedding.metric
-        space, standing = Space.of(self._factual.points.take(rows), negative[rows], metric)
-        points = centers.points.take(stratum.complainants)
-        queries = Queries.outside(points)
-        if in_control:
-            queries = Queries(
-                points=points,
-                own=standing[np.searchsorted(rows, stratum.complainants)],
-                own_negative=negative[stratum.complainants],
-            )
-        return choose_search(space, threads=self._situation.threads), queries
 
 
 DEFINED = Defined()

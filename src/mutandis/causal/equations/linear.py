@@ -17,6 +17,7 @@ from mutandis.causal.equations.equation import (
     shown_call,
 )
 from mutandis.causal.equations.noise import AdditiveNoise, LinkName, linked, read_link
+from mutandis.causal.fitting.ordering import Chosen
 from mutandis.causal.fitting.predictor import LinearPredictor, fit_linear_predictor
 from mutandis.errors import EquationError
 
@@ -120,7 +121,7 @@ class Linear:
         """Estimate the coefficients by least squares."""
         predictor = fit_linear_predictor(
             linked(numbers_of(child), self.link),
-            {name: parents[name] for name in self.parents},
+            Chosen(parents, self.parents),
             interactions=self.interactions,
         )
         return FittedLinear(

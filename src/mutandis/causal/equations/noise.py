@@ -38,8 +38,10 @@ class _Link:
 
 
 def _add(factual: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.float64]:
+    moved = factual + change
     # x + 0.0 is x in every bit, except that it would turn -0.0 into 0.0
-    return np.where(change == 0.0, factual, factual + change)
+    np.copyto(moved, factual, where=change == 0.0)
+    return moved
 
 
 def _multiply(factual: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CollinearError",
     "Label",
+    "Scaled",
     "constant_in",
     "is_constant",
     "least_squares",
     "listed",
     "require_rows",
+    "solve_centred",
 ]
 
 Label = str | tuple[str, ...]
@@ -99,9 +101,23 @@ def least_squares(
     >>> least_squares(np.array([1.0, 3.0, 5.0]), [("Age", np.array([0.0, 1.0, 2.0]))])
     (1.0, [2.0])
     """
+    return solve_centred(response, [(label, Scaled.centred(values)) for label, values in design])
+
+
+def solve_centred(
+    response: NDArray[np.float64], design: Sequence[tuple[Label, Scaled]]
+) -> tuple[float, list[float]]:
+    """Solve the same problem for columns that are centred already; they are used up.
+
+    Examples
+    --------
+    >>> age = Scaled.centred(np.array([0.0, 1.0, 2.0]))
+    >>> solve_centred(np.array([1.0, 3.0, 5.0]), [("Age", age)])
+    (1.0, [2.0])
+    """
+    columns = [column for _, column in design]
+    target = Scaled.centred(response)
     with np.errstate(all="ignore"):  # what overflows, _require_finite finds
-        columns = [_Scaled.centred(values) for _, values in design]
-        target = _Scaled.centred(response)
         coefficients = _solve(target, columns, [label for label, _ in design])
         means = zip(coefficients, columns, strict=True)
         intercept = target.mean - sum(coefficient * column.mean for coefficient, column in means)
@@ -124,17 +140,17 @@ def constant_in(
     >>> constant_in([("women", women)]) is None
     True
     """
+    columns = [Scaled.as_it_is(values) for _, values in design]
+    one = Scaled.as_it_is(np.ones(len(design[0][1])))
+    size = one.length
     with np.errstate(all="ignore"):
-        columns = [_Scaled.as_it_is(values) for _, values in design]
-        one = _Scaled.as_it_is(np.ones(len(design[0][1])))
-        size = one.length
         shares = _solve(one, columns, [label for label, _ in design])
     left = _dot(one.values, one.values) ** 0.5  # solving took the columns out of it
     return None if left > _COLLINEAR * size else shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scaled:
+class Scaled:
     """A column as mean + scale · values, where the largest of the values is about 1."""
 
     mean: float
@@ -145,15 +161,19 @@ class _Scaled:
     """How much of its length may be rounding: large for 1e9 plus a few millimetres."""
 
     @classmethod
-    def centred(cls, values: NDArray[np.float64]) -> _Scaled:
-        return cls._of(values, mean=float(np.add.reduce(values) / len(values)))
+    def centred(cls, values: NDArray[np.float64]) -> Scaled:
+        """Take the mean out of a column; it is copied."""
+        with np.errstate(all="ignore"):  # what overflows, _require_finite finds
+            return cls._of(values, mean=float(np.add.reduce(values) / len(values)))
 
     @classmethod
-    def as_it_is(cls, values: NDArray[np.float64]) -> _Scaled:
-        return cls._of(values, mean=0.0)
+    def as_it_is(cls, values: NDArray[np.float64]) -> Scaled:
+        """Leave the mean in."""
+        with np.errstate(all="ignore"):
+            return cls._of(values, mean=0.0)
 
     @classmethod
-    def _of(cls, values: NDArray[np.float64], *, mean: float) -> _Scaled:
+    def _of(cls, values: NDArray[np.float64], *, mean: float) -> Scaled:
         low, high = float(values.min()), float(values.max())
         # a power of two, so that dividing by it rounds nothing; then squares cannot overflow
         scale = float(np.ldexp(1.0, np.frexp(max(high - mean, mean - low))[1] - 1))
@@ -167,7 +187,7 @@ class _Scaled:
         return cls(mean=mean, scale=scale, values=scaled, length=length, rounding=rounding)
 
 
-def _solve(target: _Scaled, columns: Sequence[_Scaled], labels: Sequence[Label]) -> list[float]:
+def _solve(target: Scaled, columns: Sequence[Scaled], labels: Sequence[Label]) -> list[float]:
     """Give one coefficient a column; the columns and the target are used up."""
     basis, triangle = _orthogonalise(columns, labels)
     slopes = _back_substitute(triangle, basis.taken_out_of(target.values))
@@ -202,7 +222,7 @@ class _Basis:
 
 
 def _orthogonalise(
-    columns: Sequence[_Scaled], labels: Sequence[Label]
+    columns: Sequence[Scaled], labels: Sequence[Label]
 ) -> tuple[_Basis, NDArray[np.float64]]:
     """Take out of each column what those before it explain; the triangle says how much that was."""
     basis = _Basis()
@@ -268,7 +288,7 @@ def _back_substitute(
 
 
 def _collinear(
-    triangle: NDArray[np.float64], columns: Sequence[_Scaled], labels: Sequence[Label]
+    triangle: NDArray[np.float64], columns: Sequence[Scaled], labels: Sequence[Label]
 ) -> CollinearError:
     """Say which parents determine the last of the columns."""
     *others, last = columns

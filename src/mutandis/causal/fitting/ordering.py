@@ -7,30 +7,67 @@ order of their own before anything is fitted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.domain import Categories
+from mutandis.domain import Categories, Column
+from mutandis.domain.digests import row_digests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
-
-__all__ = ["canonical_order", "distinct_rows"]
+__all__ = ["Chosen", "canonical_order", "distinct_rows"]
 
 Bits = np.uint64
 
-# The golden ratio in 64 bits, and two multipliers of the finaliser of splitmix64 (Steele, Lea and
-# Flood 2014, OOPSLA), which spread every bit of a number over all others.
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
-# so many rows at a time stay in the processor's cache
-_BLOCK = 1 << 14
+
+class Chosen(Mapping[str, Column]):
+    """Some columns of a table, put into another order when they are asked for, and not kept.
+
+    Parameters
+    ----------
+    columns
+        The table.
+    names
+        The columns that are chosen, in this order.
+    order
+        The rows in their new order; None leaves them as they are.
+
+    Examples
+    --------
+    >>> from mutandis.domain import Numbers
+    >>> table = {"Age": Numbers(np.array([30.0, 20.0])), "Pay": Numbers(np.array([1.0, 2.0]))}
+    >>> chosen = Chosen(table, ["Age"], order=np.array([1, 0]))
+    >>> list(chosen), chosen["Age"].values.tolist()
+    (['Age'], [20.0, 30.0])
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        names: Iterable[str],
+        *,
+        order: NDArray[np.intp] | None = None,
+    ) -> None:
+        self._columns = columns
+        self._names = tuple(names)
+        self._order = order
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self._names:
+            raise KeyError(name)
+        column = self._columns[name]
+        return column if self._order is None else column.take(self._order)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def canonical_order(columns: Mapping[str, Column]) -> NDArray[np.intp]:
@@ -87,7 +124,7 @@ def distinct_rows(matrix: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArra
 
 def _sorted(keys: Sequence[NDArray[Bits]]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Sort rows; mark each, from the second on, that equals the one before it."""
-    digests = _digests(keys)
+    digests = row_digests(keys)
     order = np.argsort(digests)
     repeats = _equal_neighbours([digests], order)
     if repeats.any() and not _equal_neighbours(keys, order)[repeats].all():
@@ -103,25 +140,6 @@ def _equal_neighbours(keys: Sequence[NDArray[Bits]], order: NDArray[np.intp]) ->
         ordered = key[order]
         equal &= ordered[1:] == ordered[:-1]
     return equal
-
-
-def _digests(keys: Sequence[NDArray[Bits]]) -> NDArray[Bits]:
-    """Mix the bits of each row into one number.
-
-    Each step can be undone, given the column: rows that differ in one column never meet.
-    """
-    digests = np.zeros(len(keys[0]), dtype=Bits)
-    for start in range(0, len(digests), _BLOCK):
-        block = digests[start : start + _BLOCK]
-        for key in keys:
-            block ^= key[start : start + _BLOCK]
-            block += _GOLDEN
-            block ^= block >> np.uint64(30)
-            block *= _FIRST
-            block ^= block >> np.uint64(27)
-            block *= _SECOND
-            block ^= block >> np.uint64(31)
-    return digests
 
 
 def _bits(column: Column) -> NDArray[Bits]:

@@ -7,14 +7,23 @@ become the columns of a design, and the coefficients become terms.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.causal.equations.interactions import cross
-from mutandis.causal.fitting.least_squares import is_constant, least_squares, listed, require_rows
+from mutandis.causal.fitting.least_squares import (
+    Label,
+    Scaled,
+    is_constant,
+    least_squares,
+    listed,
+    require_rows,
+    solve_centred,
+)
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.causal.fitting.terms import LevelShifts, LinearPredictor, Slope
 from mutandis.domain import Categories
@@ -25,7 +34,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.causal.fitting.least_squares import Label
     from mutandis.domain import Column
 
 __all__ = [
@@ -63,26 +71,61 @@ def fit_linear_predictor(
     >>> fitted.intercept, dict(fitted.terms[0].shifts)
     (10.0, {'clerk': 0.0, 'cook': 5.0})
     """
-    levels = occurring_levels(parents)
-    design: list[tuple[Label, NDArray[np.float64]]] = [
-        (name, values)
-        for name, column in parents.items()
-        for values in _design_columns(column, levels.get(name, ()))
+    if not len(response):
+        require_rows(0, coefficients=1 + len(parents))
+    # each parent is looked at once: a worldview reorders a column when it is asked for
+    declared = [_Declared.of(name, parents[name]) for name in parents]
+    design: list[tuple[Label, Scaled]] = [
+        (each.name, column) for each in declared for column in each.columns
     ]
     require_rows(len(response), coefficients=1 + len(design))
-    require_varying(parents, levels)
+    _require_varying([each.name for each in declared if each.is_constant])
+    levels = {each.name: each.codes for each in declared if each.levels is not None}
     pairs = combinations(parents, 2) if interactions else ()
     crossed = [cross(pair, parents, levels) for pair in pairs]
-    design += [(product.parents, values) for product in crossed for values in product.columns]
-    require_rows(len(response), coefficients=1 + len(design))
-    intercept, coefficients = least_squares(response, design)
-    remaining = iter(coefficients)
-    single = [
-        _term(name, column, levels.get(name, ()), remaining) for name, column in parents.items()
+    design += [
+        (product.parents, Scaled.centred(values))
+        for product in crossed
+        for values in product.columns
     ]
+    require_rows(len(response), coefficients=1 + len(design))
+    intercept, coefficients = solve_centred(response, design)
+    remaining = iter(coefficients)
+    single = [each.term(remaining) for each in declared]
     return LinearPredictor(
         intercept=intercept, terms=(*single, *(product.term(remaining) for product in crossed))
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    """What is kept of a parent: its columns of the design, and what its term needs to know."""
+
+    name: str
+    columns: tuple[Scaled, ...]
+    is_constant: bool
+    codes: tuple[int, ...]
+    levels: tuple[Any, ...] | None
+
+    @classmethod
+    def of(cls, name: str, column: Column) -> _Declared:
+        codes = occurring_levels({name: column}).get(name, ())
+        return cls(
+            name=name,
+            columns=tuple(Scaled.centred(values) for values in _design_columns(column, codes)),
+            is_constant=_is_constant(column, codes),
+            codes=codes,
+            levels=column.levels if isinstance(column, Categories) else None,
+        )
+
+    def term(self, coefficients: Iterator[float]) -> Slope | LevelShifts:
+        if self.levels is None:
+            return Slope(parent=self.name, slope=next(coefficients))
+        shifts = {
+            self.levels[code]: next(coefficients) if position else 0.0
+            for position, code in enumerate(self.codes)
+        }
+        return LevelShifts(parent=self.name, shifts=MappingProxyType(shifts))
 
 
 def occurring_levels(parents: Mapping[str, Column]) -> dict[str, tuple[int, ...]]:
@@ -104,10 +147,16 @@ def occurring_levels(parents: Mapping[str, Column]) -> dict[str, tuple[int, ...]
 def require_varying(parents: Mapping[str, Column], levels: Mapping[str, Sequence[int]]) -> None:
     """Refuse parents that are the same in every row: whatever they do, it cannot be seen."""
     constant = [
-        name
-        for name, column in parents.items()
-        if (len(levels[name]) < 2 if isinstance(column, Categories) else is_constant(column.values))
+        name for name, column in parents.items() if _is_constant(column, levels.get(name, ()))
     ]
+    _require_varying(constant)
+
+
+def _is_constant(column: Column, codes: Sequence[int]) -> bool:
+    return len(codes) < 2 if isinstance(column, Categories) else is_constant(column.values)
+
+
+def _require_varying(constant: Sequence[str]) -> None:
     if constant:
         raise EquationError(
             f"{listed(constant)} does not vary from row to row, so no effect of it can be "
@@ -116,19 +165,8 @@ def require_varying(parents: Mapping[str, Column], levels: Mapping[str, Sequence
         )
 
 
-def _design_columns(column: Column, codes: Sequence[int]) -> list[NDArray[np.float64]]:
+def _design_columns(column: Column, codes: Sequence[int]) -> Iterator[NDArray[np.float64]]:
     if isinstance(column, Categories):
-        return [(column.codes == code).astype(np.float64) for code in codes[1:]]
-    return [column.values]
-
-
-def _term(
-    name: str, column: Column, codes: Sequence[int], coefficients: Iterator[float]
-) -> Slope | LevelShifts:
-    if not isinstance(column, Categories):
-        return Slope(parent=name, slope=next(coefficients))
-    shifts = {
-        column.levels[code]: next(coefficients) if position else 0.0
-        for position, code in enumerate(codes)
-    }
-    return LevelShifts(parent=name, shifts=MappingProxyType(shifts))
+        yield from ((column.codes == code).astype(np.float64) for code in codes[1:])
+    else:
+        yield column.values

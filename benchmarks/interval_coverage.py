@@ -1,6 +1,6 @@
 """How often each interval contains the true difference, and how often each test is wrong.
 
-python benchmarks/coverage.py [FOLDER]
+python benchmarks/interval_coverage.py [FOLDER]
 
 For two groups of k people with true shares π_c and π_t there are (k + 1)² outcomes. Their
 probabilities are added up exactly, over a grid of (π_c, π_t): nothing is simulated. Prints the

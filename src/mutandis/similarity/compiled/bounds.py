@@ -1,0 +1,57 @@
+"""How near a box of points can be, at best.
+
+The box of a node holds, for every number, the smallest and the largest value among its points, and
+for every nominal attribute a 64-bit mask of the levels that occur among them.
+
+*Proof that the bound holds.* Let x be a point of the node and q a center. In a number, x lies
+between `low` and `high`, so |x - q| is at least what q lies outside of them. In a nominal
+attribute, the bit of x's level is set; if the bit of q's level is not, the levels differ, and the
+whole mismatch is due (a one-hot coordinate could only promise half of it). Levels that share a bit,
+where there are more than 64, can only make the bound smaller. The bound is the sum of what each
+attribute contributes at least, so no point of the node is nearer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.similarity.compiled.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.similarity.compiled.tree import Boxes
+
+__all__ = ["least_distance", "level_bits"]
+
+
+@kernel
+def least_distance(
+    boxes: Boxes,
+    box: int,
+    mismatch: NDArray[np.float64],
+    center: NDArray[np.float64],
+    bits: NDArray[np.uint64],
+) -> float:
+    """Give a distance that no point in the box falls below."""
+    total = 0.0
+    for number in range(boxes.low.shape[1]):
+        value = center[number]
+        total += max(boxes.low[box, number] - value, value - boxes.high[box, number], 0.0)
+    for attribute in range(len(mismatch)):
+        if boxes.levels[box, attribute] & bits[attribute] == 0:
+            total += mismatch[attribute]
+    return total
+
+
+def level_bits(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """Give the bit that stands for each level.
+
+    Examples
+    --------
+    >>> level_bits(np.array([0, 3, 64], dtype=np.int32)).tolist()
+    [1, 8, 1]
+    """
+    return np.left_shift(np.uint64(1), (codes & 63).astype(np.uint64))

@@ -1,0 +1,304 @@
+"""Search by compiled kernels: a tree with boxes, or a scan of bytes where boxes keep nobody out.
+
+Which of the two is faster depends on the data, not on the number of columns. So a few of the
+queries go down the tree first, and the points they had to look at are counted: counted, not timed,
+so that the same table is always searched in the same way. Both are exact.
+
+Queries run in chunks, in the order of the tree, on as many threads as asked for. Nothing that one
+query finds depends on another, so neither chunks nor threads can change an answer.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from os import cpu_count
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.similarity.compiled.bounds import level_bits
+from mutandis.similarity.compiled.descent import (
+    Centers,
+    homes,
+    nearest_in_tree,
+    within_in_tree,
+)
+from mutandis.similarity.compiled.scan import BLOCK, LARGEST_BYTE, Bytes, Exact, pack, scan_blocks
+from mutandis.similarity.compiled.selection import HALF, ONE_PERSON, Answers
+from mutandis.similarity.compiled.tree import (
+    Grid,
+    boxes_over,
+    exact_in_floats,
+    grow,
+    leaf_blocks,
+)
+from mutandis.similarity.progress import silent
+from mutandis.similarity.ties import Neighbourhoods
+from mutandis.similarity.within import Within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.similarity.progress import Progress
+    from mutandis.similarity.search import Queries, Space
+
+__all__ = ["CompiledSearch"]
+
+# points in a leaf: small where boxes are cheap to check, larger with names, whose boxes are not
+_LEAF, _LEAF_WITH_NAMES = 32, 64
+# queries that a thread answers at a time
+_CHUNK = 2048
+# queries that go first, to see how much of the space the tree has to look at
+_PILOT = 64
+# A scan takes about a fifth of the time per point that the tree does.
+_SCAN_FROM = 0.2
+# one point in so many is in the sample that guesses radii
+_SAMPLE_SHARE, _SMALLEST_SAMPLE = 32, 1024
+# a guess from further down than this would take longer than it saves
+_LARGEST_RANK = 256
+# sums of byte differences are held in 16 bits
+_MOST_ATTRIBUTES = 65_535 // LARGEST_BYTE
+
+
+class CompiledSearch:
+    """Search with kernels that numba compiles; see `compiled/` for how they work.
+
+    Parameters
+    ----------
+    space
+        Where to search.
+    threads
+        How many threads; -1 for all cores.
+    kernel
+        "tree" or "scan", if the choice is not to depend on the data.
+    """
+
+    def __init__(self, space: Space, *, threads: int = -1, kernel: str | None = None) -> None:
+        self._space = space
+        self._threads = threads if threads > 0 else cpu_count() or 1
+        self._kernel = kernel
+        self.name = "compiled tree"
+        points = space.points
+        self._low = points.coordinates.min(axis=0)
+        self._high = points.coordinates.max(axis=0)
+        # kernels are compiled for one kind of array: C order, writeable
+        self._grid = Grid(
+            np.require(points.coordinates, requirements=["C", "W"]),
+            np.require(points.codes, requirements=["C", "W"]),
+            self._low,
+        )
+        self._mismatch = space.metric.mismatch.astype(np.float64)
+        self._order = np.arange(len(points), dtype=np.int64)
+        leaf = _LEAF_WITH_NAMES if points.codes.shape[1] else _LEAF
+        self._tree = grow(self._grid, self._mismatch, self._order, leaf)
+        self._crowd = ((space.counts << HALF) + space.negatives)[self._order]
+
+    @staticmethod
+    def can_search(space: Space) -> bool:
+        """Tell whether the kernels are exact in this space, and have something to measure."""
+        points = space.points
+        return bool(
+            0 < len(points) <= space.counts.sum() < 2 ** (HALF - 1)
+            and 0 < points.coordinates.shape[1] + points.codes.shape[1] <= _MOST_ATTRIBUTES
+            and exact_in_floats(points.coordinates, space.metric.mismatch)
+        )
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
+        """Answer all queries for all ks."""
+        found = Neighbourhoods.empty(len(queries), len(ks))
+        # kernels answer for rising ks
+        columns = np.argsort(ks, kind="stable")
+        rising = np.asarray(ks, dtype=np.int64)[columns]
+        back = np.argsort(columns, kind="stable")
+        order = self._in_tree_order(queries)
+        answer = self._scan if self._wants_scan(queries, order, rising) else self._descend
+
+        def work(rows: NDArray[np.intp]) -> None:
+            chunk = queries.take(rows)
+            beyond, centers = self._centers(chunk)
+            answers = answer(centers, rising)
+            found.put(
+                rows,
+                Neighbourhoods(
+                    radius=answers.radius[:, back] + beyond[:, None],
+                    inside=answers.inside[:, back],
+                    negatives_inside=answers.negatives_inside[:, back],
+                    rim=answers.rim[:, back],
+                    negatives_rim=answers.negatives_rim[:, back],
+                ),
+            )
+
+        self._in_chunks(work, order, progress)
+        return found
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> Within:
+        """Count the people within each query's own limit."""
+        found = Within.empty(len(queries))
+
+        def work(rows: NDArray[np.intp]) -> None:
+            beyond, centers = self._centers(queries.take(rows))
+            # no distance among the points is larger than 2**53, so a limit need not be
+            left = np.minimum(limits[rows] - beyond, 2**53).astype(np.float64)
+            counted = np.empty((len(rows), 3), dtype=np.int64)
+            within_in_tree(
+                self._tree, self._blocks, self._crowd, self._mismatch, centers, left, counted
+            )
+            people, negatives, farthest = counted.T
+            farthest = np.where(people > 0, farthest + beyond, -1)
+            found.put(rows, Within(people=people, negatives=negatives, farthest=farthest))
+
+        self._in_chunks(work, self._in_tree_order(queries), silent)
+        return found
+
+    def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], Centers]:
+        """Move queries into the span of the points; tell how far each of them was moved."""
+        points = queries.points
+        inside = np.clip(points.coordinates, self._low, self._high)
+        beyond = np.abs(points.coordinates - inside).sum(axis=1, dtype=np.int64)
+        values = np.concatenate([inside - self._low, points.codes], axis=1, dtype=np.float64)
+        place = np.where(queries.own >= 0, self._place[queries.own], -1)
+        herself = ONE_PERSON + queries.own_negative
+        return beyond, Centers(values, level_bits(points.codes), place, herself)
+
+    @cached_property
+    def _place(self) -> NDArray[np.int64]:
+        """Where each point went in the order of the tree."""
+        place = np.empty(len(self._order), dtype=np.int64)
+        place[self._order] = np.arange(len(self._order))
+        return place
+
+    def _in_tree_order(self, queries: Queries) -> NDArray[np.intp]:
+        """Sort queries by leaf: neighbours go the same way, and find the cache warm."""
+        leaf = np.empty(len(queries), dtype=np.int64)
+
+        def work(rows: NDArray[np.intp]) -> None:
+            leaf[rows] = homes(self._tree, self._mismatch, self._centers(queries.take(rows))[1])
+
+        self._in_chunks(work, np.arange(len(queries)), silent)
+        return np.argsort(leaf, kind="stable")
+
+    def _in_chunks(
+        self,
+        work: Callable[[NDArray[np.intp]], None],
+        order: NDArray[np.intp],
+        progress: Progress,
+    ) -> None:
+        """Work on the queries chunk by chunk, on all threads, and say what is done."""
+        size = max(1, min(_CHUNK, -(-len(order) // self._threads)))
+        chunks = [order[start : start + size] for start in range(0, len(order), size)]
+        if len(chunks) <= 1 or self._threads == 1:
+            for chunk in chunks:
+                work(chunk)
+                progress(len(chunk))
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            try:
+                for chunk, _ in zip(chunks, pool.map(work, chunks), strict=True):
+                    progress(len(chunk))
+            except BaseException:
+                # whoever interrupts does not want to wait for chunks that nobody will see
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    # --- the tree ---
+
+    @cached_property
+    def _blocks(self) -> NDArray[np.float64]:
+        return leaf_blocks(self._grid, self._order, self._tree)
+
+    def _descend(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
+        answers = _room_for_answers(len(centers.values), len(ks))
+        nearest_in_tree(self._tree, self._blocks, self._crowd, self._mismatch, centers, ks, answers)
+        return answers
+
+    def _wants_scan(self, queries: Queries, order: NDArray[np.intp], ks: NDArray[np.int64]) -> bool:
+        """Send a few queries down the tree, and see whether it keeps anybody out."""
+        if self._kernel is None:
+            few = order[np.linspace(0, len(order) - 1, min(_PILOT, len(order))).astype(np.intp)]
+            _, centers = self._centers(queries.take(few))
+            answers = _room_for_answers(len(few), len(ks))
+            looked_at = nearest_in_tree(
+                self._tree, self._blocks, self._crowd, self._mismatch, centers, ks, answers
+            )
+            wants = looked_at > _SCAN_FROM * len(few) * len(self._order)
+            self._kernel = "scan" if wants else "tree"
+        self.name = f"compiled {self._kernel}"
+        if self._kernel == "scan":
+            self.__dict__.pop("_blocks", None)  # as large as the data, and no longer needed
+        return self._kernel == "scan"
+
+    # --- the scan ---
+
+    @cached_property
+    def _quantum(self) -> int:
+        spans = (self._high - self._low).max(initial=0)
+        return int(max(spans, self._space.metric.mismatch.max(initial=0))) // LARGEST_BYTE + 1
+
+    @cached_property
+    def _bytes(self) -> Bytes:
+        step = max(1, len(self._order) // max(_SMALLEST_SAMPLE, len(self._order) // _SAMPLE_SHARE))
+        sample = np.ascontiguousarray(self._order[::step])
+        return Bytes(
+            pack(self._grid, self._order, self._quantum),
+            boxes_over(self._grid, self._order, BLOCK),
+            pack(self._grid, sample, self._quantum),
+            len(sample),
+            self._quantum,
+            (self._space.metric.mismatch // self._quantum).astype(np.uint8),
+        )
+
+    @cached_property
+    def _exact(self) -> Exact:
+        rows = np.empty((len(self._order), len(self._low) + len(self._mismatch)), dtype=np.float64)
+        numbers = len(self._low)
+        rows[:, :numbers] = self._grid.coordinates[self._order] - self._low
+        rows[:, numbers:] = self._grid.codes[self._order]
+        return Exact(rows, self._crowd, self._mismatch)
+
+    def _scan(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
+        answers = _room_for_answers(len(centers.values), len(ks))
+        self._scan_into(answers, centers, ks, rank=self._rank(int(ks[-1])))
+        again = np.flatnonzero(answers.radius[:, 0] < 0)
+        if len(again):
+            few = Centers(
+                centers.values[again],
+                centers.bits[again],
+                centers.own[again],
+                centers.herself[again],
+            )
+            corrected = _room_for_answers(len(again), len(ks))
+            self._scan_into(corrected, few, ks, rank=-1)
+            for whole, part in zip(answers, corrected, strict=True):
+                whole[again] = part
+        return answers
+
+    def _scan_into(
+        self, answers: Answers, centers: Centers, ks: NDArray[np.int64], *, rank: int
+    ) -> None:
+        numbers = len(self._low)
+        steps = centers.values[:, :numbers].astype(np.int64) // self._quantum
+        names = centers.values[:, numbers:].astype(np.int64) & LARGEST_BYTE
+        scan_blocks(
+            self._bytes,
+            self._exact,
+            centers,
+            np.concatenate([steps, names], axis=1).astype(np.uint8),
+            ks,
+            rank,
+            answers,
+        )
+
+    def _rank(self, k: int) -> int:
+        """Choose the rank in the sample that is hardly ever nearer than the k-th nearest person."""
+        expected = k * self._bytes.sampled / len(self._order)
+        rank = int(np.ceil(expected + 3 * np.sqrt(expected) + 2))
+        return rank if rank < min(self._bytes.sampled, _LARGEST_RANK) else -1
+
+
+def _room_for_answers(queries: int, ks: int) -> Answers:
+    return Answers(*(np.zeros((queries, ks), dtype=np.int64) for _ in Answers._fields))

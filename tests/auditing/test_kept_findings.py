@@ -1,0 +1,60 @@
+"""An audit keeps integer counts; what follows from them is worked out when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import mutandis as mm
+from mutandis.auditing.compared import compare_groups
+from mutandis.situation.methods import METHODS
+
+
+def audited(**changes: Any) -> mm.Audit:
+    settings: dict[str, Any] = {
+        "outcome": "LoanApproval",
+        "negative": -1,
+        "protected": mm.Protection("Gender", value=1, reference=0),
+        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        "worldview": mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+        "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+        "ks": (5, 15),
+        **changes,
+    }
+    return mm.audit(mm.datasets.loan(n=400, seed=1), **settings)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"preset": "eaamo23"}, {"interval": "newcombe"}, {"max_distance": 0.02, "min_group": 3}],
+    ids=["default", "preset", "newcombe", "caliper"],
+)
+def test_counting_without_bounds_counts_the_same(changes: dict[str, Any]) -> None:
+    audit = audited(**changes)
+    for row in audit.count_records():
+        found = audit.result.findings(METHODS[row["method"]], row["k"])
+        assert row == found.counts()
+
+
+def test_each_pair_of_shares_is_compared_once_and_each_complainant_is_told() -> None:
+    audit = audited()
+    for method in audit.result.plan.methods:
+        compared = compare_groups(audit.result.plan, audit.result.grouping, method, 1)
+        difference = compared.control.share.values() - compared.test.share.values()
+        assert compared.comparison.delta_p == pytest.approx(difference, abs=1e-15)
+        assert (compared.comparison.evidence == (difference > 1e-12)).all()
+
+
+def test_a_large_audit_keeps_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = audited()
+    kept = small._findings("st", 5)
+    assert small._findings("st", 5) is kept
+    # the function of the same name hides the module
+    monkeypatch.setattr(import_module("mutandis.api.audit"), "_KEPT", 10)
+    large = audited()
+    large.counts()
+    large.case(int(large.findings()["id"].iloc[0]))
+    assert not large._cache
+    assert large.findings("cst_with", k=15).equals(small.findings("cst_with", k=15))
