@@ -229,6 +229,9 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     meter = Meter()
     # what is imported or compiled at first use belongs to the state after imports
     small, settings = simulated_table(20_000, options.columns)
+    if not options.law:
+        # a small table would be searched without the kernels that a large one has loaded
+        import_module("mutandis.similarity.choose")._used_kernels = True  # noqa: SLF001
     whole_audit(Meter(), small, settings, threads=options.threads)
     if options.law:
         table, settings = law_table(options.data)

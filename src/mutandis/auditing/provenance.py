@@ -145,7 +145,7 @@ def hash_population(population: Population, *further: bytes) -> str:
             head = [name, "categories", [str(level) for level in column.levels]]
             body = np.ascontiguousarray(column.codes, dtype="<i4")
         digest.update(json.dumps(head).encode())
-        digest.update(body.tobytes())
+        digest.update(body.data.cast("B") if len(body) else b"")  # no copy of its bytes
     return digest.hexdigest()
 
 

@@ -240,7 +240,9 @@ def run(plan: Plan, *, progress: Progress = silent) -> AuditResult:
     counterfactual = made.population if made is not None else _given(plan)
     would_be = _counterfactual_outcomes(plan, counterfactual)
     if made is not None:
-        counterfactual = keep_differences(made.population, plan.population)
+        counterfactual = keep_differences(
+            made.population, plan.population, likely=plan.strata[0].complainants
+        )
         made = replace(made, population=counterfactual)
     situation = Situation(
         population=plan.population,

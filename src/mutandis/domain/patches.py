@@ -85,10 +85,19 @@ class Patched(Mapping[str, Column]):
         return _put(column, differ, self._patches[name].take(place[differ]))
 
 
-def keep_differences(population: Population, base: Population) -> Population:
+def keep_differences(
+    population: Population, base: Population, *, likely: NDArray[np.intp] | None = None
+) -> Population:
     """Give the same table, held as what differs from another with the same columns and rows.
 
     It is given back as it is where that would save nothing.
+
+    Parameters
+    ----------
+    population, base
+        The table, and the other.
+    likely
+        The rows that are expected to differ: if it is these, no second list of them is kept.
     """
     changed = {
         name: (column, base.columns[name])
@@ -102,6 +111,8 @@ def keep_differences(population: Population, base: Population) -> Population:
     rows = np.flatnonzero(np.logical_or.reduce(list(known.values())))
     if len(rows) > len(population) // 2:
         return population
+    if likely is not None and np.array_equal(rows, likely):
+        rows = likely
     columns = Patched(
         base.columns,
         rows,
