@@ -38,9 +38,9 @@ test: $(DEV) ## run all tests and doctests (PYTEST_ARGS="-k ties" chooses)
 test-dowhy: $(DOWHY_READY) ## run the tests and examples that need DoWhy
 	$(DOWHY)/bin/python -m pytest tests/dowhy docs/dowhy.md src/mutandis/causal/equations/dowhy_models.py $(PYTEST_ARGS)
 
-# it reads the sources and imports nothing; the theme's notices are not about this project
+# Not --quiet, under which --strict sees no warnings. The theme's notices are not about this project.
 docs: $(DOCS) ## build the documentation into site/, strictly
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "To read it: $(BIN)/python -m http.server --directory site"
 
 bench: $(BENCH) ## time the search beside its peers, 15 minutes (BENCH_ARGS=--quick: 2)
