@@ -1,7 +1,8 @@
 # Everything happens in a virtual environment of the project's own, .venv; only the tests with DoWhy,
 # which needs an older scipy, have another, .venv-dowhy.
-# Three stamps in .venv say what is installed: the core alone (for the demo), the core and the
-# development tools, and the core and what it is benchmarked against. All follow pyproject.toml.
+# Stamps in .venv say what is installed: the core alone (for the demo), the core and the development
+# tools, the core and what it is benchmarked against, and what builds the documentation. All follow
+# pyproject.toml.
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -17,12 +18,13 @@ CREATED := $(VENV)/.created
 CORE := $(VENV)/.core-installed
 DEV := $(VENV)/.dev-installed
 BENCH := $(VENV)/.bench-installed
+DOCS := $(VENV)/.docs-installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 
 DOWHY := .venv-dowhy
 DOWHY_READY := $(DOWHY)/.installed
 
-.PHONY: help demo test test-dowhy bench lint check format clean
+.PHONY: help demo test test-dowhy docs bench lint check format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +37,11 @@ test: $(DEV) ## run all tests and doctests (PYTEST_ARGS="-k ties" chooses)
 
 test-dowhy: $(DOWHY_READY) ## run the tests and examples that need DoWhy
 	$(DOWHY)/bin/python -m pytest tests/dowhy docs/dowhy.md src/mutandis/causal/equations/dowhy_models.py $(PYTEST_ARGS)
+
+# Not --quiet, under which --strict sees no warnings. The theme's notices are not about this project.
+docs: $(DOCS) ## build the documentation into site/, strictly
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "To read it: $(BIN)/python -m http.server --directory site"
 
 bench: $(BENCH) ## time the search beside its peers, 15 minutes (BENCH_ARGS=--quick: 2)
 	$(BIN)/python benchmarks/search.py $(BENCH_ARGS)
@@ -52,7 +59,7 @@ format: $(DEV) ## put the code into its standard form
 	$(BIN)/ruff format .
 
 clean: ## remove what make and the tools have made
-	rm -rf $(VENV) $(DOWHY) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(DOWHY) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian ships Python without ensurepip, and a venv made without it is left half-made: so the
@@ -92,6 +99,11 @@ $(DEV): pyproject.toml | $(CREATED)
 $(BENCH): pyproject.toml | $(CREATED)
 	@echo "Installing mutandis and the libraries that it is timed against"
 	@$(PIP) install --editable '.[bench]'
+	@touch $(CORE) $@
+
+$(DOCS): pyproject.toml | $(CREATED)
+	@echo "Installing what builds the documentation"
+	@$(PIP) install --editable '.[docs]'
 	@touch $(CORE) $@
 
 # not all of the development tools: some may not get along with what DoWhy needs

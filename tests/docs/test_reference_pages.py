@@ -1,0 +1,107 @@
+"""The reference lists what there is: keys, columns, public names, pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+import mutandis as mm
+from mutandis.io import audit_file, decision_section, endpoint_section, sources_section
+from mutandis.io import worldview_file as worldview
+from mutandis.io.equation_specs import FAMILIES
+
+if TYPE_CHECKING:
+    from mutandis.io.yaml_models import Settings
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def section(name: str) -> str:
+    """Give the part of the page on audit files under one heading."""
+    found = re.search(
+        rf"^## `{name}`\n(.*?)(?=^## |\Z)",
+        page("reference/audit-file.md"),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert found is not None, name
+    return found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("data", sources_section._Data),
+        ("outcome", audit_file._Outcome),
+        ("protected", audit_file._Protected),
+        ("attributes", audit_file._Attribute),
+        ("test", audit_file._Test),
+        ("worldview", worldview._Sections),
+        ("worldview", worldview._LatentKeys),
+        ("decision", endpoint_section._Endpoint),
+        *(("decision", kind.keys) for kind in decision_section._KINDS.values()),
+    ],
+)
+def test_every_key_of_a_section_is_listed(name: str, keys: type[Settings]) -> None:
+    listed = set(re.findall(r"`(\w+)`", section(name)))
+    assert set(keys.model_fields) <= listed
+
+
+def test_every_section_is_listed() -> None:
+    table = page("reference/audit-file.md").split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)) == set(
+        audit_file._Audit.model_fields
+    )
+
+
+def test_every_equation_is_listed_with_its_keys() -> None:
+    row = re.compile(r"^\| `(\w+)` \| (`(?:parents|formula)`.*) \|$", re.MULTILINE)
+    rows = dict(row.findall(section("worldview")))
+    assert set(rows) == {family.name for family in FAMILIES}
+    for family in FAMILIES:
+        listed = set(re.findall(r"`(\w+)`", rows[family.name]))
+        assert set(family.keys.model_fields) - {"equation"} <= listed, family.name
+
+
+def test_the_columns_of_results_are_listed_in_their_order() -> None:
+    found = mm.audit(
+        mm.datasets.loan(n=200, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous"},
+        ks=(5,),
+    )
+    text = page("reference/results.md")
+    parts = {part.split("\n")[0]: part for part in text.split("\n## ")[1:]}
+    for name, columns in (
+        ("findings.parquet", ["method", "k", *found.findings().columns, "draw_share"]),
+        ("counts.csv", list(found.counts().columns)),
+    ):
+        rows = re.findall(r"^\| (`.*?`) \| ", parts[name], re.MULTILINE)
+        assert [each for row in rows for each in re.findall(r"`(\w+)`", row)] == columns
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    entry = re.compile(
+        r"^::: mutandis\.([\w.]+)$(?:\n    options: \{heading: (\w+))?", re.MULTILINE
+    )
+    named = {heading or path for path, heading in entry.findall(page("reference/api.md"))}
+    # the errors are listed with their module
+    left = {"__version__", "datasets", "MutandisError", "MutandisWarning"}
+    assert set(mm.__all__) - left <= named
+    assert "errors" in named
+
+
+def test_every_page_has_its_place_in_the_site() -> None:
+    settings = yaml.safe_load((DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = set(re.findall(r"[\w/-]+\.md", str(settings["nav"])))
+    assert {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")} <= listed
+    assert settings["theme"]["font"] is False

@@ -1,0 +1,53 @@
+"""Docstrings say `alpha, tau` where one sentence serves both: give each name its own type.
+
+Griffe, which reads the docstrings for the documentation site, gives the first name's type and
+default to all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import griffe
+
+
+class SharedEntries(griffe.Extension):
+    """Takes the types of documented parameters from the signature, name by name."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Go through a package when all of it has been read."""
+        _correct(pkg)
+
+
+def _correct(thing: griffe.Object) -> None:
+    for member in thing.members.values():
+        if isinstance(member, griffe.Alias):
+            continue
+        if member.docstring is not None:
+            _correct_docstring(member.docstring, _types(member))
+        _correct(member)
+
+
+def _types(thing: griffe.Object) -> dict[str, tuple[Any, Any]]:
+    """Find type and default of each parameter: of a function, or of a dataclass's fields."""
+    if isinstance(thing, griffe.Class):
+        made = thing.members.get("__init__")
+        if not isinstance(made, griffe.Function):
+            fields = thing.members.items()
+            return {
+                name: (field.annotation, field.value)
+                for name, field in fields
+                if isinstance(field, griffe.Attribute)
+            }
+        thing = made
+    if not isinstance(thing, griffe.Function):
+        return {}
+    return {each.name: (each.annotation, each.default) for each in thing.parameters}
+
+
+def _correct_docstring(docstring: griffe.Docstring, types: dict[str, tuple[Any, Any]]) -> None:
+    for section in docstring.parsed:
+        if section.kind is griffe.DocstringSectionKind.parameters:
+            for entry in section.value:
+                if entry.name in types:
+                    entry.annotation, entry.value = types[entry.name]
