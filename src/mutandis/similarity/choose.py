@@ -54,7 +54,7 @@ class ChosenSearch:
     """
 
     def __init__(self, space: Space, *, threads: int = -1) -> None:
-        self._space = space
+        self._space: Space | None = space
         self._threads = threads
         self._made: dict[str, Search] = {}
         self._latest = ""
@@ -75,9 +75,12 @@ class ChosenSearch:
         return self._backend(len(queries)).within(queries, limits)
 
     def _backend(self, queries: int) -> Search:
-        self._latest = choose(self._space, queries)
-        if self._latest not in self._made:
-            self._made[self._latest] = _make(self._latest, self._space, self._threads)
+        if self._space is not None:
+            self._latest = choose(self._space, queries)
+            if self._latest not in self._made:
+                self._made[self._latest] = _make(self._latest, self._space, self._threads)
+            if self._latest == "compiled":
+                self._space = None  # kernels have their own copy, and are asked from now on
         return self._made[self._latest]
 
 

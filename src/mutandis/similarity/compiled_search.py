@@ -77,7 +77,6 @@ class CompiledSearch:
     """
 
     def __init__(self, space: Space, *, threads: int = -1, kernel: str | None = None) -> None:
-        self._space = space
         self._threads = threads if threads > 0 else cpu_count() or 1
         self._kernel = kernel
         self.name = "compiled tree"
@@ -85,16 +84,17 @@ class CompiledSearch:
         self._low = points.coordinates.min(axis=0)
         self._high = points.coordinates.max(axis=0)
         # kernels are compiled for one kind of array: C order, writeable
-        self._grid = Grid(
+        self._grid: Grid | None = Grid(
             np.require(points.coordinates, requirements=["C", "W"]),
             np.require(points.codes, requirements=["C", "W"]),
             self._low,
         )
-        self._mismatch = space.metric.mismatch.astype(np.float64)
-        self._order = np.arange(len(points), dtype=np.int64)
+        self._costs = space.metric.mismatch
+        self._mismatch = self._costs.astype(np.float64)
+        self._order = np.arange(len(points), dtype=np.int32)
         leaf = _LEAF_WITH_NAMES if points.codes.shape[1] else _LEAF
-        self._tree = grow(self._grid, self._mismatch, self._order, leaf)
-        self._crowd = ((space.counts << HALF) + space.negatives)[self._order]
+        self._tree = grow(self._points, self._mismatch, self._order, leaf)
+        self._crowd = (space.counts[self._order] << HALF) + space.negatives[self._order]
 
     @staticmethod
     def can_search(space: Space) -> bool:
@@ -161,15 +161,24 @@ class CompiledSearch:
         inside = np.clip(points.coordinates, self._low, self._high)
         beyond = np.abs(points.coordinates - inside).sum(axis=1, dtype=np.int64)
         values = np.concatenate([inside - self._low, points.codes], axis=1, dtype=np.float64)
-        place = np.where(queries.own >= 0, self._place[queries.own], -1)
+        place = np.full(len(queries), -1, dtype=np.int64)
+        inside_space = queries.own >= 0
+        if inside_space.any():
+            place[inside_space] = self._place[queries.own[inside_space]]
         herself = ONE_PERSON + queries.own_negative
         return beyond, Centers(values, level_bits(points.codes), place, herself)
 
+    @property
+    def _points(self) -> Grid:
+        if self._grid is None:
+            raise RuntimeError("the points were given up for the blocks of the tree")
+        return self._grid
+
     @cached_property
-    def _place(self) -> NDArray[np.int64]:
+    def _place(self) -> NDArray[np.int32]:
         """Where each point went in the order of the tree."""
-        place = np.empty(len(self._order), dtype=np.int64)
-        place[self._order] = np.arange(len(self._order))
+        place = np.empty_like(self._order)
+        place[self._order] = np.arange(len(self._order), dtype=place.dtype)
         return place
 
     def _in_tree_order(self, queries: Queries) -> NDArray[np.intp]:
@@ -209,7 +218,7 @@ class CompiledSearch:
 
     @cached_property
     def _blocks(self) -> NDArray[np.float64]:
-        return leaf_blocks(self._grid, self._order, self._tree)
+        return leaf_blocks(self._points, self._order, self._tree)
 
     def _descend(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
         answers = _room_for_answers(len(centers.values), len(ks))
@@ -228,8 +237,11 @@ class CompiledSearch:
             wants = looked_at > _SCAN_FROM * len(few) * len(self._order)
             self._kernel = "scan" if wants else "tree"
         self.name = f"compiled {self._kernel}"
+        # one copy of the points is enough: that which the kernel reads
         if self._kernel == "scan":
-            self.__dict__.pop("_blocks", None)  # as large as the data, and no longer needed
+            self.__dict__.pop("_blocks", None)
+        elif self._blocks.size:
+            self._grid = None
         return self._kernel == "scan"
 
     # --- the scan ---
@@ -237,27 +249,27 @@ class CompiledSearch:
     @cached_property
     def _quantum(self) -> int:
         spans = (self._high - self._low).max(initial=0)
-        return int(max(spans, self._space.metric.mismatch.max(initial=0))) // LARGEST_BYTE + 1
+        return int(max(spans, self._costs.max(initial=0))) // LARGEST_BYTE + 1
 
     @cached_property
     def _bytes(self) -> Bytes:
         step = max(1, len(self._order) // max(_SMALLEST_SAMPLE, len(self._order) // _SAMPLE_SHARE))
         sample = np.ascontiguousarray(self._order[::step])
         return Bytes(
-            pack(self._grid, self._order, self._quantum),
-            boxes_over(self._grid, self._order, BLOCK),
-            pack(self._grid, sample, self._quantum),
+            pack(self._points, self._order, self._quantum),
+            boxes_over(self._points, self._order, BLOCK),
+            pack(self._points, sample, self._quantum),
             len(sample),
             self._quantum,
-            (self._space.metric.mismatch // self._quantum).astype(np.uint8),
+            (self._costs // self._quantum).astype(np.uint8),
         )
 
     @cached_property
     def _exact(self) -> Exact:
         rows = np.empty((len(self._order), len(self._low) + len(self._mismatch)), dtype=np.float64)
         numbers = len(self._low)
-        rows[:, :numbers] = self._grid.coordinates[self._order] - self._low
-        rows[:, numbers:] = self._grid.codes[self._order]
+        rows[:, :numbers] = self._points.coordinates[self._order] - self._low
+        rows[:, numbers:] = self._points.codes[self._order]
         return Exact(rows, self._crowd, self._mismatch)
 
     def _scan(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:

@@ -64,6 +64,10 @@ class Space:
     ) -> tuple[Space, NDArray[np.intp]]:
         """Collapse rows into a space; give it with the point on which each row stands."""
         first, group = group_rows(points)
+        if len(first) == len(points):  # nobody repeats anybody: no copies are needed
+            alone = np.broadcast_to(np.int64(1), len(points))
+            negative = is_negative.astype(np.int64)
+            return cls(points=points, counts=alone, negatives=negative, metric=metric), group
         counts = np.bincount(group, minlength=len(first)).astype(np.int64)
         negatives = np.bincount(group[is_negative], minlength=len(first)).astype(np.int64)
         space = cls(points=points.take(first), counts=counts, negatives=negatives, metric=metric)
@@ -95,8 +99,8 @@ class Queries:
         size = len(points)
         return cls(
             points=points,
-            own=np.full(size, -1, dtype=np.intp),
-            own_negative=np.zeros(size, dtype=np.bool_),
+            own=np.broadcast_to(np.intp(-1), size),
+            own_negative=np.broadcast_to(np.bool_(False), size),  # noqa: FBT003
         )
 
     def __len__(self) -> int:

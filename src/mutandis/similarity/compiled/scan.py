@@ -99,7 +99,7 @@ class Turns(NamedTuple):
 
 
 @kernel
-def pack(grid: Grid, order: NDArray[np.int64], quantum: int) -> NDArray[np.uint8]:
+def pack(grid: Grid, order: NDArray[np.int32], quantum: int) -> NDArray[np.uint8]:
     """Lay points out as bytes, block by block."""
     numbers, names = len(grid.low), grid.codes.shape[1]
     blocks = (len(order) + BLOCK - 1) // BLOCK

@@ -75,7 +75,7 @@ def exact_in_floats(coordinates: NDArray[np.int64], mismatch: NDArray[np.int64])
 
 @kernel
 def _select_median(
-    values: NDArray[np.integer], order: NDArray[np.int64], first: int, stop: int, middle: int
+    values: NDArray[np.integer], order: NDArray[np.int32], first: int, stop: int, middle: int
 ) -> None:
     """Arrange places first…stop so that values do not fall from before `middle` to behind it."""
     left, right = first, stop - 1
@@ -103,7 +103,7 @@ def _select_median(
 
 @kernel
 def _part_below(
-    values: NDArray[np.integer], order: NDArray[np.int64], first: int, stop: int, limit: int
+    values: NDArray[np.integer], order: NDArray[np.int32], first: int, stop: int, limit: int
 ) -> int:
     """Put values below the limit first; give the place where the others begin."""
     boundary = first
@@ -116,7 +116,7 @@ def _part_below(
 
 @kernel
 def _part_names(
-    values: NDArray[np.integer], order: NDArray[np.int64], first: int, stop: int, middle: int
+    values: NDArray[np.integer], order: NDArray[np.int32], first: int, stop: int, middle: int
 ) -> int:
     """Part a nominal attribute between two levels, as near to the middle as they allow."""
     level = values[order[middle]]
@@ -130,7 +130,7 @@ def _part_names(
 @kernel
 def _enclose(
     grid: Grid,
-    order: NDArray[np.int64],
+    order: NDArray[np.int32],
     first: int,
     stop: int,
     boxes: Boxes,
@@ -157,7 +157,7 @@ def _enclose(
 def _widest(
     codes: NDArray[np.int32],
     mismatch: NDArray[np.float64],
-    order: NDArray[np.int64],
+    order: NDArray[np.int32],
     first: int,
     stop: int,
     boxes: Boxes,
@@ -211,7 +211,7 @@ def _more_boxes(boxes: Boxes) -> Boxes:
 def grow(
     grid: Grid,
     mismatch: NDArray[np.float64],
-    order: NDArray[np.int64],
+    order: NDArray[np.int32],
     leaf: int,
 ) -> Tree:
     """Arrange `order` and give the nodes over it.
@@ -275,7 +275,7 @@ def grow(
 @kernel
 def boxes_over(
     grid: Grid,
-    order: NDArray[np.int64],
+    order: NDArray[np.int32],
     block: int,
 ) -> Boxes:
     """Enclose every `block` points in a row."""
@@ -290,7 +290,7 @@ def boxes_over(
 @kernel
 def leaf_blocks(
     grid: Grid,
-    order: NDArray[np.int64],
+    order: NDArray[np.int32],
     tree: Tree,
 ) -> NDArray[np.float64]:
     """Lay the points out leaf by leaf, in each of them attribute by attribute.
