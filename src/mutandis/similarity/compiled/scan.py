@@ -58,7 +58,7 @@ _FARTHEST = 65_535
 class Bytes(NamedTuple):
     """Points as bytes.
 
-    Parameters
+    Attributes
     ----------
     blocks
         block x attribute x point of the block; the last block is filled up.
