@@ -242,7 +242,7 @@ SMALL_KERNEL = (
     "from mutandis.similarity.compiled.tree import Boxes\n"
     "box = Boxes(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 0), np.uint64))\n"
     "none = np.empty(0)\n"
-    "found = least_distance(box, 0, none, np.array([3.0]), none.astype(np.uint64))\n"
+    "found = least_distance(box, 0, none, np.array([3.0]), none.astype(np.uint64), 9.0)\n"
     "assert found == 2.0, found\n"
     "print(sum(least_distance.stats.cache_hits.values()))\n"
 )

@@ -11,6 +11,7 @@ import typer
 
 from mutandis.cli.notes import collected_notes, show_notes
 from mutandis.cli.prepared import diagnose, prepare, run_prepared
+from mutandis.cli.progress import progress_bars
 from mutandis.decision import query_records
 from mutandis.io import write_csv
 from mutandis.io.audit_folder import (
@@ -29,11 +30,14 @@ from mutandis.io.yaml_text import plain_data
 from mutandis.tables import columns_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from mutandis.api import Audit
     from mutandis.causal import Diagnosis
     from mutandis.cli.prepared import Prepared
+    from mutandis.cli.progress import Advance
+    from mutandis.results.findings import Findings
 
 __all__ = ["run_audit", "write_counts", "write_numbers"]
 
@@ -61,8 +65,17 @@ def run_audit(
 
 def write_numbers(folder: Path, found: Audit) -> None:
     """Write the findings and the counts: what a rerun has to give again, bit for bit."""
-    write_findings(folder / FINDINGS, found.each_findings())
+    with progress_bars() as bar:
+        write_findings(folder / FINDINGS, _told(found, bar("Comparing")))
     write_counts(folder, found)
+
+
+def _told(found: Audit, advance: Advance) -> Iterator[Findings]:
+    """Give the findings one after the other, and tell how many there are still to come."""
+    total = len(found.methods) * len(found.ks)
+    for done, findings in enumerate(found.each_findings(), start=1):
+        yield findings
+        advance(done, total)
 
 
 def write_counts(folder: Path, found: Audit) -> None:

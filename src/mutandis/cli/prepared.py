@@ -116,19 +116,13 @@ def diagnose(plan: Plan) -> Diagnosis | None:
 
 
 def run_prepared(prepared: Prepared) -> Audit:
-    """Run an audit and compare all groups, with bars for those who wait."""
+    """Run an audit, with bars for those who wait."""
     plan = prepared.plan
     with progress_bars() as bar:
         if plan.decision is not None:
             plan = replace(plan, decision=with_progress(plan.decision, bar("Asking the model")))
-        search, compare = bar("Searching"), bar("Comparing")
-        with following(plan, progress=search) as told:
-            found = Audit(run(plan, progress=told))
-        total = len(found.methods) * len(found.ks)
-        # the audit keeps them: whoever asks later gets these
-        for done, _ in enumerate(found.each_findings(), start=1):
-            compare(done, total)
-    return found
+        with following(plan, progress=bar("Searching")) as told:
+            return Audit(run(plan, progress=told))
 
 
 def _columns_needed(settings: Mapping[str, Any]) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""How near a box of points can be, at best.
+"""How near a box of points can be, at best; and how far apart two points are.
 
 The box of a node holds, for every number, the smallest and the largest value among its points, and
 for every nominal attribute a 64-bit mask of the levels that occur among them.
@@ -17,32 +17,54 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.similarity.compiled.jit import kernel
+from mutandis.similarity.compiled.jit import summing_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.similarity.compiled.tree import Boxes
 
-__all__ = ["least_distance", "level_bits"]
+__all__ = ["least_distance", "level_bits", "measure"]
 
 
-@kernel
+@summing_kernel
 def least_distance(
     boxes: Boxes,
     box: int,
     mismatch: NDArray[np.float64],
     center: NDArray[np.float64],
     bits: NDArray[np.uint64],
+    enough: float,
 ) -> float:
-    """Give a distance that no point in the box falls below."""
+    """Give a distance that no point in the box falls below.
+
+    Names come first: they cost most, and as soon as they alone exceed `enough`, nobody wants to
+    know by how much.
+    """
     total = 0.0
-    for number in range(boxes.low.shape[1]):
-        value = center[number]
-        total += max(boxes.low[box, number] - value, value - boxes.high[box, number], 0.0)
     for attribute in range(len(mismatch)):
         if boxes.levels[box, attribute] & bits[attribute] == 0:
             total += mismatch[attribute]
+    if total > enough:
+        return total
+    for number in range(boxes.low.shape[1]):
+        value = center[number]
+        total += max(boxes.low[box, number] - value, value - boxes.high[box, number], 0.0)
+    return total
+
+
+@summing_kernel
+def measure(
+    one: NDArray[np.float64], other: NDArray[np.float64], mismatch: NDArray[np.float64]
+) -> float:
+    """Give the distance between two points, or two centers: numbers first, then codes."""
+    numbers = len(one) - len(mismatch)
+    total = 0.0
+    for number in range(numbers):
+        total += abs(one[number] - other[number])
+    for attribute in range(len(mismatch)):
+        differs = one[numbers + attribute] != other[numbers + attribute]
+        total += mismatch[attribute] if differs else 0.0
     return total
 
 

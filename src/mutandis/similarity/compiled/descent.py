@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mutandis.similarity.compiled.bounds import least_distance
+from mutandis.similarity.compiled.bounds import least_distance, measure
 from mutandis.similarity.compiled.jit import kernel
 from mutandis.similarity.compiled.selection import (
     HALF,
@@ -64,8 +64,8 @@ def homes(tree: Tree, mismatch: NDArray[np.float64], centers: Centers) -> NDArra
         node = 0
         while tree.right[node] >= 0:
             left, right = node + 1, tree.right[node]
-            to_left = least_distance(tree.boxes, left, mismatch, center, bits)
-            to_right = least_distance(tree.boxes, right, mismatch, center, bits)
+            to_left = least_distance(tree.boxes, left, mismatch, center, bits, np.inf)
+            to_right = least_distance(tree.boxes, right, mismatch, center, bits, to_left)
             node = left if to_left <= to_right else right
         found[query] = node
     return found
@@ -93,21 +93,6 @@ def _measure_leaf(
         cost = mismatch[attribute]
         for point in range(size):
             distances[point] += cost if column[point] != value else 0.0
-
-
-@kernel
-def _apart(
-    one: NDArray[np.float64], other: NDArray[np.float64], mismatch: NDArray[np.float64]
-) -> float:
-    """Measure between two queries."""
-    numbers = len(one) - len(mismatch)
-    total = 0.0
-    for number in range(numbers):
-        total += abs(one[number] - other[number])
-    for attribute in range(len(mismatch)):
-        if one[numbers + attribute] != other[numbers + attribute]:
-            total += mismatch[attribute]
-    return total
 
 
 @kernel
@@ -148,7 +133,7 @@ def _starting_radius(
     """Give a radius that holds k others of this query, by what was found for the one before."""
     if query == 0 or (centers.own[query] >= 0 and centers.own[query - 1] < 0):
         return np.inf
-    apart = _apart(centers.values[query], centers.values[query - 1], mismatch)
+    apart = measure(centers.values[query], centers.values[query - 1], mismatch)
     return last_radius + apart + _SLACK
 
 
@@ -191,8 +176,8 @@ def nearest_in_tree(
             here = away[depth]
             while here <= radius and tree.right[node] >= 0:
                 nearer, farther = node + 1, tree.right[node]
-                here = least_distance(tree.boxes, nearer, mismatch, center, bits)
-                there = least_distance(tree.boxes, farther, mismatch, center, bits)
+                here = least_distance(tree.boxes, nearer, mismatch, center, bits, radius)
+                there = least_distance(tree.boxes, farther, mismatch, center, bits, radius)
                 if there < here:
                     nearer, farther = farther, nearer
                     here, there = there, here
@@ -249,7 +234,7 @@ def within_in_tree(
         while depth:
             depth -= 1
             node = waiting[depth]
-            if least_distance(tree.boxes, node, mismatch, center, bits) > limit:
+            if least_distance(tree.boxes, node, mismatch, center, bits, limit) > limit:
                 continue
             if tree.right[node] >= 0:
                 waiting[depth], waiting[depth + 1] = tree.right[node], node + 1

@@ -32,9 +32,9 @@ def kernel(function: _Function) -> _Function:
 def summing_kernel(function: _Function) -> _Function:
     """Compile a function whose sums may be taken in any order, as vector units like it.
 
-    Only for sums that are exact: there the order changes nothing.
+    Only for sums that are exact, of numbers: there the order changes nothing.
     """
-    return _compiled(function, fastmath={"reassoc", "nsz"})
+    return _compiled(function, fastmath={"nnan", "nsz", "reassoc"})
 
 
 def inlined(function: _Function) -> _Function:

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mutandis.similarity.compiled.bounds import least_distance
-from mutandis.similarity.compiled.jit import inlined, kernel, summing_kernel
+from mutandis.similarity.compiled.bounds import least_distance, measure
+from mutandis.similarity.compiled.jit import inlined, kernel
 from mutandis.similarity.compiled.selection import (
     ONE_PERSON,
     Candidates,
@@ -163,21 +163,6 @@ def _collect(
     return found
 
 
-@summing_kernel
-def _measure(
-    point: NDArray[np.float64], center: NDArray[np.float64], mismatch: NDArray[np.float64]
-) -> float:
-    """Measure exactly."""
-    numbers = len(center) - len(mismatch)
-    total = 0.0
-    for number in range(numbers):
-        total += abs(point[number] - center[number])
-    for attribute in range(len(mismatch)):
-        differs = point[numbers + attribute] != center[numbers + attribute]
-        total += mismatch[attribute] if differs else 0.0
-    return total
-
-
 @kernel
 def _guess(
     packed: Bytes,
@@ -232,7 +217,7 @@ def _take_up(
     center, own = centers.values[query], centers.own[query]
     for index in range(found):
         place = near[index]
-        distance = _measure(exact.points[place], center, exact.mismatch)
+        distance = measure(exact.points[place], center, exact.mismatch)
         others = exact.crowd[place] - centers.herself[query] * (place == own)
         turns.distances[turn, size] = distance
         turns.people[turn, size] = others
@@ -256,7 +241,8 @@ def _visit(
 ) -> int:
     """Let one query take one block; give how many points had to be measured."""
     center, bits = centers.values[query], centers.bits[query]
-    if least_distance(packed.boxes, block, exact.mismatch, center, bits) > turns.radius[turn]:
+    radius = turns.radius[turn]
+    if least_distance(packed.boxes, block, exact.mismatch, center, bits, radius) > radius:
         return 0
     _bound_block(packed.blocks[block], bytes_of[query], packed.costs, sums)
     first = block * BLOCK
