@@ -188,7 +188,11 @@ class CompiledSearch:
         def work(rows: NDArray[np.intp]) -> None:
             leaf[rows] = homes(self._tree, self._mismatch, self._centers(queries.take(rows))[1])
 
-        self._in_chunks(work, np.arange(len(queries)), silent)
+        everybody = np.arange(len(queries))
+        if len(queries) <= 4 * _CHUNK:
+            work(everybody)  # done before threads would have started
+        else:
+            self._in_chunks(work, everybody, silent)
         return np.argsort(leaf, kind="stable")
 
     def _in_chunks(
