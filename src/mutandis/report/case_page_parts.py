@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.report.case_model import WITHHELD
 from mutandis.report.case_numbers import counted, distance, written
 from mutandis.report.html import Column, Row, Table
-from mutandis.report.words import MISSING, listed, percent, signed, value
+from mutandis.report.words import MISSING, by_value, listed, percent, signed, value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,11 +93,10 @@ def _movement_lines(part: Part) -> Iterator[str]:
         # one step from what was set is no way worth describing
         if any(way.count("→") > 1 for way in each.paths):
             yield f"{each.attribute}: {'; '.join(each.paths)}."
-        if each.coupling:
-            yield (
-                f"{each.attribute}: its counterfactual value rests on an assumption that no data "
-                f"can test, {each.coupling}."
-            )
+    assumed = {each.attribute: each.coupling for each in part.movements if each.coupling}
+    for coupling, names in by_value(assumed).items():
+        rests = "its counterfactual value rests" if len(names) == 1 else "their values there rest"
+        yield f"{listed(names)}: {rests} on an assumption that no data can test, {coupling}."
 
 
 def summary_table(part: Part, prefix: str, *, negative: Any) -> Table | None:

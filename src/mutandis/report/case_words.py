@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.auditing import measure_shared_neighbours
 from mutandis.domain.attribute import AttributeKind
 from mutandis.errors import PlanError
-from mutandis.report.words import listed, percent, plural
+from mutandis.report.words import by_value, listed, percent, plural
 from mutandis.results.verdict import Verdict
 from mutandis.situation.methods import METHODS
 
@@ -82,9 +82,10 @@ def _on_counterfactuals(result: AuditResult) -> Iterator[str]:
         "show it."
     )
     couplings = result.provenance.computed["couplings"]
-    for name, coupling in couplings.items():
+    for coupling, names in by_value(couplings).items():
         yield (
-            f"For {name!r} the facts do not determine how chance carries over to the other world. "
+            f"For {listed(map(repr, names))} the facts do not determine how chance carries over to "
+            "the other world. "
             f"What is assumed about it, {coupling}, no data can test."
         )
     held = {name: None for part in _runs(result) for name in part.provenance.computed["held"]}

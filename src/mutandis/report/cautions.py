@@ -9,7 +9,7 @@ import numpy as np
 
 from mutandis.auditing import measure_shared_neighbours
 from mutandis.errors import PlanError
-from mutandis.report.words import count, listed, percent, plural
+from mutandis.report.words import by_value, count, listed, percent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,10 +124,11 @@ def _of_counterfactuals(material: Material) -> Iterator[Caution]:
                 f"that were moved to the bounds: {said}.",
             )
     couplings = material.result.provenance.computed["couplings"]
-    for name, coupling in couplings.items():
+    for coupling, names in by_value(couplings).items():
         yield Caution(
-            about=f"Assumed for {name}",
-            sentence=f"Its counterfactuals rest on {coupling}, which no data can test.",
+            about=f"Assumed for {listed(names)}",
+            sentence=f"{'Its' if len(names) == 1 else 'Their'} counterfactuals rest on {coupling}, "
+            "which no data can test.",
         )
 
 

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["count", "listed", "p_value", "percent", "plain", "plural", "signed", "value"]
+__all__ = [
+    "by_value",
+    "count",
+    "listed",
+    "p_value",
+    "percent",
+    "plain",
+    "plural",
+    "signed",
+    "value",
+]
 
 MISSING = "–"
 
@@ -99,6 +109,20 @@ def listed(names: Iterable[object], *, last: str = "and") -> str:
     """
     *others, final = [*map(str, names)] or [""]
     return f"{', '.join(others)} {last} {final}" if others else final
+
+
+def by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
+    """Turn a mapping round: one sentence serves all names that have the same value.
+
+    Examples
+    --------
+    >>> by_value({"a": "x", "b": "y", "c": "x"})
+    {'x': ['a', 'c'], 'y': ['b']}
+    """
+    names: dict[str, list[str]] = {}
+    for name, value in values.items():
+        names.setdefault(value, []).append(name)
+    return names
 
 
 def plain(shown: Any) -> Any:
