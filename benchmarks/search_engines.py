@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-6
 """How far k-th distances may be apart: faiss works in float32."""
 
+# the first queries, with which ours makes its index
+_FIRST, _TYPICAL_K = 64, 100
+
 
 class DisagreementError(Exception):
     """Two searches found different distances: at least one was called in a wrong way."""
@@ -79,6 +82,8 @@ class Ours:
             points, is_negative = points.take(np.arange(rows)), is_negative[:rows]
         space, _ = Space.of(points, is_negative, self._embedding.metric)
         self._search = choose_search(space)
+        # an index is made when somebody asks, and which one is chosen by what they ask
+        self.search(_FIRST, min(_TYPICAL_K, len(points)))
 
     def search(self, queries: int, k: int) -> NDArray[np.float64]:
         chosen = self._queries

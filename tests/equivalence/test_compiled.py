@@ -25,7 +25,7 @@ from mutandis.similarity import (
     share_of,
 )
 from mutandis.similarity.compiled import scan, selection
-from mutandis.similarity.compiled_search import CompiledSearch
+from mutandis.similarity.compiled_search import LEAF, CompiledSearch
 from mutandis.similarity.within import find_within
 
 if TYPE_CHECKING:
@@ -41,10 +41,15 @@ UNIT = 2**40
 
 @dataclass(frozen=True)
 class Shape:
-    """What a column of a simulated space is like: numbers up to `span`, or names."""
+    """What a column of a simulated space is like: numbers up to `span`, or names.
+
+    `tail` puts a few values so many times farther out; with a `slope`, numbers go together.
+    """
 
     span: int = 0
     levels: int = 0
+    tail: int = 1
+    slope: int = 0
 
 
 SHAPES = {
@@ -56,6 +61,10 @@ SHAPES = {
     "70 levels": [Shape(levels=70), Shape(span=4)],
     "300 levels": [Shape(levels=300), Shape(levels=2)],
     "many columns": [Shape(span=UNIT)] * 9 + [Shape(levels=4)] * 5,
+    "long tails": [Shape(span=UNIT // 2**20, tail=2**20)] * 2 + [Shape(levels=3)],
+    "going together": [Shape(span=UNIT // 8, slope=slope) for slope in (7, -7, 6, 5, -3)],
+    "going together, with names": [Shape(span=9, slope=slope) for slope in (4, 9, -7, 5)]
+    + [Shape(levels=4)] * 2,
 }
 
 
@@ -66,8 +75,11 @@ def simulate(shapes: list[Shape], *, size: int, seed: int, centers: int = 25) ->
     names = [shape for shape in shapes if shape.levels]
 
     def points(rows: int, *, stretch: int) -> Points:
+        together = rng.random(rows)
         coordinates = [
             rng.integers(-stretch * shape.span, shape.span * (1 + stretch) + 1, rows)
+            * np.where(rng.random(rows) < 0.02, shape.tail, 1)
+            + (shape.slope * shape.span * together).astype(np.int64)
             for shape in numbers
         ]
         codes = [rng.integers(0, shape.levels + 3 * stretch, rows) for shape in names]
@@ -98,8 +110,8 @@ def check(space: Space, queries: Queries, ks: list[int]) -> None:
     """Both kernels find what `brute` finds, and share places in the same way."""
     expected = BruteSearch(space=space).neighbourhoods(queries, ks)
     assert CompiledSearch.can_search(space)
-    for kernel in KERNELS:
-        search = CompiledSearch(space, threads=2, kernel=kernel)
+    for kernel, leaf in (("tree", 3), ("tree", 40), ("tree", LEAF), ("scan", LEAF)):
+        search = CompiledSearch(space, threads=2, kernel=kernel, leaf=leaf)
         found = find_neighbourhoods(search, queries, ks)
         assert search.name == f"compiled {kernel}"
         assert_same(found, expected)
@@ -168,7 +180,7 @@ def test_a_guess_that_is_too_small_is_made_good(monkeypatch: pytest.MonkeyPatch)
     scan_blocks = scan.scan_blocks
 
     def spy(*arguments: Any) -> int:
-        ranks.append(arguments[-2])
+        ranks.append(arguments[5])
         return scan_blocks(*arguments)
 
     monkeypatch.setattr(compiled_search, "scan_blocks", spy)
@@ -242,7 +254,8 @@ SMALL_KERNEL = (
     "from mutandis.similarity.compiled.tree import Boxes\n"
     "box = Boxes(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 0), np.uint64))\n"
     "none = np.empty(0)\n"
-    "found = least_distance(box, 0, none, np.array([3.0]), none.astype(np.uint64), 9.0)\n"
+    "bits = none.astype(np.uint64)\n"
+    "found = least_distance(box, 0, none, np.array([3.0]), none, bits, 9.0)\n"
     "assert found == 2.0, found\n"
     "print(sum(least_distance.stats.cache_hits.values()))\n"
 )

@@ -22,16 +22,27 @@ from mutandis.similarity.compiled.descent import (
     Centers,
     homes,
     nearest_in_tree,
+    room_in,
     within_in_tree,
 )
-from mutandis.similarity.compiled.scan import BLOCK, LARGEST_BYTE, Bytes, Exact, pack, scan_blocks
+from mutandis.similarity.compiled.growth import grow
+from mutandis.similarity.compiled.scan import (
+    BLOCK,
+    LARGEST_BYTE,
+    Bytes,
+    pack,
+    scan_blocks,
+    turns_for,
+)
 from mutandis.similarity.compiled.selection import HALF, ONE_PERSON, Answers
+from mutandis.similarity.compiled.slants import choose_signs, slants_of
+from mutandis.similarity.compiled.steps import MOST_ATTRIBUTES, take_steps
 from mutandis.similarity.compiled.tree import (
+    Exact,
     Grid,
     boxes_over,
     exact_in_floats,
-    grow,
-    leaf_blocks,
+    exact_rows,
 )
 from mutandis.similarity.progress import silent
 from mutandis.similarity.ties import Neighbourhoods
@@ -42,25 +53,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.similarity.compiled.steps import Steps
     from mutandis.similarity.progress import Progress
     from mutandis.similarity.search import Queries, Space
 
 __all__ = ["CompiledSearch"]
 
-# points in a leaf: small where boxes are cheap to check, larger with names, whose boxes are not
-_LEAF, _LEAF_WITH_NAMES = 32, 64
+# points in a leaf: so many are filtered in the time that another level of boxes would take
+LEAF = 384
 # queries that a thread answers at a time
 _CHUNK = 2048
 # queries that go first, to see how much of the space the tree has to look at
 _PILOT = 64
 # A scan takes about a fifth of the time per point that the tree does.
-_SCAN_FROM = 0.2
+_SCAN_FROM = 0.8
 # one point in so many is in the sample that guesses radii
 _SAMPLE_SHARE, _SMALLEST_SAMPLE = 32, 1024
 # a guess from further down than this would take longer than it saves
 _LARGEST_RANK = 256
-# sums of byte differences are held in 16 bits
-_MOST_ATTRIBUTES = 65_535 // LARGEST_BYTE
 
 
 class CompiledSearch:
@@ -74,9 +84,13 @@ class CompiledSearch:
         How many threads; -1 for all cores.
     kernel
         "tree" or "scan", if the choice is not to depend on the data.
+    leaf
+        How many points a leaf of the tree may hold.
     """
 
-    def __init__(self, space: Space, *, threads: int = -1, kernel: str | None = None) -> None:
+    def __init__(
+        self, space: Space, *, threads: int = -1, kernel: str | None = None, leaf: int = LEAF
+    ) -> None:
         self._threads = threads if threads > 0 else cpu_count() or 1
         self._kernel = kernel
         self.name = "compiled tree"
@@ -84,16 +98,21 @@ class CompiledSearch:
         self._low = points.coordinates.min(axis=0)
         self._high = points.coordinates.max(axis=0)
         # kernels are compiled for one kind of array: C order, writeable
+        coordinates = np.require(points.coordinates, requirements=["C", "W"])
+        self._signs = choose_signs(coordinates)
+        slants = slants_of(coordinates, self._low, self._signs)
         self._grid: Grid | None = Grid(
-            np.require(points.coordinates, requirements=["C", "W"]),
+            coordinates,
+            slants,
             np.require(points.codes, requirements=["C", "W"]),
-            self._low,
+            np.concatenate([self._low, np.zeros(slants.shape[1], dtype=np.int64)]),
         )
         self._costs = space.metric.mismatch
         self._mismatch = self._costs.astype(np.float64)
         self._order = np.arange(len(points), dtype=np.int32)
-        leaf = _LEAF_WITH_NAMES if points.codes.shape[1] else _LEAF
-        self._tree = grow(self._points, self._mismatch, self._order, leaf)
+        self._tree = grow(
+            self._points, self._mismatch, self._order, leaf=leaf, threads=self._threads
+        )
         self._crowd = (space.counts[self._order] << HALF) + space.negatives[self._order]
 
     @staticmethod
@@ -102,7 +121,7 @@ class CompiledSearch:
         points = space.points
         return bool(
             0 < len(points) <= space.counts.sum() < 2 ** (HALF - 1)
-            and 0 < points.coordinates.shape[1] + points.codes.shape[1] <= _MOST_ATTRIBUTES
+            and 0 < points.coordinates.shape[1] + points.codes.shape[1] <= MOST_ATTRIBUTES
             and exact_in_floats(points.coordinates, space.metric.mismatch)
         )
 
@@ -145,9 +164,8 @@ class CompiledSearch:
             # no distance among the points is larger than 2**53, so a limit need not be
             left = np.minimum(limits[rows] - beyond, 2**53).astype(np.float64)
             counted = np.empty((len(rows), 3), dtype=np.int64)
-            within_in_tree(
-                self._tree, self._blocks, self._crowd, self._mismatch, centers, left, counted
-            )
+            room = room_in(self._tree, 1)
+            within_in_tree(self._tree, self._steps, self._exact, centers, left, room, counted)
             people, negatives, farthest = counted.T
             farthest = np.where(people > 0, farthest + beyond, -1)
             found.put(rows, Within(people=people, negatives=negatives, farthest=farthest))
@@ -165,8 +183,9 @@ class CompiledSearch:
         inside_space = queries.own >= 0
         if inside_space.any():
             place[inside_space] = self._place[queries.own[inside_space]]
+        slants = slants_of(inside, self._low, self._signs).astype(np.float64)
         herself = ONE_PERSON + queries.own_negative
-        return beyond, Centers(values, level_bits(points.codes), place, herself)
+        return beyond, Centers(values, slants, level_bits(points.codes), place, herself)
 
     @property
     def _points(self) -> Grid:
@@ -186,7 +205,9 @@ class CompiledSearch:
         leaf = np.empty(len(queries), dtype=np.int64)
 
         def work(rows: NDArray[np.intp]) -> None:
-            leaf[rows] = homes(self._tree, self._mismatch, self._centers(queries.take(rows))[1])
+            found = np.empty(len(rows), dtype=np.int64)
+            homes(self._tree, self._mismatch, self._centers(queries.take(rows))[1], found)
+            leaf[rows] = found
 
         everybody = np.arange(len(queries))
         if len(queries) <= 4 * _CHUNK:
@@ -221,12 +242,15 @@ class CompiledSearch:
     # --- the tree ---
 
     @cached_property
-    def _blocks(self) -> NDArray[np.float64]:
-        return leaf_blocks(self._points, self._order, self._tree)
+    def _steps(self) -> Steps:
+        # a mask has 64 bits; where there are more levels, a bit stands for several
+        is_told = self._points.codes.max(axis=0, initial=0) < 64
+        return take_steps(self._tree, self._exact, is_told)
 
     def _descend(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
         answers = _room_for_answers(len(centers.values), len(ks))
-        nearest_in_tree(self._tree, self._blocks, self._crowd, self._mismatch, centers, ks, answers)
+        room = room_in(self._tree, int(ks[-1]))
+        nearest_in_tree(self._tree, self._steps, self._exact, centers, ks, room, answers)
         return answers
 
     def _wants_scan(self, queries: Queries, order: NDArray[np.intp], ks: NDArray[np.int64]) -> bool:
@@ -234,17 +258,17 @@ class CompiledSearch:
         if self._kernel is None:
             few = order[np.linspace(0, len(order) - 1, min(_PILOT, len(order))).astype(np.intp)]
             _, centers = self._centers(queries.take(few))
-            answers = _room_for_answers(len(few), len(ks))
+            answers, room = _room_for_answers(len(few), len(ks)), room_in(self._tree, int(ks[-1]))
             looked_at = nearest_in_tree(
-                self._tree, self._blocks, self._crowd, self._mismatch, centers, ks, answers
+                self._tree, self._steps, self._exact, centers, ks, room, answers
             )
             wants = looked_at > _SCAN_FROM * len(few) * len(self._order)
             self._kernel = "scan" if wants else "tree"
         self.name = f"compiled {self._kernel}"
         # one copy of the points is enough: that which the kernel reads
         if self._kernel == "scan":
-            self.__dict__.pop("_blocks", None)
-        elif self._blocks.size:
+            self.__dict__.pop("_steps", None)
+        elif self._steps.values.size:
             self._grid = None
         return self._kernel == "scan"
 
@@ -270,10 +294,7 @@ class CompiledSearch:
 
     @cached_property
     def _exact(self) -> Exact:
-        rows = np.empty((len(self._order), len(self._low) + len(self._mismatch)), dtype=np.float64)
-        numbers = len(self._low)
-        rows[:, :numbers] = self._points.coordinates[self._order] - self._low
-        rows[:, numbers:] = self._points.codes[self._order]
+        rows = exact_rows(self._points, self._order)
         return Exact(rows, self._crowd, self._mismatch)
 
     def _scan(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
@@ -283,6 +304,7 @@ class CompiledSearch:
         if len(again):
             few = Centers(
                 centers.values[again],
+                centers.slants[again],
                 centers.bits[again],
                 centers.own[again],
                 centers.herself[again],
@@ -306,6 +328,7 @@ class CompiledSearch:
             np.concatenate([steps, names], axis=1).astype(np.uint8),
             ks,
             rank,
+            turns_for(int(ks[-1]), rank),
             answers,
         )
 

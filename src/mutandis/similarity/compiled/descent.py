@@ -3,7 +3,8 @@
 *Proof of completeness.* Let r be the radius so far: infinite, or a distance within which at least k
 others stand. The k-th nearest is then at most r away, and everybody inside or on the final radius
 lies within every r on the way. A node is passed over only if `least_distance` is greater than r, so
-it holds nobody who counts; a point is passed over only if it is farther than r.
+it holds nobody who counts; a point is passed over only if it is farther than r, by the bound of
+`steps.py` or by its distance. How the radius shrinks is in `reservoir.py`.
 
 *Warm start.* Queries come in the order of the tree, so the one before is near. Let p be that query,
 q this one, s their distance, and let k others of p stand within r of p. By the triangle inequality
@@ -20,131 +21,184 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mutandis.similarity.compiled.bounds import least_distance, measure
-from mutandis.similarity.compiled.jit import kernel
-from mutandis.similarity.compiled.selection import (
-    HALF,
-    ONE_PERSON,
-    Answers,
+from mutandis.similarity.compiled.jit import kernel, part
+from mutandis.similarity.compiled.reservoir import (
+    BINS,
     answer,
-    nearest,
-    room_for,
+    bin_of,
+    edge,
+    reservoir_for,
+    scale_for,
+    settle,
+    shrink,
 )
+from mutandis.similarity.compiled.selection import HALF, LOWER, ONE_PERSON
+from mutandis.similarity.compiled.steps import STRETCH, collect, largest_sum, sum_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.similarity.compiled.selection import Candidates
-    from mutandis.similarity.compiled.tree import Tree
+    from mutandis.similarity.compiled.reservoir import Reservoir
+    from mutandis.similarity.compiled.selection import Answers
+    from mutandis.similarity.compiled.steps import Steps
+    from mutandis.similarity.compiled.tree import Exact, Tree
 
-__all__ = ["Centers", "homes", "nearest_in_tree", "within_in_tree"]
+__all__ = ["Centers", "Room", "homes", "nearest_in_tree", "room_in", "within_in_tree"]
 
 # more than float64 can round off a sum of two distances, each at most 2**53
 _SLACK = 4.0
+# candidates, in k, from which on those that are too far are thrown out
+_FULL = 8
 
 
 class Centers(NamedTuple):
-    """Queries: numbers and codes in one row each, the bits of the codes, and her own place.
+    """Queries: numbers and codes in one row each, slants, the bits of the codes, and her own place.
 
     `own` is the place of the complainant's own point in the order of the tree, -1 where she is not
     in the space; `herself` is what she adds to the people there, as `selection.py` counts them.
     """
 
     values: NDArray[np.float64]
+    slants: NDArray[np.float64]
     bits: NDArray[np.uint64]
     own: NDArray[np.int64]
     herself: NDArray[np.int64]
 
 
+class Room(NamedTuple):
+    """Where a thread works: kernels allocate nothing themselves.
+
+    Attributes
+    ----------
+    sums, near
+        For the points of a leaf: their sums of steps, and which of them may be near.
+    waiting, away
+        Nodes that were put off, and how near they can be at best.
+    reservoir
+        The candidates of a query.
+    """
+
+    sums: NDArray[np.uint16]
+    near: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    away: NDArray[np.float64]
+    reservoir: Reservoir
+
+
+def room_in(tree: Tree, k: int) -> Room:
+    """Make room for searching this tree for so many neighbours."""
+    leaf = int((tree.stop - tree.start)[tree.right < 0].max())
+    return Room(
+        np.empty(leaf, np.uint16),
+        np.empty(leaf + 1, np.int64),
+        np.empty(len(tree.start), np.int64),
+        np.empty(len(tree.start), np.float64),
+        reservoir_for(_FULL * k + STRETCH),  # each stretch of a leaf may add all its points
+    )
+
+
 @kernel
-def homes(tree: Tree, mismatch: NDArray[np.float64], centers: Centers) -> NDArray[np.int64]:
-    """Give for each query a leaf that it could lie in: queries of one leaf have the same way."""
-    found = np.empty(len(centers.values), np.int64)
+def homes(
+    tree: Tree, mismatch: NDArray[np.float64], centers: Centers, found: NDArray[np.int64]
+) -> None:
+    """Find for each query a leaf that it could lie in: queries of one leaf have the same way."""
     for query in range(len(found)):
-        center, bits = centers.values[query], centers.bits[query]
+        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
         node = 0
         while tree.right[node] >= 0:
             left, right = node + 1, tree.right[node]
-            to_left = least_distance(tree.boxes, left, mismatch, center, bits, np.inf)
-            to_right = least_distance(tree.boxes, right, mismatch, center, bits, to_left)
+            to_left = least_distance(tree.boxes, left, mismatch, center, slants, bits, np.inf)
+            to_right = least_distance(tree.boxes, right, mismatch, center, slants, bits, to_left)
             node = left if to_left <= to_right else right
         found[query] = node
-    return found
 
 
-@kernel
-def _measure_leaf(
-    block: NDArray[np.float64],
-    size: int,
+@part
+def _next_leaf(
+    tree: Tree,
     mismatch: NDArray[np.float64],
     center: NDArray[np.float64],
-    distances: NDArray[np.float64],
-) -> None:
-    """Measure to all points of a leaf, attribute by attribute (vectorised by the compiler)."""
-    numbers = len(center) - len(mismatch)
-    for point in range(size):
-        distances[point] = 0.0
-    for number in range(numbers):
-        column, value = block[number * size : (number + 1) * size], center[number]
-        for point in range(size):
-            distances[point] += abs(column[point] - value)
-    for attribute in range(len(mismatch)):
-        first = (numbers + attribute) * size
-        column, value = block[first : first + size], center[numbers + attribute]
-        cost = mismatch[attribute]
-        for point in range(size):
-            distances[point] += cost if column[point] != value else 0.0
-
-
-@kernel
-def _take_up(
-    candidates: Candidates,
-    size: int,
-    distances: NDArray[np.float64],
-    first: int,
-    points: int,
-    crowd: NDArray[np.int64],
+    slants: NDArray[np.float64],
+    bits: NDArray[np.uint64],
     radius: float,
-    own: int,
-    herself: int,
-) -> int:
-    """Add the points of a leaf that are within the radius and hold others than herself."""
-    for place in range(points):
-        # written always and kept if it counts: no branch to guess wrong
-        others = crowd[first + place] - herself * (first + place == own)
-        candidates.distances[size] = distances[place]
-        candidates.people[size] = others
-        size += (distances[place] <= radius) & (others >= ONE_PERSON)
-    return size
+    room: Room,
+    depth: int,
+) -> tuple[int, float, int]:
+    """Go down from the node that was put off last, always to the nearer child.
+
+    Returns
+    -------
+    node, away
+        The leaf, and how near it can be at best. If that is beyond the radius, it is no leaf.
+    depth
+        How many nodes are put off now.
+    """
+    depth -= 1
+    node, here = room.waiting[depth], room.away[depth]
+    while here <= radius and tree.right[node] >= 0:
+        nearer, farther = node + 1, tree.right[node]
+        here = least_distance(tree.boxes, nearer, mismatch, center, slants, bits, radius)
+        there = least_distance(tree.boxes, farther, mismatch, center, slants, bits, radius)
+        if there < here:
+            nearer, farther = farther, nearer
+            here, there = there, here
+        if there <= radius:
+            room.waiting[depth], room.away[depth] = farther, there
+            depth += 1
+        node = nearer
+    return node, here, depth
 
 
-@kernel
-def _largest_leaf(tree: Tree) -> int:
-    largest = 0
-    for node in range(len(tree.start)):
-        if tree.right[node] < 0:
-            largest = max(largest, tree.stop[node] - tree.start[node])
-    return largest
-
-
-@kernel
+@part
 def _starting_radius(
     centers: Centers, query: int, last_radius: float, mismatch: NDArray[np.float64]
 ) -> float:
     """Give a radius that holds k others of this query, by what was found for the one before."""
     if query == 0 or (centers.own[query] >= 0 and centers.own[query - 1] < 0):
         return np.inf
-    apart = measure(centers.values[query], centers.values[query - 1], mismatch)
+    apart = measure(centers.values, query - 1, centers.values[query], mismatch)
     return last_radius + apart + _SLACK
+
+
+@part
+def _take_up(
+    exact: Exact,
+    centers: Centers,
+    query: int,
+    start: int,
+    found: int,
+    room: Room,
+    size: int,
+    scale: float,
+    last: int,
+    people: np.int64,
+) -> tuple[int, np.int64]:
+    """Measure what a stretch has near, and keep who is in the bins up to the last."""
+    center, own, herself = centers.values[query], centers.own[query], centers.herself[query]
+    candidates, bins = room.reservoir.candidates, room.reservoir.bins
+    for index in range(found):
+        place = start + room.near[index]
+        distance = measure(exact.points, place, center, exact.mismatch)
+        others = exact.crowd[place] - herself * (place == own)
+        here = bin_of(distance, scale)
+        counts = (here <= last) & (others >= ONE_PERSON)
+        # written always and kept if it counts: no branch to guess wrong
+        candidates.distances[size] = distance
+        candidates.people[size] = others
+        bins[here if counts else BINS] += others
+        people += others if counts else 0
+        size += counts
+    return size, people
 
 
 @kernel
 def nearest_in_tree(
     tree: Tree,
-    blocks: NDArray[np.float64],
-    crowd: NDArray[np.int64],
-    mismatch: NDArray[np.float64],
+    steps: Steps,
+    exact: Exact,
     centers: Centers,
     ks: NDArray[np.int64],
+    room: Room,
     answers: Answers,
 ) -> int:
     """Answer queries, which come in the order of the tree, for all ks (rising).
@@ -154,99 +208,87 @@ def nearest_in_tree(
     int
         How many points were looked at, for choosing between backends.
     """
-    attributes = centers.values.shape[1]
-    leaf, most = _largest_leaf(tree), ks[-1]
+    mismatch, reservoir, most = exact.mismatch, room.reservoir, ks[-1]
+    numbers = centers.values.shape[1] - len(mismatch)
     # a candidate stands for one person at least, so that so many are always enough for k
-    full = 2 * most
-    candidates = room_for(full + leaf + 1)  # each leaf may add all its points
-    distances = np.empty(leaf, np.float64)
-    waiting = np.empty(len(tree.start), np.int64)
-    away = np.empty(len(tree.start), np.float64)
+    full = _FULL * most
     looked_at = 0
     last_radius = np.inf
     for query in range(len(centers.values)):
-        center, bits, own = centers.values[query], centers.bits[query], centers.own[query]
+        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
         radius = _starting_radius(centers, query, last_radius, mismatch)
-        size = 0
+        scale, last, size, people = scale_for(radius), BINS - 1, 0, np.int64(0)
+        reservoir.bins[:] = 0
+        room.waiting[0], room.away[0] = 0, 0.0
         depth = 1
-        waiting[0], away[0] = 0, 0.0
         while depth:
-            depth -= 1
-            node = waiting[depth]
-            here = away[depth]
-            while here <= radius and tree.right[node] >= 0:
-                nearer, farther = node + 1, tree.right[node]
-                here = least_distance(tree.boxes, nearer, mismatch, center, bits, radius)
-                there = least_distance(tree.boxes, farther, mismatch, center, bits, radius)
-                if there < here:
-                    nearer, farther = farther, nearer
-                    here, there = there, here
-                if there <= radius:
-                    waiting[depth], away[depth] = farther, there
-                    depth += 1
-                node = nearer
-            if here > radius:
-                continue
-            first, points = tree.start[node], tree.stop[node] - tree.start[node]
-            looked_at += points
-            block = blocks[first * attributes : (first + points) * attributes]
-            _measure_leaf(block, points, mismatch, center, distances)
-            size = _take_up(
-                candidates,
-                size,
-                distances,
-                first,
-                points,
-                crowd,
-                radius,
-                own,
-                centers.herself[query],
+            leaf, away, depth = _next_leaf(
+                tree, mismatch, center, slants, bits, radius, room, depth
             )
-            if size >= full:
-                radius, _, _, size = nearest(candidates, size, most)
-        last_radius = answer(candidates, size, ks, answers, query)
+            if away > radius:
+                continue
+            start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
+            looked_at += points
+            near = sum_steps(
+                steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums
+            )
+            for first in range(0, points, STRETCH):
+                limit = largest_sum(radius - near, steps.per_unit[leaf], numbers)
+                stop = min(first + STRETCH, points)
+                found = collect(room.sums, first, stop, limit, room.near)
+                if found == 0:
+                    continue
+                size, people = _take_up(
+                    exact, centers, query, start, found, room, size, scale, last, people
+                )
+                if size >= full:
+                    size, scale, last, people = settle(reservoir, size, most)
+                else:
+                    last, people = shrink(reservoir.bins, last, people, most)
+                radius = min(radius, edge(last, scale))
+        last_radius = answer(reservoir, size, scale, last, people, ks, answers, query)
     return looked_at
 
 
 @kernel
 def within_in_tree(
     tree: Tree,
-    blocks: NDArray[np.float64],
-    crowd: NDArray[np.int64],
-    mismatch: NDArray[np.float64],
+    steps: Steps,
+    exact: Exact,
     centers: Centers,
     limits: NDArray[np.float64],
+    room: Room,
     found: NDArray[np.int64],
 ) -> None:
     """Count others, and the refused among them, within each query's limit, and how far they go.
 
     `found` has three columns: people, negatives, and the farthest distance (-1: nobody).
     """
-    attributes = centers.values.shape[1]
-    distances = np.empty(_largest_leaf(tree), np.float64)
-    waiting = np.empty(len(tree.start), np.int64)
+    mismatch = exact.mismatch
+    numbers = centers.values.shape[1] - len(mismatch)
     for query in range(len(centers.values)):
-        center, bits, own = centers.values[query], centers.bits[query], centers.own[query]
-        limit = limits[query]
+        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+        radius = limits[query]
         people, farthest = np.int64(0), -1.0
-        waiting[0] = 0
+        room.waiting[0], room.away[0] = 0, 0.0
         depth = 1
         while depth:
-            depth -= 1
-            node = waiting[depth]
-            if least_distance(tree.boxes, node, mismatch, center, bits, limit) > limit:
+            leaf, away, depth = _next_leaf(
+                tree, mismatch, center, slants, bits, radius, room, depth
+            )
+            if away > radius:
                 continue
-            if tree.right[node] >= 0:
-                waiting[depth], waiting[depth + 1] = tree.right[node], node + 1
-                depth += 2
-                continue
-            first, points = tree.start[node], tree.stop[node] - tree.start[node]
-            block = blocks[first * attributes : (first + points) * attributes]
-            _measure_leaf(block, points, mismatch, center, distances)
-            for place in range(points):
-                others = crowd[first + place] - centers.herself[query] * (first + place == own)
-                if distances[place] <= limit and others >= ONE_PERSON:
+            start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
+            near = sum_steps(
+                steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums
+            )
+            most = largest_sum(radius - near, steps.per_unit[leaf], numbers)
+            for index in range(collect(room.sums, 0, points, most, room.near)):
+                place = start + room.near[index]
+                distance = measure(exact.points, place, center, mismatch)
+                others = exact.crowd[place] - centers.herself[query] * (place == centers.own[query])
+                if distance <= radius and others >= ONE_PERSON:
                     people += others
-                    farthest = max(farthest, distances[place])
-        found[query, 0], found[query, 1] = people >> HALF, people & (ONE_PERSON - 1)
+                    farthest = max(farthest, distance)
+        found[query, 0], found[query, 1] = people >> HALF, people & LOWER
         found[query, 2] = np.int64(farthest)

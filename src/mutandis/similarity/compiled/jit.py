@@ -15,34 +15,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
+from numba.core.options import DefaultOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["inlined", "kernel", "summing_kernel"]
+__all__ = ["kernel", "making_kernel", "part", "summing_part"]
+
+# an option without a promise: where it is gone, kernels are slower and just as right
+_OWNS_NOTHING: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 _Function = TypeVar("_Function", bound="Callable[..., object]")
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile a function, and let other threads run meanwhile."""
+    """Compile a function that works on what it is given, and let other threads run meanwhile.
+
+    It allocates nothing, so nobody needs to count the owners of its arrays, as numba else does
+    each time one is taken out of a tuple: in an inner loop that takes longer than the work.
+    """
+    return _compiled(function, **_OWNS_NOTHING)
+
+
+def making_kernel(function: _Function) -> _Function:
+    """Compile a function that makes arrays."""
     return _compiled(function)
 
 
-def summing_kernel(function: _Function) -> _Function:
-    """Compile a function whose sums may be taken in any order, as vector units like it.
+def part(function: _Function) -> _Function:
+    """Compile a part of kernels into them: there is no call, and nothing to hand over."""
+    return _compiled(function, forceinline=True, **_OWNS_NOTHING)
+
+
+def summing_part(function: _Function) -> _Function:
+    """Compile a part of kernels whose sums may be taken in any order, as vector units like it.
 
     Only for sums that are exact, of numbers: there the order changes nothing.
     """
-    return _compiled(function, fastmath={"nnan", "nsz", "reassoc"})
-
-
-def inlined(function: _Function) -> _Function:
-    """Compile a part of a kernel into the kernel itself.
-
-    A call hands over every array of a tuple with a count of its owners: too much for an inner loop.
-    """
-    return cast("_Function", numba.njit(inline="always")(function))
+    return _compiled(
+        function, forceinline=True, fastmath={"nnan", "nsz", "reassoc"}, **_OWNS_NOTHING
+    )
 
 
 def _compiled(function: _Function, **options: Any) -> _Function:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mutandis.similarity.compiled.bounds import least_distance, measure
-from mutandis.similarity.compiled.jit import inlined, kernel
+from mutandis.similarity.compiled.jit import kernel, making_kernel, part
 from mutandis.similarity.compiled.selection import (
     ONE_PERSON,
     Candidates,
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from mutandis.similarity.compiled.descent import Centers
     from mutandis.similarity.compiled.selection import Answers
-    from mutandis.similarity.compiled.tree import Boxes, Grid
+    from mutandis.similarity.compiled.tree import Boxes, Exact, Grid
 
-__all__ = ["BLOCK", "LARGEST_BYTE", "Bytes", "Exact", "pack", "scan_blocks"]
+__all__ = ["BLOCK", "LARGEST_BYTE", "Bytes", "Turns", "pack", "scan_blocks", "turns_for"]
 
 BLOCK = 1024
 """Points in a block; known to the compiler, so that it needs no code for odd remainders."""
@@ -80,28 +80,50 @@ class Bytes(NamedTuple):
     costs: NDArray[np.uint8]
 
 
-class Exact(NamedTuple):
-    """Points as exact floats, row by row in the order of the tree, and who stands there."""
-
-    points: NDArray[np.float64]
-    crowd: NDArray[np.int64]
-    mismatch: NDArray[np.float64]
-
-
 class Turns(NamedTuple):
-    """Queries that take blocks in turn, one a row: candidates and how many, radius, largest S."""
+    """Queries that take blocks in turn: where a thread works.
+
+    Attributes
+    ----------
+    distances, people, size
+        A row for each query: its candidates, and how many they are.
+    radius, limit
+        The radius of each query so far, and the largest S within it.
+    sums, near
+        For the points of a block: their S, and which of them may be near.
+    smallest
+        The smallest S of a sample.
+    """
 
     distances: NDArray[np.float64]
     people: NDArray[np.int64]
     size: NDArray[np.int64]
     radius: NDArray[np.float64]
     limit: NDArray[np.int64]
+    sums: NDArray[np.uint16]
+    near: NDArray[np.int64]
+    smallest: NDArray[np.uint16]
 
 
-@kernel
+def turns_for(k: int, rank: int) -> Turns:
+    """Make room for searching so many neighbours, by a guess from this rank of the sample."""
+    room = 2 * k + BLOCK + 1  # up to 2k candidates are held, and a block may add all its points
+    return Turns(
+        np.empty((_TURNS, room), np.float64),
+        np.empty((_TURNS, room), np.int64),
+        np.empty(_TURNS, np.int64),
+        np.empty(_TURNS, np.float64),
+        np.empty(_TURNS, np.int64),
+        np.empty(BLOCK, np.uint16),
+        np.empty(BLOCK + 1, np.int64),
+        np.empty(max(rank, 0) + 1, np.uint16),
+    )
+
+
+@making_kernel
 def pack(grid: Grid, order: NDArray[np.int32], quantum: int) -> NDArray[np.uint8]:
     """Lay points out as bytes, block by block."""
-    numbers, names = len(grid.low), grid.codes.shape[1]
+    numbers, names = grid.coordinates.shape[1], grid.codes.shape[1]
     blocks = (len(order) + BLOCK - 1) // BLOCK
     packed = np.zeros((blocks, numbers + names, BLOCK), np.uint8)
     for place in range(len(order)):
@@ -116,7 +138,7 @@ def pack(grid: Grid, order: NDArray[np.int32], quantum: int) -> NDArray[np.uint8
     return packed
 
 
-@kernel
+@part
 def _bound_block(
     block: NDArray[np.uint8],
     center: NDArray[np.uint8],
@@ -140,7 +162,7 @@ def _bound_block(
             sums[point] += cost if column[point] != byte else np.uint8(0)
 
 
-@kernel
+@part
 def _collect(
     sums: NDArray[np.uint16], block: int, points: int, limit: int, near: NDArray[np.int64]
 ) -> int:
@@ -189,7 +211,7 @@ def _guess(
     return float((np.int64(smallest[rank]) + numbers) * packed.quantum)
 
 
-@kernel
+@part
 def _limit(radius: float, quantum: int, numbers: int) -> int:
     """Give the largest S that a point within the radius can have."""
     if radius >= float(_FARTHEST) * quantum:
@@ -197,17 +219,16 @@ def _limit(radius: float, quantum: int, numbers: int) -> int:
     return min(int(radius) // quantum + numbers, _FARTHEST)
 
 
-@kernel
+@part
 def _candidates(turns: Turns, turn: int) -> Candidates:
     return Candidates(turns.distances[turn], turns.people[turn])
 
 
-@inlined
+@part
 def _take_up(
     exact: Exact,
     centers: Centers,
     query: int,
-    near: NDArray[np.int64],
     found: int,
     turns: Turns,
     turn: int,
@@ -216,8 +237,8 @@ def _take_up(
     size = turns.size[turn]
     center, own = centers.values[query], centers.own[query]
     for index in range(found):
-        place = near[index]
-        distance = measure(exact.points[place], center, exact.mismatch)
+        place = turns.near[index]
+        distance = measure(exact.points, place, center, exact.mismatch)
         others = exact.crowd[place] - centers.herself[query] * (place == own)
         turns.distances[turn, size] = distance
         turns.people[turn, size] = others
@@ -225,7 +246,7 @@ def _take_up(
     turns.size[turn] = size
 
 
-@inlined
+@part
 def _visit(
     packed: Bytes,
     block: int,
@@ -236,18 +257,16 @@ def _visit(
     turns: Turns,
     turn: int,
     most: int,
-    sums: NDArray[np.uint16],
-    near: NDArray[np.int64],
 ) -> int:
     """Let one query take one block; give how many points had to be measured."""
-    center, bits = centers.values[query], centers.bits[query]
+    center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
     radius = turns.radius[turn]
-    if least_distance(packed.boxes, block, exact.mismatch, center, bits, radius) > radius:
+    if least_distance(packed.boxes, block, exact.mismatch, center, slants, bits, radius) > radius:
         return 0
-    _bound_block(packed.blocks[block], bytes_of[query], packed.costs, sums)
+    _bound_block(packed.blocks[block], bytes_of[query], packed.costs, turns.sums)
     first = block * BLOCK
-    found = _collect(sums, first, len(exact.points), turns.limit[turn], near)
-    _take_up(exact, centers, query, near, found, turns, turn)
+    found = _collect(turns.sums, first, len(exact.points), turns.limit[turn], turns.near)
+    _take_up(exact, centers, query, found, turns, turn)
     if turns.size[turn] >= 2 * most:
         radius, _, _, size = nearest(_candidates(turns, turn), turns.size[turn], most)
         turns.radius[turn], turns.size[turn] = radius, size
@@ -263,6 +282,7 @@ def scan_blocks(
     bytes_of: NDArray[np.uint8],
     ks: NDArray[np.int64],
     rank: int,
+    turns: Turns,
     answers: Answers,
 ) -> int:
     """Answer queries for all ks (rising); a radius of -1 marks those whose guess was too small.
@@ -275,6 +295,8 @@ def scan_blocks(
         The queries, and the queries as bytes.
     rank
         Which of the sample's points guesses the radius (counted from 0); -1 for no guess.
+    turns
+        Where to work.
 
     Returns
     -------
@@ -282,23 +304,15 @@ def scan_blocks(
         How many points were measured exactly.
     """
     numbers, most = centers.values.shape[1] - len(packed.costs), ks[-1]
-    room = 2 * most + BLOCK + 1  # up to 2k candidates are held, and a block may add all its points
-    turns = Turns(
-        np.empty((_TURNS, room), np.float64),
-        np.empty((_TURNS, room), np.int64),
-        np.empty(_TURNS, np.int64),
-        np.empty(_TURNS, np.float64),
-        np.empty(_TURNS, np.int64),
-    )
-    sums, near = np.empty(BLOCK, np.uint16), np.empty(BLOCK + 1, np.int64)
-    smallest = np.empty(max(rank, 0) + 1, np.uint16)
     measured = 0
     for begin in range(0, len(centers.values), _TURNS):
         taking = min(_TURNS, len(centers.values) - begin)
         for turn in range(taking):
             turns.size[turn], turns.radius[turn] = 0, np.inf
             if rank >= 0:
-                turns.radius[turn] = _guess(packed, bytes_of[begin + turn], rank, sums, smallest)
+                turns.radius[turn] = _guess(
+                    packed, bytes_of[begin + turn], rank, turns.sums, turns.smallest
+                )
             turns.limit[turn] = _limit(turns.radius[turn], packed.quantum, numbers)
         for block in range(len(packed.blocks)):
             for turn in range(taking):
@@ -312,8 +326,6 @@ def scan_blocks(
                     turns,
                     turn,
                     most,
-                    sums,
-                    near,
                 )
         for turn in range(taking):
             candidates = _candidates(turns, turn)

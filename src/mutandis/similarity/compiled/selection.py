@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mutandis.similarity.compiled.jit import kernel
+from mutandis.similarity.compiled.jit import kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
     "HALF",
+    "LOWER",
     "ONE_PERSON",
     "Answers",
     "Candidates",
@@ -29,6 +30,7 @@ __all__ = [
     "nearest",
     "people_in",
     "room_for",
+    "write_answer",
 ]
 
 
@@ -38,7 +40,8 @@ HALF = 32
 ONE_PERSON = 1 << HALF
 """One person more, who was not refused."""
 
-_LOWER = ONE_PERSON - 1
+LOWER = ONE_PERSON - 1
+"""The mask of the lower half."""
 
 
 class Candidates(NamedTuple):
@@ -61,7 +64,6 @@ class Answers(NamedTuple):
     negatives_rim: NDArray[np.int64]
 
 
-@kernel
 def room_for(size: int) -> Candidates:
     """Make room for so many candidates."""
     return Candidates(np.empty(size, np.float64), np.empty(size, np.int64))
@@ -76,14 +78,14 @@ def people_in(candidates: Candidates, size: int) -> int:
     return total
 
 
-@kernel
+@part
 def _swap(candidates: Candidates, one: int, other: int) -> None:
     distances, people = candidates
     distances[one], distances[other] = distances[other], distances[one]
     people[one], people[other] = people[other], people[one]
 
 
-@kernel
+@part
 def _middle(one: float, two: float, three: float) -> float:
     """Give the median of three: a pivot that sorted candidates cannot spoil."""
     return max(min(one, two), min(max(one, two), three))
@@ -140,21 +142,26 @@ def nearest(candidates: Candidates, size: int, k: int) -> tuple[float, np.int64,
     return pivot, inside + people_nearer, people_at, nearer + 1
 
 
+@part
+def write_answer(
+    answers: Answers, query: int, column: int, radius: float, inside: np.int64, rim: np.int64
+) -> None:
+    """Write what was found for one query and one k."""
+    answers.radius[query, column] = np.int64(radius)
+    answers.inside[query, column] = inside >> HALF
+    answers.negatives_inside[query, column] = inside & LOWER
+    answers.rim[query, column] = rim >> HALF
+    answers.negatives_rim[query, column] = rim & LOWER
+
+
 @kernel
 def answer(
     candidates: Candidates, size: int, ks: NDArray[np.int64], answers: Answers, query: int
-) -> float:
-    """Write the answers of one query for all ks (in rising order); give the largest radius.
+) -> None:
+    """Write the answers of one query for all ks (in rising order).
 
     The largest k comes first: what it keeps holds all that the smaller ones need.
     """
-    largest = 0.0
     for column in range(len(ks) - 1, -1, -1):
         radius, inside, rim, size = nearest(candidates, size, ks[column])
-        largest = max(largest, radius)
-        answers.radius[query, column] = np.int64(radius)
-        answers.inside[query, column] = inside >> HALF
-        answers.negatives_inside[query, column] = inside & _LOWER
-        answers.rim[query, column] = rim >> HALF
-        answers.negatives_rim[query, column] = rim & _LOWER
-    return largest
+        write_answer(answers, query, column, radius, inside, rim)

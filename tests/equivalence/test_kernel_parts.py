@@ -1,0 +1,190 @@
+"""The parts of the kernels, each against what it promises in its own file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mutandis.similarity.compiled import growth, reservoir, selection, steps
+from mutandis.similarity.compiled.bounds import least_distance, level_bits, measure
+from mutandis.similarity.compiled.slants import choose_signs, slants_of
+from mutandis.similarity.compiled.tree import Exact, Grid, Tree, exact_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SEEDS = st.integers(0, 10**6)
+
+
+def scatter(rng: np.random.Generator, size: int) -> tuple[Grid, NDArray[np.float64]]:
+    """Give points with a long tail in one number, few values in another, and 3 and 90 levels."""
+    coordinates = np.stack(
+        [
+            (10 ** rng.uniform(0, 9, size)).astype(np.int64),
+            rng.integers(0, 5, size),
+            rng.integers(-(10**6), 10**6, size),
+        ],
+        axis=1,
+    )
+    codes = np.stack([rng.integers(0, 3, size), rng.integers(0, 90, size)], axis=1)
+    low = coordinates.min(axis=0)
+    signs = np.array([[1, 1], [1, -1], [-1, 1]])
+    grid = Grid(
+        coordinates,
+        slants_of(coordinates, low, signs),
+        codes.astype(np.int32),
+        np.concatenate([low, [0, 0]]),
+    )
+    return grid, np.array([float(rng.integers(1, 10**9)), float(rng.integers(1, 100))])
+
+
+def plant(rng: np.random.Generator, size: int, leaf: int) -> tuple[Tree, Exact, Any]:
+    """Grow a tree over scattered points; give it with exact points and steps."""
+    grid, mismatch = scatter(rng, size)
+    order = np.arange(size, dtype=np.int32)
+    tree = growth.grow(grid, mismatch, order, leaf=leaf)
+    exact = Exact(exact_rows(grid, order), np.ones(size, dtype=np.int64), mismatch)
+    is_told = grid.codes.max(axis=0) < 64
+    return tree, exact, steps.take_steps(tree, exact, is_told)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS, share=st.floats(0.0, 1.2))
+def test_no_box_and_no_sum_of_steps_keeps_out_who_is_near(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    tree, exact, packed = plant(rng, size=300, leaf=20)
+    numbers = 3
+    row = exact.points[rng.integers(len(exact.points))]
+    center = row + np.concatenate([np.floor(row[:numbers] * rng.uniform(-0.2, 0.2, 3)), [0, 0]])
+    center[:numbers] = np.clip(center[:numbers], 0, exact.points[:, :numbers].max(axis=0))
+    signs = np.array([[1, 1], [1, -1], [-1, 1]])
+    slants = center[:numbers] @ signs
+    bits = level_bits(center[numbers:].astype(np.int32))
+    away = np.abs(exact.points[:, :numbers] - center[:numbers]).sum(axis=1)
+    away += (exact.points[:, numbers:] != center[numbers:]) @ exact.mismatch
+    assert [measure(exact.points, place, center, exact.mismatch) for place in range(300)] == (
+        away.tolist()
+    )
+    radius = np.floor(np.quantile(away, min(share, 1.0)) * max(share, 1.0))
+    sums, near = np.empty(300, np.uint16), np.empty(301, np.int64)
+    for leaf in np.flatnonzero(tree.right < 0).tolist():
+        start, stop = tree.start[leaf], tree.stop[leaf]
+        bound = least_distance(tree.boxes, leaf, exact.mismatch, center, slants, bits, np.inf)
+        assert bound <= away[start:stop].min()
+        outside = steps.sum_steps(
+            packed, tree.boxes, leaf, start, stop - start, exact.mismatch, center, bits, sums
+        )
+        assert outside <= away[start:stop].min()
+        limit = steps.largest_sum(radius - outside, packed.per_unit[leaf], numbers)
+        found = steps.collect(sums, 0, stop - start, limit, near) if outside <= radius else 0
+        kept = set((start + near[:found]).tolist())
+        assert set((start + np.flatnonzero(away[start:stop] <= radius)).tolist()) <= kept
+
+
+def test_steps_keep_nearly_everybody_out_who_is_not_near() -> None:
+    """A filter that let everybody through would be right, and useless."""
+    rng = np.random.default_rng(4)
+    size = 4000
+    coordinates = rng.integers(0, 2**40, (size, 4))
+    grid = Grid(
+        coordinates,
+        np.empty((size, 0), np.int64),
+        np.empty((size, 0), np.int32),
+        coordinates.min(axis=0),
+    )
+    order, none = np.arange(size, dtype=np.int32), np.empty(0)
+    tree = growth.grow(grid, none, order, leaf=size)
+    exact = Exact(exact_rows(grid, order), np.ones(size, dtype=np.int64), none)
+    packed = steps.take_steps(tree, exact, np.empty(0, np.bool_))
+    center = exact.points[17].copy()
+    away = np.abs(exact.points - center).sum(axis=1)
+    radius = np.sort(away)[200]
+    sums, near = np.empty(size, np.uint16), np.empty(size + 1, np.int64)
+    no_bits = np.empty(0, np.uint64)
+    outside = steps.sum_steps(packed, tree.boxes, 0, 0, size, none, center, no_bits, sums)
+    limit = steps.largest_sum(radius - outside, packed.per_unit[0], 4)
+    assert 201 <= steps.collect(sums, 0, size, limit, near) <= 210
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_no_slant_tells_more_than_the_distance(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-50, 50, (30, 5))
+    signs = rng.choice([-1, 1], (5, 3))
+    slants = slants_of(points, points.min(axis=0), signs)
+    apart = np.abs(points[:, None] - points[None]).sum(axis=2)
+    assert (np.abs(slants[:, None] - slants[None]).max(axis=2) <= apart).all()
+    np.testing.assert_array_equal(slants, (points - points.min(axis=0)) @ signs)
+
+
+def test_signs_are_found_where_numbers_go_together_and_nowhere_else() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 1000, (5000, 6))
+    factor = rng.normal(0, 10_000, (5000, 1))
+    together = (factor * [1, -1, 1, 1, -1, 1] + noise).astype(np.int64)
+    assert choose_signs(together).T.tolist() == [[1, -1, 1, 1, -1, 1]]
+    assert choose_signs(noise.astype(np.int64)).shape == (6, 0)
+    assert choose_signs(np.full((10, 6), 3)).shape == (6, 0)
+    assert choose_signs(together[:1]).shape == (6, 0)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_a_tree_is_the_same_with_any_number_of_threads(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growth, "_WORTH_A_THREAD", 10)
+    grid, mismatch = scatter(np.random.default_rng(1), 500)
+    alone, shared = np.arange(500, dtype=np.int32), np.arange(500, dtype=np.int32)
+    one = growth.grow(grid, mismatch, alone, leaf=7)
+    many = growth.grow(grid, mismatch, shared, leaf=7, threads=threads)
+    np.testing.assert_array_equal(alone, shared)
+    for mine, oracle in zip([*many[:3], *many.boxes], [*one[:3], *one.boxes], strict=True):
+        np.testing.assert_array_equal(mine, oracle)
+        assert mine.dtype == oracle.dtype
+    same: Any = Grid._make(np.zeros_like(part) for part in grid)
+    assert len(growth.grow(same, mismatch, alone, leaf=7, threads=threads).start) == 1
+
+
+@settings(deadline=None)
+@given(
+    distances=st.lists(st.integers(0, 40), min_size=1, max_size=80),
+    share=st.floats(0.0, 1.0),
+    start=st.integers(0, 60),
+    settles=st.booleans(),
+)
+def test_bins_hold_who_a_sorted_list_holds(
+    distances: list[int], share: float, start: int, settles: bool
+) -> None:
+    """People come one by one; the radius shrinks, and is never too small."""
+    k = 1 + int(share * (len(distances) - 1))
+    final = sorted(distances)[k - 1]
+    room = reservoir.reservoir_for(len(distances))
+    scale = reservoir.scale_for(float(max(start, final)))
+    last, size, people = reservoir.BINS - 1, 0, np.int64(0)
+    for number, distance in enumerate(distances):
+        here = reservoir.bin_of(float(distance), scale)
+        if here <= last:
+            room.candidates.distances[size] = distance
+            room.candidates.people[size] = selection.ONE_PERSON + number % 2
+            room.bins[here] += selection.ONE_PERSON + number % 2
+            people += selection.ONE_PERSON + number % 2
+            size += 1
+        last, people = reservoir.shrink(room.bins, last, people, k)
+        if settles and people >> selection.HALF >= k:
+            size, scale, last, people = reservoir.settle(room, size, k)
+        assert reservoir.edge(last, scale) >= final
+    answers = selection.Answers(*(np.zeros((1, 1), np.int64) for _ in range(5)))
+    reservoir.answer(room, size, scale, last, people, np.array([k]), answers, 0)
+    refused = [distance for number, distance in enumerate(distances) if number % 2]
+    assert [int(part[0, 0]) for part in answers] == [
+        final,
+        sum(distance < final for distance in distances),
+        sum(distance < final for distance in refused),
+        distances.count(final),
+        refused.count(final),
+    ]
