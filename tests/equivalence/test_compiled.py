@@ -169,6 +169,13 @@ def test_more_ties_than_there_is_room_for(kernel: str) -> None:
     assert found.negatives_rim.tolist() == [[500, 500]]
 
 
+def test_a_search_that_finds_too_few_stops() -> None:
+    """More are asked for than there are: no answer may look like one."""
+    space, _, outside = simulate(SHAPES["integer lattice"], size=30, seed=1)
+    with pytest.raises(RuntimeError, match="fewer people than there are"):
+        CompiledSearch(space, kernel="tree").neighbourhoods(outside, [31])
+
+
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
 
 

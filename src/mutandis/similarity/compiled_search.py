@@ -251,6 +251,8 @@ class CompiledSearch:
         answers = _room_for_answers(len(centers.values), len(ks))
         room = room_in(self._tree, int(ks[-1]))
         nearest_in_tree(self._tree, self._steps, self._exact, centers, ks, room, answers)
+        if (answers.radius < 0).any():
+            raise RuntimeError("the search found fewer people than there are: please report this")
         return answers
 
     def _wants_scan(self, queries: Queries, order: NDArray[np.intp], ks: NDArray[np.int64]) -> bool:

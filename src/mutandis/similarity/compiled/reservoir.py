@@ -141,7 +141,13 @@ def answer(
     answers: Answers,
     query: int,
 ) -> float:
-    """Write the answers of one query for all ks (in rising order); give the largest radius."""
+    """Write the answers of one query for all ks (in rising order); give the largest radius.
+
+    If fewer than k people were found, which no proof allows, the radius is -1: the caller stops.
+    """
+    if people < np.int64(ks[-1]) << HALF:
+        answers.radius[query] = -1
+        return np.inf
     largest = 0.0
     for column in range(len(ks) - 1, -1, -1):
         last, people = shrink(reservoir.bins, last, people, ks[column])

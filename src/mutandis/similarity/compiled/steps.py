@@ -194,11 +194,11 @@ def collect(
     sums: NDArray[np.uint16], first: int, stop: int, limit: np.uint16, near: NDArray[np.int64]
 ) -> int:
     """List which of a stretch of points have an S within the limit; give how many they are."""
-    hits = np.uint16(0)
+    hit = np.uint16(0)
     for point in range(np.uint64(first), np.uint64(stop)):
-        hits = np.uint16(hits + np.uint16(sums[point] <= limit))
+        hit = np.uint16(hit | np.uint16(sums[point] <= limit))
     found = 0
-    if hits:
+    if hit:
         for point in range(np.uint64(first), np.uint64(stop)):
             # written always and kept if it counts: no branch to guess wrong
             near[found] = point
