@@ -1,4 +1,4 @@
-"""The points of a leaf in steps of 16 bits: a filter that is a dozen times narrower than floats.
+"""The points of a leaf in steps of 16 bits: a filter that is four times narrower than floats.
 
 Within a leaf every number is counted from the lower edge of the leaf's box, in steps that divide
 the widest side of the box into thousands; so steps are small where points are dense, however long
