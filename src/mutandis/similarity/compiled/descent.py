@@ -229,11 +229,13 @@ def nearest_in_tree(
                 continue
             start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
             looked_at += points
-            near = sum_steps(
+            outside = sum_steps(
                 steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums
             )
             for first in range(0, points, STRETCH):
-                limit = largest_sum(radius - near, steps.per_unit[leaf], numbers)
+                if outside > radius:
+                    break  # the radius has shrunk from within this very leaf
+                limit = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
                 stop = min(first + STRETCH, points)
                 found = collect(room.sums, first, stop, limit, room.near)
                 if found == 0:
@@ -279,10 +281,10 @@ def within_in_tree(
             if away > radius:
                 continue
             start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
-            near = sum_steps(
+            outside = sum_steps(
                 steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums
             )
-            most = largest_sum(radius - near, steps.per_unit[leaf], numbers)
+            most = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
             for index in range(collect(room.sums, 0, points, most, room.near)):
                 place = start + room.near[index]
                 distance = measure(exact.points, place, center, mismatch)
