@@ -357,7 +357,7 @@ def test_missing_and_infinite_values_with_column_and_count() -> None:
     message = refused(MissingValuesError, table)
     assert "'salary' has 1 missing and 1 infinite" in message
     assert "'job' has 1 missing" in message
-    assert "missing='drop'" in message
+    assert "missing='drop' (missing: drop in an audit file)" in message
     dropped = plan(table, missing="drop", ks=(2,)).population
     assert dropped.dropped == {"salary": 2, "job": 1}
     assert dropped.ids.tolist() == list(range(2, SIZE))

@@ -350,7 +350,8 @@ def _complete_rows(
     if counts and missing == "error":
         raise MissingValuesError(
             f"Missing or infinite values: {_describe(columns, counts)}. "
-            "Complete them, or leave these rows out with missing='drop'."
+            "Complete them, or leave these rows out with missing='drop' "
+            "(missing: drop in an audit file)."
         )
     return complete, counts
 

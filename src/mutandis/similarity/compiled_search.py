@@ -202,7 +202,8 @@ class CompiledSearch:
 
     def _in_tree_order(self, queries: Queries) -> NDArray[np.intp]:
         """Sort queries by leaf: neighbours go the same way, and find the cache warm."""
-        leaf = np.empty(len(queries), dtype=np.int64)
+        # in as few bytes as will do: numbers of 16 bits are sorted several times as fast
+        leaf = np.empty(len(queries), dtype=np.min_scalar_type(len(self._tree.start)))
 
         def work(rows: NDArray[np.intp]) -> None:
             found = np.empty(len(rows), dtype=np.int64)
