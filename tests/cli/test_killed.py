@@ -76,14 +76,20 @@ def attempt(config, prepare=lambda: None, then=lambda child: None):
             "killed": os.WIFSIGNALED(status)}
 """
 
+# How long a run takes depends on what else the machine does. So the moments are spread over the
+# shortest of three runs, and there are attempts until enough of them were in time.
 AT_RANDOM = """
-began = time.monotonic()
-found = [attempt("a.yaml")]
-usual = time.monotonic() - began
+kills, found, usual = int(sys.argv[2]), [], []
+for _ in range(3):
+    began = time.monotonic()
+    found.append(attempt("a.yaml"))
+    usual.append(time.monotonic() - began)
 chance = random.Random(5)
-for number in range(int(sys.argv[2])):
+for number in range(5 * kills):
+    if sum(each["killed"] for each in found) == kills:
+        break
     config = "ba"[number % 2] + ".yaml"
-    found.append(attempt(config, then=kill_after(chance.uniform(0, 1.1 * usual))))
+    found.append(attempt(config, then=kill_after(chance.uniform(0, 1.1 * min(usual)))))
 print(json.dumps(found))
 """
 
@@ -169,8 +175,8 @@ def test_killed_at_random_moments(folder: Path) -> None:
         # what the dead run left beside the results is gone when the next one looks
         assert each["recovered"] == each["after"], each
         assert each["left"] == ["a.yaml", "b.yaml", "loan.csv", "out"], each
-    # a test in which nobody dies, or nobody lives, would show nothing
-    assert sum(each["killed"] for each in others) >= KILLS / 2
+    # a test in which nobody dies would show nothing
+    assert sum(each["killed"] for each in others) == KILLS
 
 
 def test_killed_around_the_swap(folder: Path) -> None:
