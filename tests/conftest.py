@@ -1,6 +1,6 @@
 """What tests of several folders share: the published data, frames of every type, a database.
 
-It is the only file of this name among the tests: types are checked for all of them together.
+What one folder shares is in its own file of this name.
 """
 
 from __future__ import annotations

@@ -26,23 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     AsFrame = Callable[[Mapping[str, Sequence[Any]]], Any]
+    ColumnsOf = Callable[[Any], dict[str, list[Any]]]
+    Table = dict[str, list[Any]]
 
 SECRET = "SECRET-NAME"
-TABLE: dict[str, list[Any]] = {
-    "salary": [30.5, 10.0, 20.25],
-    "job": ["cook", "clerk", "cook"],
-    "gender": [1, 0, 1],
-    "note": [SECRET, "b", "c"],
-}
 
 
-def columns_of(native: Any) -> dict[str, list[Any]]:
-    frame = open_frame(native)
-    return {name: frame[name].to_list() for name in frame.columns}
-
-
-def test_named_columns_are_read_from_every_frame(as_frame: AsFrame) -> None:
-    people = Population.from_frame(as_frame(TABLE), columns=["salary", "job"])
+def test_named_columns_are_read_from_every_frame(
+    as_frame: AsFrame, applicants: Table, columns_of: ColumnsOf
+) -> None:
+    people = Population.from_frame(as_frame(applicants), columns=["salary", "job"])
     assert list(people.columns) == ["salary", "job"]
     assert len(people) == 3
     assert people.numbers("salary").tolist() == [30.5, 10.0, 20.25]
@@ -50,29 +43,29 @@ def test_named_columns_are_read_from_every_frame(as_frame: AsFrame) -> None:
     assert people.categories("job").codes.tolist() == [1, 0, 1]
     assert people.ids.tolist() == people.positions.tolist() == [0, 1, 2]
     assert not people.dropped
-    assert columns_of(people.frame()) == TABLE
+    assert columns_of(people.frame()) == applicants
 
 
-def test_declared_kinds_come_before_types(as_frame: AsFrame) -> None:
+def test_declared_kinds_come_before_types(as_frame: AsFrame, applicants: Table) -> None:
     attributes = [
         Attribute(name="gender", kind=AttributeKind.NOMINAL),
         Attribute(name="job", kind=AttributeKind.ORDINAL, levels=("cook", "clerk")),
     ]
     people = Population.from_frame(
-        as_frame(TABLE), columns=["gender", "salary"], attributes=attributes
+        as_frame(applicants), columns=["gender", "salary"], attributes=attributes
     )
     assert people.categories("gender").levels == (0, 1)
     assert people.categories("job").codes.tolist() == [0, 1, 0]
     assert people.numbers("salary")[0] == 30.5
 
 
-def test_frames_come_back_in_the_callers_type() -> None:
+def test_frames_come_back_in_the_callers_type(applicants: Table) -> None:
     for frame, kind in (
-        (pd.DataFrame(TABLE), pd.DataFrame),
-        (pl.DataFrame(TABLE), pl.DataFrame),
-        (pa.table(TABLE), pa.Table),
-        (pl.LazyFrame(TABLE), pd.DataFrame),
-        (TABLE, pd.DataFrame),
+        (pd.DataFrame(applicants), pd.DataFrame),
+        (pl.DataFrame(applicants), pl.DataFrame),
+        (pa.table(applicants), pa.Table),
+        (pl.LazyFrame(applicants), pd.DataFrame),
+        (applicants, pd.DataFrame),
     ):
         people = Population.from_frame(frame, columns=["salary"])
         assert isinstance(people.frame(), kind)
@@ -84,20 +77,25 @@ def test_frames_come_back_in_the_callers_type() -> None:
     "index",
     [[2, 0, 1], [7, 7, 7], [1, 1, 0], ["c", "a", "b"], pd.MultiIndex.from_tuples([(1, 2)] * 3)],
 )
-def test_a_pandas_index_is_ignored(index: Any) -> None:
-    frame = pd.DataFrame(TABLE, index=index)
+def test_a_pandas_index_is_ignored(index: Any, applicants: Table, columns_of: ColumnsOf) -> None:
+    frame = pd.DataFrame(applicants, index=index)
     people = Population.from_frame(frame, columns=["salary", "job"], id="note")
-    assert people.numbers("salary").tolist() == TABLE["salary"]
-    assert people.ids.tolist() == TABLE["note"]
+    assert people.numbers("salary").tolist() == applicants["salary"]
+    assert people.ids.tolist() == applicants["note"]
     assert people.positions.tolist() == [0, 1, 2]
     changed = people.with_columns(
         {"salary": Numbers(np.array([1.5, 2.5, 3.5])), "job": people.categories("job").filled(0)}
     )
-    assert columns_of(changed.frame()) == TABLE | {"salary": [1.5, 2.5, 3.5], "job": ["clerk"] * 3}
+    assert columns_of(changed.frame()) == applicants | {
+        "salary": [1.5, 2.5, 3.5],
+        "job": ["clerk"] * 3,
+    }
 
 
-def test_rows_are_dropped_by_position_whatever_the_index() -> None:
-    frame = pd.DataFrame(TABLE, index=[5, 5, 5])
+def test_rows_are_dropped_by_position_whatever_the_index(
+    applicants: Table, columns_of: ColumnsOf
+) -> None:
+    frame = pd.DataFrame(applicants, index=[5, 5, 5])
     frame["salary"] = [30.5, np.nan, 20.25]
     people = Population.from_frame(frame, columns=["salary", "job"], missing="drop")
     assert people.positions.tolist() == [0, 2]
@@ -119,9 +117,13 @@ def test_an_index_of_a_series_in_a_dict_is_ignored() -> None:
     assert people.numbers("b").tolist() == [3.0, 4.0]
 
 
-def test_changed_columns_are_written_into_every_frame(as_frame: AsFrame) -> None:
+def test_changed_columns_are_written_into_every_frame(
+    as_frame: AsFrame, applicants: Table, columns_of: ColumnsOf
+) -> None:
     nominal = [Attribute(name="gender", kind=AttributeKind.NOMINAL)]
-    people = Population.from_frame(as_frame(TABLE), columns=["salary", "job"], attributes=nominal)
+    people = Population.from_frame(
+        as_frame(applicants), columns=["salary", "job"], attributes=nominal
+    )
     changed = people.with_columns(
         {
             "salary": Numbers(np.array([3.0, 2.0, 1.0])),
@@ -136,21 +138,21 @@ def test_changed_columns_are_written_into_every_frame(as_frame: AsFrame) -> None
         "salary": [3.0, 2.0, 1.0],
         "job": ["clerk", "cook", "cook"],
         "gender": [0, 0, 0],
-        "note": TABLE["note"],
+        "note": applicants["note"],
     }
-    assert open_frame(frame).columns == list(TABLE)
+    assert open_frame(frame).columns == list(applicants)
     # the people that it was made from are as they were
-    assert columns_of(people.frame()) == TABLE
-    assert people.numbers("salary").tolist() == TABLE["salary"]
+    assert columns_of(people.frame()) == applicants
+    assert people.numbers("salary").tolist() == applicants["salary"]
 
 
-def test_whole_numbers_may_become_fractions(as_frame: AsFrame) -> None:
+def test_whole_numbers_may_become_fractions(as_frame: AsFrame, columns_of: ColumnsOf) -> None:
     people = Population.from_frame(as_frame({"age": [30, 40]}), columns=["age"])
     changed = people.with_columns({"age": Numbers(np.array([30.25, 40.0]))})
     assert columns_of(changed.frame()) == {"age": [30.25, 40.0]}
 
 
-def test_truth_values_read_as_numbers_are_not_rounded_to_truth() -> None:
+def test_truth_values_read_as_numbers_are_not_rounded_to_truth(columns_of: ColumnsOf) -> None:
     continuous = [Attribute(name="owner", kind=AttributeKind.CONTINUOUS)]
     people = Population.from_frame({"owner": [True, False]}, attributes=continuous)
     changed = people.with_columns({"owner": Numbers(np.array([0.25, 0.0]))})
@@ -169,7 +171,7 @@ def test_truth_values_read_as_numbers_are_not_rounded_to_truth() -> None:
         pa.table({"x": pa.array(["a", "b", "a"]).dictionary_encode()}),
     ],
 )
-def test_changed_names_keep_the_type_of_their_column(frame: Any) -> None:
+def test_changed_names_keep_the_type_of_their_column(frame: Any, columns_of: ColumnsOf) -> None:
     people = Population.from_frame(frame, columns=["x"])
     changed = people.with_columns({"x": people.categories("x").filled(1)}).frame()
     assert columns_of(changed) == {"x": ["b", "b", "b"]}
@@ -192,7 +194,7 @@ def test_changed_codes_keep_the_width_of_their_column() -> None:
         assert changed["x"].dtype == frame["x"].dtype
 
 
-def test_a_level_that_no_row_has_can_be_written(as_frame: AsFrame) -> None:
+def test_a_level_that_no_row_has_can_be_written(as_frame: AsFrame, columns_of: ColumnsOf) -> None:
     ordinal = [
         Attribute(name="grade", kind=AttributeKind.ORDINAL, levels=("low", "high", "highest"))
     ]
@@ -210,7 +212,7 @@ def test_a_level_that_no_row_has_can_be_written(as_frame: AsFrame) -> None:
         pl.DataFrame({"x": ["a", "b"]}, schema={"x": pl.Categorical}),
     ],
 )
-def test_a_new_level_is_never_lost_in_a_closed_type(frame: Any) -> None:
+def test_a_new_level_is_never_lost_in_a_closed_type(frame: Any, columns_of: ColumnsOf) -> None:
     people = Population.from_frame(frame, columns=["x"])
     changed = people.with_columns({"x": Categories(np.array([1, 0]), ("a", "new"))})
     assert columns_of(changed.frame()) == {"x": ["new", "a"]}
@@ -225,22 +227,22 @@ def test_any_change_of_names_is_written_row_by_row(names: list[str], data: st.Da
     assert changed.frame()["x"].tolist() == [("c", "a", "new")[code] for code in codes]
 
 
-def test_new_values_come_one_a_row() -> None:
-    people = Population.from_frame(TABLE, columns=["salary"])
+def test_new_values_come_one_a_row(applicants: Table) -> None:
+    people = Population.from_frame(applicants, columns=["salary"])
     with pytest.raises(AlignmentError, match="'salary' has 2 new values for 3 rows"):
         people.with_columns({"salary": Numbers(np.zeros(2))})
 
 
-def test_new_values_are_complete() -> None:
-    people = Population.from_frame(TABLE, columns=["salary", "job"])
+def test_new_values_are_complete(applicants: Table) -> None:
+    people = Population.from_frame(applicants, columns=["salary", "job"])
     with pytest.raises(MissingValuesError, match="'salary' has 1 missing and 1 infinite"):
         people.with_columns({"salary": Numbers(np.array([np.nan, 1.0, np.inf]))})
     with pytest.raises(MissingValuesError, match="'job' has 2 missing"):
         people.with_columns({"job": Categories(np.array([-1, 0, -1]), ("cook",))})
 
 
-def test_only_columns_that_were_read_can_be_changed_or_asked_for() -> None:
-    people = Population.from_frame(TABLE, columns=["salary"])
+def test_only_columns_that_were_read_can_be_changed_or_asked_for(applicants: Table) -> None:
+    people = Population.from_frame(applicants, columns=["salary"])
     for ask in (
         lambda: people.with_columns({"job": Numbers(np.zeros(3))}),
         lambda: people.numbers("job"),
@@ -250,8 +252,8 @@ def test_only_columns_that_were_read_can_be_changed_or_asked_for() -> None:
             ask()
 
 
-def test_a_column_has_one_form() -> None:
-    people = Population.from_frame(TABLE, columns=["salary", "job"])
+def test_a_column_has_one_form(applicants: Table) -> None:
+    people = Population.from_frame(applicants, columns=["salary", "job"])
     with pytest.raises(KindError, match="'job' holds names, not numbers"):
         people.numbers("job")
     with pytest.raises(KindError, match="'salary' holds numbers, not names"):

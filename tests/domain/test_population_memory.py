@@ -19,27 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     AsFrame = Callable[[Mapping[str, Sequence[Any]]], Any]
-
-SECRET = "SECRET-NAME"
-TABLE: dict[str, list[Any]] = {
-    "salary": [30.5, 10.0, 20.25],
-    "job": ["cook", "clerk", "cook"],
-    "gender": [1, 0, 1],
-    "note": [SECRET, "b", "c"],
-}
+    ColumnsOf = Callable[[Any], dict[str, list[Any]]]
+    Table = dict[str, list[Any]]
 
 
-def columns_of(native: Any) -> dict[str, list[Any]]:
-    frame = open_frame(native)
-    return {name: frame[name].to_list() for name in frame.columns}
-
-
-def test_inputs_are_never_modified() -> None:
+def test_inputs_are_never_modified(applicants: Table) -> None:
     for frame, before in (
-        (pd.DataFrame(TABLE, index=[3, 3, 1]), pd.DataFrame(TABLE, index=[3, 3, 1])),
-        (pl.DataFrame(TABLE), pl.DataFrame(TABLE)),
-        (pa.table(TABLE), pa.table(TABLE)),
-        (copy.deepcopy(TABLE), TABLE),
+        (pd.DataFrame(applicants, index=[3, 3, 1]), pd.DataFrame(applicants, index=[3, 3, 1])),
+        (pl.DataFrame(applicants), pl.DataFrame(applicants)),
+        (pa.table(applicants), pa.table(applicants)),
+        (copy.deepcopy(applicants), applicants),
     ):
         people = Population.from_frame(frame, columns=["salary", "job"], id="note")
         given_back = people.with_columns({"salary": Numbers(np.zeros(3))}).frame()
@@ -53,8 +42,8 @@ def test_inputs_are_never_modified() -> None:
             assert frame.equals(cast("Any", before))
 
 
-def test_returned_arrays_cannot_be_written_to(as_frame: AsFrame) -> None:
-    people = Population.from_frame(as_frame(TABLE), columns=["salary", "job"])
+def test_returned_arrays_cannot_be_written_to(as_frame: AsFrame, applicants: Table) -> None:
+    people = Population.from_frame(as_frame(applicants), columns=["salary", "job"])
     for array in (
         people.ids,
         people.positions,
@@ -69,27 +58,31 @@ def test_returned_arrays_cannot_be_written_to(as_frame: AsFrame) -> None:
         cast("Any", people.dropped)["salary"] = 1
 
 
-def test_later_changes_of_a_pandas_frame_do_not_arrive() -> None:
-    frame = pd.DataFrame(TABLE)
+def test_later_changes_of_a_pandas_frame_do_not_arrive(
+    applicants: Table, columns_of: ColumnsOf
+) -> None:
+    frame = pd.DataFrame(applicants)
     people = Population.from_frame(frame, columns=["salary", "job"], id="note")
     frame.loc[0, "salary"] = 99.0
     frame.loc[0, "gender"] = 99
     frame.loc[0, "note"] = "z"
     frame["job"] = "king"
     del frame["gender"]
-    assert people.numbers("salary").tolist() == TABLE["salary"]
-    assert people.ids.tolist() == TABLE["note"]
-    assert columns_of(people.frame()) == TABLE
+    assert people.numbers("salary").tolist() == applicants["salary"]
+    assert people.ids.tolist() == applicants["note"]
+    assert columns_of(people.frame()) == applicants
 
 
-def test_later_changes_of_a_polars_frame_do_not_arrive() -> None:
-    frame = pl.DataFrame(TABLE)
+def test_later_changes_of_a_polars_frame_do_not_arrive(
+    applicants: Table, columns_of: ColumnsOf
+) -> None:
+    frame = pl.DataFrame(applicants)
     people = Population.from_frame(frame, columns=["salary", "job"])
     frame[0, "salary"] = 99.0
     frame[0, "gender"] = 99
     frame.drop_in_place("note")
-    assert people.numbers("salary").tolist() == TABLE["salary"]
-    assert columns_of(people.frame()) == TABLE
+    assert people.numbers("salary").tolist() == applicants["salary"]
+    assert columns_of(people.frame()) == applicants
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -105,7 +98,7 @@ def test_later_changes_of_a_polars_frame_do_not_arrive() -> None:
     ids=["pandas", "pandas-assigned", "polars", "pyarrow", "dict"],
 )
 def test_later_changes_of_numpy_memory_do_not_arrive(
-    make: Callable[[dict[str, Any]], Any], missing: bool
+    make: Callable[[dict[str, Any]], Any], missing: bool, columns_of: ColumnsOf
 ) -> None:
     memory = {"a": np.array([1.0, np.nan if missing else 2.0, 3.0]), "b": np.array([1.0, 2.0, 3.0])}
     people = Population.from_frame(make(memory), columns=["a"], id="b", missing="drop")
@@ -117,8 +110,10 @@ def test_later_changes_of_numpy_memory_do_not_arrive(
     assert columns_of(people.frame()) == {"a": kept, "b": kept}
 
 
-def test_a_frame_that_was_given_back_can_be_written_to_without_harm() -> None:
-    for frame in (pd.DataFrame(TABLE), pl.DataFrame(TABLE)):
+def test_a_frame_that_was_given_back_can_be_written_to_without_harm(
+    applicants: Table, columns_of: ColumnsOf
+) -> None:
+    for frame in (pd.DataFrame(applicants), pl.DataFrame(applicants)):
         people = Population.from_frame(frame, columns=["salary"])
         changed = people.with_columns({"salary": Numbers(np.array([1.0, 2.0, 3.0]))})
         for population in (people, changed):

@@ -24,19 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     AsFrame = Callable[[Mapping[str, Sequence[Any]]], Any]
+    ColumnsOf = Callable[[Any], dict[str, list[Any]]]
+    Table = dict[str, list[Any]]
 
 SECRET = "SECRET-NAME"
-TABLE: dict[str, list[Any]] = {
-    "salary": [30.5, 10.0, 20.25],
-    "job": ["cook", "clerk", "cook"],
-    "gender": [1, 0, 1],
-    "note": [SECRET, "b", "c"],
-}
-
-
-def columns_of(native: Any) -> dict[str, list[Any]]:
-    frame = open_frame(native)
-    return {name: frame[name].to_list() for name in frame.columns}
 
 
 def test_missing_values_are_counted_by_column(as_frame: AsFrame) -> None:
@@ -56,7 +47,7 @@ def test_missing_values_are_counted_by_column(as_frame: AsFrame) -> None:
         Population.from_frame(frame, columns=["AnnualSalary", "job", "debt"])
 
 
-def test_incomplete_rows_are_dropped_and_counted(as_frame: AsFrame) -> None:
+def test_incomplete_rows_are_dropped_and_counted(as_frame: AsFrame, columns_of: ColumnsOf) -> None:
     frame = as_frame(
         {
             "salary": [1.0, None, 3.0, float("inf"), 5.0],
@@ -84,9 +75,9 @@ def test_no_complete_row(as_frame: AsFrame) -> None:
         Population.from_frame(frame, columns=["a", "b"], missing="drop")
 
 
-def test_unknown_ways_with_missing_values_are_refused() -> None:
+def test_unknown_ways_with_missing_values_are_refused(applicants: Table) -> None:
     with pytest.raises(PlanError, match="missing='ignore' is unknown"):
-        Population.from_frame(TABLE, missing=cast("Any", "ignore"))
+        Population.from_frame(applicants, missing=cast("Any", "ignore"))
 
 
 @pytest.mark.parametrize(
@@ -102,18 +93,20 @@ def test_a_table_without_columns_is_refused() -> None:
         Population.from_frame({})
 
 
-def test_a_population_without_columns_still_has_rows() -> None:
-    people = Population.from_frame(TABLE)
+def test_a_population_without_columns_still_has_rows(
+    applicants: Table, columns_of: ColumnsOf
+) -> None:
+    people = Population.from_frame(applicants)
     assert len(people) == 3
-    assert columns_of(people.frame()) == TABLE
+    assert columns_of(people.frame()) == applicants
 
 
-def test_unknown_columns_are_named_with_the_nearest(as_frame: AsFrame) -> None:
+def test_unknown_columns_are_named_with_the_nearest(as_frame: AsFrame, applicants: Table) -> None:
     with pytest.raises(UnknownColumnError, match=r"'Salary'\. Did you mean 'salary'\?") as caught:
-        Population.from_frame(as_frame(TABLE), columns=["job", "Salary"])
+        Population.from_frame(as_frame(applicants), columns=["job", "Salary"])
     assert "'salary', 'job', 'gender', 'note'" in str(caught.value)
     with pytest.raises(UnknownColumnError, match=r"'zip'\. The table's columns"):
-        Population.from_frame(as_frame(TABLE), id="zip")
+        Population.from_frame(as_frame(applicants), id="zip")
 
 
 def test_many_columns_are_not_all_listed() -> None:
@@ -154,12 +147,12 @@ def test_a_dict_that_is_no_table_is_refused(columns: Any) -> None:
         open_frame(columns)
 
 
-def test_a_column_is_declared_in_one_way() -> None:
+def test_a_column_is_declared_in_one_way(applicants: Table) -> None:
     ordinal = Attribute(name="job", kind=AttributeKind.ORDINAL, levels=("cook", "clerk"))
     nominal = Attribute(name="job", kind=AttributeKind.NOMINAL)
     with pytest.raises(PlanError, match="'job' is declared as ordinal and as nominal"):
-        Population.from_frame(TABLE, attributes=[ordinal, nominal])
-    people = Population.from_frame(TABLE, attributes=[ordinal, ordinal])
+        Population.from_frame(applicants, attributes=[ordinal, nominal])
+    people = Population.from_frame(applicants, attributes=[ordinal, ordinal])
     assert people.categories("job").levels == ("cook", "clerk")
 
 
@@ -169,9 +162,9 @@ def test_ids_are_the_columns_own_values(ids: list[Any]) -> None:
     assert people.ids.tolist() == ids
 
 
-def test_ids_are_text_in_every_frame(as_frame: AsFrame) -> None:
-    people = Population.from_frame(as_frame(TABLE), id="note")
-    assert people.ids.tolist() == TABLE["note"]
+def test_ids_are_text_in_every_frame(as_frame: AsFrame, applicants: Table) -> None:
+    people = Population.from_frame(as_frame(applicants), id="note")
+    assert people.ids.tolist() == applicants["note"]
     assert people.positions.tolist() == [0, 1, 2]
 
 
@@ -191,8 +184,8 @@ def test_missing_ids_are_refused(as_frame: AsFrame, ids: list[Any]) -> None:
     assert SECRET not in str(caught.value)
 
 
-def test_a_column_of_the_wrong_kind_is_not_quoted(as_frame: AsFrame) -> None:
+def test_a_column_of_the_wrong_kind_is_not_quoted(as_frame: AsFrame, applicants: Table) -> None:
     continuous = [Attribute(name="note", kind=AttributeKind.CONTINUOUS)]
     with pytest.raises(KindError, match="'note' is to be read as numbers") as caught:
-        Population.from_frame(as_frame(TABLE), attributes=continuous)
+        Population.from_frame(as_frame(applicants), attributes=continuous)
     assert SECRET not in str(caught.value)
