@@ -29,11 +29,12 @@ import pandas as pd
 
 import mutandis as mm
 from mutandis.causal.worldview import FittedWorldview, Worldview
-from mutandis.domain.population import Population
-from mutandis.similarity import collapse, search, within
-from mutandis.similarity.embedding import Embedding
-from mutandis.similarity.ties import Neighbourhoods
-from mutandis.situation import finder
+from mutandis.data.population import Population
+from mutandis.evidence import group_builder as finder
+from mutandis.search import collapse, within
+from mutandis.search import engine as search
+from mutandis.search.embedding import Embedding
+from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -161,7 +162,7 @@ def simulated_table(rows: int, columns: int) -> tuple[pd.DataFrame, dict[str, An
 
 def law_table(folder: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read the law-school data, and how its gender audit is set up."""
-    from mutandis.datasets.paper import SCENARIOS
+    from mutandis.published.scenarios import SCENARIOS
 
     scenario = next(each for each in SCENARIOS if each.key == "law_gender")
     return scenario.read(folder), {**scenario.settings, "ks": _LAW_KS}
@@ -231,7 +232,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     small, settings = simulated_table(20_000, options.columns)
     if not options.law:
         # a small table would be searched without the kernels that a large one has loaded
-        import_module("mutandis.similarity.choose")._used_kernels = True  # noqa: SLF001
+        import_module("mutandis.search.choose")._used_kernels = True  # noqa: SLF001
     whole_audit(Meter(), small, settings, threads=options.threads)
     if options.law:
         table, settings = law_table(options.data)

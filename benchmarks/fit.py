@@ -16,7 +16,8 @@ import pandas as pd
 
 from mutandis.causal import Linear, Worldview
 from mutandis.causal.fitting.ordering import canonical_order
-from mutandis.domain import Categories, Numbers, Population
+from mutandis.data.columns import Categories, Numbers
+from mutandis.data.population import Population
 
 if TYPE_CHECKING:
     from collections.abc import Callable

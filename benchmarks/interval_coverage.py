@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binom
 
-from mutandis.inference import INTERVALS, REJECTS
-from mutandis.plots import plot_coverage
-from mutandis.results.share import Share
+from mutandis.evidence.intervals import INTERVALS, REJECTS
+from mutandis.pictures.coverage import plot_coverage
+from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.inference import IntervalName
+    from mutandis.evidence.intervals import IntervalName
 
 ALPHA = 0.05
 KS = (5, 15, 30, 100)

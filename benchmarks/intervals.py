@@ -14,8 +14,8 @@ from time import process_time
 
 import numpy as np
 
-from mutandis.inference import INTERVALS
-from mutandis.results.share import Share
+from mutandis.evidence.intervals import INTERVALS
+from mutandis.search.share import Share
 
 KS = (15, 30, 50, 75, 100)
 

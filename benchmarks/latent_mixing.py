@@ -24,7 +24,7 @@ from numpyro.infer import MCMC, NUTS
 
 from mutandis.causal import Count, Latent, Linear
 from mutandis.causal.latent.nuts import sample_latent
-from mutandis.domain import Population
+from mutandis.data.population import Population
 
 CAUSES = ("sex", "race_nonwhite")
 WARMUP, DRAWS, SEED = 500, 500, 7

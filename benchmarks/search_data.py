@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from mutandis.domain import Attribute, AttributeKind
+from mutandis.data.attribute import Attribute, AttributeKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mutandis.domain import AttributeKind, Population
-from mutandis.similarity import Embedding, Queries, Search, Space, choose_search
-from mutandis.similarity import find_neighbourhoods as find
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.population import Population
+from mutandis.search.choose import choose_search
+from mutandis.search.embedding import Embedding
+from mutandis.search.engine import Queries, Search, Space
+from mutandis.search.engine import find_neighbourhoods as find
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +54,7 @@ class Engine(Protocol):
 
 @dataclass(slots=True)
 class Ours:
-    """The engine behind `mutandis.similarity`, whichever backend it chooses."""
+    """The engine behind `mutandis.search`, whichever backend it chooses."""
 
     table: Table
     order: NDArray[np.intp]

@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from mutandis.domain.population import open_frame
-from mutandis.tables import columns_of, to_frame
+from mutandis.data.population import open_frame
+from mutandis.frames import columns_of, to_frame
 
 COLUMNS: dict[str, Any] = {
     "id": np.array([3, 1]),

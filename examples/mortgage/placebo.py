@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import mutandis as mm
-from mutandis.io.audit_file import read_audit_file
-from mutandis.io.sources import read_source
+from mutandis.files.audit_file import read_audit_file
+from mutandis.files.sources import read_source
 
 written = read_audit_file("audit.yaml")
 audit = mm.audit(read_source(written.source, columns=None), **written.settings)

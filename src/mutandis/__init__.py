@@ -11,28 +11,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mutandis import datasets
-    from mutandis.api import Audit, audit, audit_lattice, compare_worldviews, plan, power
-    from mutandis.auditing import Placebo
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.call import audit
+    from mutandis.auditing.intersections import audit_intersections
+    from mutandis.auditing.placebo import Placebo
+    from mutandis.auditing.plan import draft_plan as plan
+    from mutandis.auditing.worldview_comparison import compare_worldviews
     from mutandis.causal import (
         Additive,
         Categorical,
         Count,
         Diagnosis,
-        Given,
         Latent,
         Linear,
         Ordinal,
+        Stated,
         Worldview,
         check_worldview,
         sample_latent,
         worldview_from_dowhy,
     )
-    from mutandis.domain import Attribute, AttributeKind, Population, Protection
+    from mutandis.data.attribute import Attribute, AttributeKind
+    from mutandis.data.population import Population
+    from mutandis.data.protection import Protection
     from mutandis.errors import MutandisError, MutandisWarning
-    from mutandis.io.graph_files import worldview_from_graph
-    from mutandis.io.worldview_file import read_worldview, write_worldview
-    from mutandis.plots.worldview import draw_worldview
-    from mutandis.results import Case, Verdict
+    from mutandis.evidence.case import Case
+    from mutandis.evidence.power import analyse_power as power
+    from mutandis.evidence.verdict import Verdict
+    from mutandis.files.graph_files import worldview_from_graph
+    from mutandis.files.worldview_file import read_worldview, write_worldview
+    from mutandis.pictures.worldview import draw_worldview
 
 __version__ = "0.1.0"
 
@@ -45,7 +53,6 @@ __all__ = [
     "Categorical",
     "Count",
     "Diagnosis",
-    "Given",
     "Latent",
     "Linear",
     "MutandisError",
@@ -54,11 +61,12 @@ __all__ = [
     "Placebo",
     "Population",
     "Protection",
+    "Stated",
     "Verdict",
     "Worldview",
     "__version__",
     "audit",
-    "audit_lattice",
+    "audit_intersections",
     "check_worldview",
     "compare_worldviews",
     "datasets",
@@ -75,36 +83,36 @@ __all__ = [
 # where each public name lives; imported when first asked for, so that `import mutandis` is instant
 _HOMES = {
     "Additive": "mutandis.causal",
-    "Attribute": "mutandis.domain",
-    "AttributeKind": "mutandis.domain",
-    "Audit": "mutandis.api",
-    "Case": "mutandis.results",
+    "Attribute": "mutandis.data.attribute",
+    "AttributeKind": "mutandis.data.attribute",
+    "Audit": "mutandis.auditing.audit",
+    "Case": "mutandis.evidence.case",
     "Categorical": "mutandis.causal",
     "Count": "mutandis.causal",
     "Diagnosis": "mutandis.causal",
-    "Given": "mutandis.causal",
+    "Stated": "mutandis.causal",
     "Latent": "mutandis.causal",
     "Linear": "mutandis.causal",
     "MutandisError": "mutandis.errors",
     "MutandisWarning": "mutandis.errors",
     "Ordinal": "mutandis.causal",
-    "Placebo": "mutandis.auditing",
-    "Population": "mutandis.domain",
-    "Protection": "mutandis.domain",
-    "Verdict": "mutandis.results",
+    "Placebo": "mutandis.auditing.placebo",
+    "Population": "mutandis.data.population",
+    "Protection": "mutandis.data.protection",
+    "Verdict": "mutandis.evidence.verdict",
     "Worldview": "mutandis.causal",
-    "audit": "mutandis.api",
-    "audit_lattice": "mutandis.api",
+    "audit": "mutandis.auditing.call",
+    "audit_intersections": "mutandis.auditing.intersections",
     "check_worldview": "mutandis.causal",
-    "compare_worldviews": "mutandis.api",
-    "draw_worldview": "mutandis.plots.worldview",
-    "plan": "mutandis.api",
-    "power": "mutandis.api",
-    "read_worldview": "mutandis.io.worldview_file",
+    "compare_worldviews": "mutandis.auditing.worldview_comparison",
+    "draw_worldview": "mutandis.pictures.worldview",
+    "plan": "mutandis.auditing.plan:draft_plan",
+    "power": "mutandis.evidence.power:analyse_power",
+    "read_worldview": "mutandis.files.worldview_file",
     "sample_latent": "mutandis.causal",
     "worldview_from_dowhy": "mutandis.causal",
-    "worldview_from_graph": "mutandis.io.graph_files",
-    "write_worldview": "mutandis.io.worldview_file",
+    "worldview_from_graph": "mutandis.files.graph_files",
+    "write_worldview": "mutandis.files.worldview_file",
 }
 
 
@@ -113,10 +121,11 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "datasets":
-        return import_module("mutandis.datasets")
+        return import_module("mutandis.published")
     if name not in _HOMES:
         raise AttributeError(f"module 'mutandis' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(import_module(module), attribute or name)
     globals()[name] = value
     return value
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mutandis as mm
-from mutandis.datasets.paper import SCENARIOS
 from mutandis.errors import PlanError
-from mutandis.results.overlap import Overlap
+from mutandis.evidence.overlap import Overlap
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import mutandis as mm
-from mutandis.similarity.brute import BruteSearch
-from mutandis.similarity.tree import TreeSearch
+from mutandis.search.brute import BruteSearch
+from mutandis.search.tree import TreeSearch
 
 if TYPE_CHECKING:
-    from mutandis.similarity.search import Search, Space
+    from mutandis.search.engine import Search, Space
 
 SECRET = "Jane Roe"
 SIZE = 24
@@ -254,7 +254,7 @@ def test_the_search_of_each_space_is_recorded(monkeypatch: pytest.MonkeyPatch) -
         brute = BruteSearch(space=space) if next(chosen) == "brute" else None
         return brute or TreeSearch.build(space, threads=threads)
 
-    monkeypatch.setattr("mutandis.situation.finder.choose_search", choose)
+    monkeypatch.setattr("mutandis.evidence.group_builder.choose_search", choose)
     again = mm.audit(table, **settings)
     assert again.provenance.computed["search"] == {
         "control": "brute (far), tree (near)",

@@ -495,7 +495,7 @@ def test_every_node_is_the_audit_it_stands_for(three: pd.DataFrame) -> None:
     options: dict[str, Any] = {"ks": (5,), "attributes": {"sex": "nominal", "grade": "continuous"}}
     plan = mm.plan(three, **settings(protected=[*BOTH, BY_AGE], combine="multiple", **options))
     with pytest.warns(mm.MutandisWarning, match="'age' affects none"):
-        lattice = mm.audit_lattice(plan)
+        lattice = mm.audit_intersections(plan)
     assert lattice.names == (
         *("race", "sex", "age"),
         *("race + sex", "race × sex", "race + age", "race × age", "sex + age", "sex × age"),
@@ -521,7 +521,7 @@ def test_every_node_is_the_audit_it_stands_for(three: pd.DataFrame) -> None:
 
 
 def test_the_reconciliation_against_sets(table: pd.DataFrame) -> None:
-    lattice = mm.audit_lattice(mm.plan(table, **settings(combine="intersectional", id="who")))
+    lattice = mm.audit_intersections(mm.plan(table, **settings(combine="intersectional", id="who")))
     people = set(table.loc[(table["race"] == "black") & (table["sex"] == "f"), "who"])
     cases: dict[str, set[Any]] = {}
     for name in lattice.names:
@@ -546,7 +546,7 @@ def test_the_reconciliation_against_sets(table: pd.DataFrame) -> None:
 
 def test_lattices_that_are_refused(table: pd.DataFrame) -> None:
     with pytest.raises(PlanError, match="takes two or three protections, not 1"):
-        mm.audit_lattice(mm.plan(table, **settings(protected=BY_SEX)))
+        mm.audit_intersections(mm.plan(table, **settings(protected=BY_SEX)))
     ready = mm.plan(
         table,
         **settings(
@@ -556,11 +556,11 @@ def test_lattices_that_are_refused(table: pd.DataFrame) -> None:
         ),
     )
     with pytest.raises(PlanError, match="one table for one intervention"):
-        mm.audit_lattice(ready)
-    lattice = mm.audit_lattice(mm.plan(table, **settings(combine="multiple", methods=["st"])))
+        mm.audit_intersections(ready)
+    lattice = mm.audit_intersections(mm.plan(table, **settings(combine="multiple", methods=["st"])))
     with pytest.raises(PlanError, match="did not run method 'cf' at k=5"):
         lattice.counts("cf", k=5)
     with pytest.raises(PlanError, match="no audit 'age'"):
         lattice.audit("age")
     with pytest.raises(GroupSizeError, match="black × f"):
-        mm.audit_lattice(mm.plan(table, **settings(combine="multiple", ks=(90,))))
+        mm.audit_intersections(mm.plan(table, **settings(combine="multiple", ks=(90,))))

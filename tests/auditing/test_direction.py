@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.inference import INTERVALS
-from mutandis.results.findings import Group
-from mutandis.results.share import Share
-from mutandis.situation.compare import compare, compare_in_direction
+from mutandis.evidence.comparison import compare, compare_in_direction
+from mutandis.evidence.findings import Group
+from mutandis.evidence.intervals import INTERVALS
+from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from mutandis.inference import IntervalName
+    from mutandis.evidence.intervals import IntervalName
 
 METHODS = ("st", "cst_without", "cst_with", "cf")
 KS = (5, 15)

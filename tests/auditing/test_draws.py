@@ -10,7 +10,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.results import COLUMNS
+from mutandis.evidence.findings import COLUMNS
 
 WORLDVIEW = mm.Worldview(
     {

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.compared import compare_groups
-from mutandis.situation.methods import METHODS
+from mutandis.auditing.group_comparison import compare_groups
+from mutandis.evidence.methods import METHODS
 
 
 def audited(**changes: Any) -> mm.Audit:
@@ -52,7 +52,7 @@ def test_a_large_audit_keeps_no_findings(monkeypatch: pytest.MonkeyPatch) -> Non
     kept = small._findings("st", 5)
     assert small._findings("st", 5) is kept
     # the function of the same name hides the module
-    monkeypatch.setattr(import_module("mutandis.api.audit"), "_KEPT", 10)
+    monkeypatch.setattr(import_module("mutandis.auditing.audit"), "_KEPT", 10)
     large = audited()
     large.counts()
     large.case(int(large.findings()["id"].iloc[0]))

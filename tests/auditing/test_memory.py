@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.domain.patches import Patched
-from mutandis.similarity.ties import Neighbourhoods
-from mutandis.situation import finder
+from mutandis.data.overlay import Overlay
+from mutandis.evidence import group_builder as finder
+from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mutandis.similarity.search import Queries, Space
+    from mutandis.search.engine import Queries, Space
 
 ROWS, COLUMNS = 200_000, 5
 NUMERIC = ROWS * COLUMNS * 8
@@ -125,7 +125,7 @@ def test_what_nobody_asked_for_is_not_there(peaks: _Peaks) -> None:
     counterfactual = audit.result.situation.counterfactual
     assert counterfactual is not None
     # the reference rows are as they were, and not held twice
-    assert isinstance(counterfactual.columns, Patched)
+    assert isinstance(counterfactual.columns, Overlay)
     assert len(counterfactual.columns._rows) == len(audit.result.situation.complainants)
     for groups in audit.result.grouping.nearest.values():
         assert not groups.points._last

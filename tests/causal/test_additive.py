@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from mutandis.causal import Additive, AdditiveNoise, Linear, Worldview
-from mutandis.domain import Categories, Column, Numbers, Population
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.population import Population
 from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:

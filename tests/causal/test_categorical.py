@@ -20,7 +20,8 @@ from mutandis.causal import (
 from mutandis.causal.equations.equation import coupling_of
 from mutandis.causal.equations.known_levels import KnownLevels
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
-from mutandis.domain import Categories, Column, Numbers, Population
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.population import Population
 from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from mutandis.causal import AdditiveNoise, Equation, FittedLinear, Linear, finish
 from mutandis.causal.fitting.predictor import LinearPredictor, Slope
-from mutandis.domain import Numbers
+from mutandis.data.columns import Numbers
 from mutandis.errors import EquationError
 
 

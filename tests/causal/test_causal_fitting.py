@@ -16,7 +16,7 @@ from mutandis.causal.fitting.predictor import (
     fit_linear_predictor,
     least_squares,
 )
-from mutandis.domain import Categories, Column, Numbers
+from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from mutandis.causal import FittedLinear, Linear, Worldview
 from mutandis.causal.fitting.predictor import Slope
-from mutandis.domain import Population
+from mutandis.data.population import Population
 from mutandis.errors import (
     CycleError,
     EquationError,

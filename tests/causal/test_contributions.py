@@ -7,9 +7,9 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from mutandis.causal import Given, Graph, Linear
+from mutandis.causal import Graph, Linear, Stated
 from mutandis.causal.contributions import decompose, paths_between
-from mutandis.domain import Categories, Numbers
+from mutandis.data.columns import Categories, Numbers
 
 
 def numbers(*values: float) -> Numbers:
@@ -77,7 +77,7 @@ def test_two_causes_that_act_together_have_a_part_of_their_own() -> None:
 
 def test_other_families_are_not_taken_apart() -> None:
     causes = {"A": numbers(0, 1, 2, 3)}
-    fitted = Given("A ** 2").fit(numbers(0, 1, 4, 9), causes)
+    fitted = Stated("A ** 2").fit(numbers(0, 1, 4, 9), causes)
     assert decompose(fitted, {"A": numbers(1)}, {"A": numbers(3)}) is None
 
 

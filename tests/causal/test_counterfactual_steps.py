@@ -26,7 +26,9 @@ from mutandis.causal import (
 )
 from mutandis.causal.equations.equation import numbers_of
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
-from mutandis.domain import Attribute, AttributeKind, Column, Numbers, Population
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Column, Numbers
+from mutandis.data.population import Population
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mutandis.causal import Linear, Worldview
-from mutandis.domain import Population
+from mutandis.data.population import Population
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,7 +24,7 @@ from mutandis.causal.diagnostics.features import (
     features_of,
     indicators,
 )
-from mutandis.domain import Categories, Numbers
+from mutandis.data.columns import Categories, Numbers
 
 Floats = NDArray[np.float64]
 

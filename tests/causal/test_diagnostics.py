@@ -12,21 +12,22 @@ import pytest
 from mutandis.causal import (
     Categorical,
     Diagnosis,
-    Given,
     Latent,
     Linear,
     Predicted,
     ResidualCheck,
+    Stated,
     Worldview,
     check_worldview,
 )
-from mutandis.domain import Numbers, Population
+from mutandis.data.columns import Numbers
+from mutandis.data.population import Population
 from mutandis.errors import MutandisWarning, PlanError, RootError, UnknownColumnError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 Table = dict[str, Any]
 Rng = np.random.Generator
@@ -115,7 +116,7 @@ def test_interactions_that_the_equation_has_are_not_tested() -> None:
 def test_a_cause_that_does_not_vary_is_not_tested() -> None:
     rng = np.random.default_rng(29)
     table = {"status": np.ones(200), "age": rng.normal(size=200), "x": rng.normal(size=200)}
-    diagnosis = _check(Worldview({"x": Given("0 * status + 0 * age")}), table, protected="status")
+    diagnosis = _check(Worldview({"x": Stated("0 * status + 0 * age")}), table, protected="status")
     notes = {check.note for check in diagnosis.residuals if check.on == "status"}
     assert notes == {"the column does not vary", "one of the columns does not vary"}
 

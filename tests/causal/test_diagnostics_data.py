@@ -14,9 +14,9 @@ from mutandis.causal import (
     ResidualCheck,
     check_worldview,
 )
+from mutandis.data.population import Population
 from mutandis.datasets import loan
-from mutandis.datasets.paper import SCENARIOS
-from mutandis.domain import Population
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

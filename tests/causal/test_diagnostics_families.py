@@ -16,15 +16,15 @@ from mutandis.causal import (
     Categorical,
     Count,
     Diagnosis,
-    Given,
     Latent,
     Linear,
     Ordinal,
     ResidualCheck,
+    Stated,
     Worldview,
     check_worldview,
 )
-from mutandis.domain import Population
+from mutandis.data.population import Population
 
 Table = dict[str, Any]
 Rng = np.random.Generator
@@ -193,7 +193,7 @@ def test_a_stated_equation_can_be_worse_than_none() -> None:
     rng = np.random.default_rng(10)
     age = rng.normal(size=200)
     table = {"age": age, "x": age + rng.normal(size=200)}
-    diagnosis = _check(Worldview({"x": Given("-2 * age")}), table)
+    diagnosis = _check(Worldview({"x": Stated("-2 * age")}), table)
     (check,) = diagnosis.equations
     residual = table["x"] + 2 * age
     expected = 1 - (residual**2).sum() / ((table["x"] - table["x"].mean()) ** 2).sum()

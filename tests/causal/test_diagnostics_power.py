@@ -17,7 +17,7 @@ from mutandis.causal import (
     Worldview,
     check_worldview,
 )
-from mutandis.domain import Population
+from mutandis.data.population import Population
 
 if TYPE_CHECKING:
     from collections.abc import Callable

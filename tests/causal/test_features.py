@@ -17,7 +17,7 @@ from mutandis.causal.diagnostics.features import (
     group_codes,
     orthonormal,
 )
-from mutandis.domain import Categories, Numbers
+from mutandis.data.columns import Categories, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

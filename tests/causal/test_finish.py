@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.causal import Additive, Given, Linear, finish
+from mutandis.causal import Additive, Linear, Stated, finish
 from mutandis.causal.equations.equation import naming, read_levels
-from mutandis.domain import Numbers
+from mutandis.data.columns import Numbers
 from mutandis.errors import EquationError, FormulaError
 
 _QUARTERS = st.integers(-40, 40).map(lambda number: number / 4)
@@ -150,12 +150,12 @@ class _Double:
     "equation",
     [
         Linear("A", decimals=1, levels=(0.0, 2.5, 5.0), bounds=(0.0, None)),
-        Given("2 * A", decimals=1, levels=(0.0, 2.5, 5.0), bounds=(0.0, None)),
+        Stated("2 * A", decimals=1, levels=(0.0, 2.5, 5.0), bounds=(0.0, None)),
         Additive("A", regressor=_Double(), decimals=1, levels=(0.0, 2.5, 5.0), bounds=(0.0, None)),
     ],
 )
 def test_every_additive_family_finishes_its_predictions(
-    equation: Linear | Given | Additive,
+    equation: Linear | Stated | Additive,
 ) -> None:
     """f = 2·A. At A = 0 the values 2, 3.26 and 9 become 0, 1.26 and 3: by levels 0, 2.5 (of 1.3,
     which is nearer to it than 1.26 is to 0) and 2.5. At A = 3 they are 6, 7.26 and 9: 5, 5, 5.

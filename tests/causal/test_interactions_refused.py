@@ -9,7 +9,7 @@ import pytest
 
 from mutandis.causal import FittedLinear, Linear
 from mutandis.causal.fitting.terms import CellShifts, LevelSlopes, ProductSlope
-from mutandis.domain import Categories, Column, Numbers
+from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from mutandis.causal import Count, FittedLatent, Latent, Linear, Ordinal, Worldv
 from mutandis.causal.fitting.terms import LinearPredictor, Slope
 from mutandis.causal.latent.equations import HiddenCount
 from mutandis.causal.latent.fit import Driven
-from mutandis.domain import Categories, Numbers, Population
+from mutandis.data.columns import Categories, Numbers
+from mutandis.data.population import Population
 from mutandis.errors import EquationError, UnknownColumnError, WorldviewError
 
 if TYPE_CHECKING:

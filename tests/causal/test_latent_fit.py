@@ -12,7 +12,8 @@ from mutandis.causal import Count, FittedLatent, Latent, Linear, Worldview
 from mutandis.causal.latent.fit import log_posterior, maximise
 from mutandis.causal.latent.latent import standard_attributes
 from mutandis.causal.latent.quadrature import moments
-from mutandis.domain import Categories, Numbers, Population
+from mutandis.data.columns import Categories, Numbers
+from mutandis.data.population import Population
 from mutandis.errors import EquationError, MutandisWarning
 
 if TYPE_CHECKING:

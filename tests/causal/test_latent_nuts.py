@@ -11,7 +11,7 @@ import pytest
 from mutandis.causal import Count, Latent, LatentSample, Linear, sample_latent
 from mutandis.causal.latent.fit import log_posterior, maximise
 from mutandis.causal.latent.latent import standard_attributes
-from mutandis.domain import Numbers
+from mutandis.data.columns import Numbers
 from mutandis.errors import PlanError, WorldviewError
 
 LATENT = Latent("Skill", {"Maths": Linear("Group"), "Prizes": Count("Group")})

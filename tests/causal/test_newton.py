@@ -13,7 +13,7 @@ from mutandis.causal.equations.ordinal import _OrdinalLoss
 from mutandis.causal.fitting.design import Design, row_products
 from mutandis.causal.fitting.newton import minimise, solve_positive
 from mutandis.causal.fitting.predictor import LevelShifts, Slope
-from mutandis.domain import Categories, Column, Numbers
+from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from mutandis.causal import Ordinal
 from mutandis.causal.equations.observed_shares import FittedShares
-from mutandis.domain import Categories, Column, Numbers
+from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:

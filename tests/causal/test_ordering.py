@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mutandis.causal.fitting import ordering
 from mutandis.causal.fitting.ordering import canonical_order, distinct_rows
-from mutandis.domain import Categories, Column, Numbers
-from mutandis.domain.digests import row_digests
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.digests import row_digests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

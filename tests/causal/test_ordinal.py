@@ -13,7 +13,8 @@ from mutandis.causal import Equation, FittedOrdinal, Ordinal, Worldview
 from mutandis.causal.equations.equation import coupling_of
 from mutandis.causal.equations.known_levels import KnownLevels
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
-from mutandis.domain import Categories, Column, Numbers, Population
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.population import Population
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:

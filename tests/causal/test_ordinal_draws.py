@@ -12,7 +12,9 @@ from scipy import special, stats
 from mutandis.causal import FittedOrdinal, Ordinal, Worldview
 from mutandis.causal.equations.known_levels import KnownLevels
 from mutandis.causal.fitting.predictor import LinearPredictor, Slope
-from mutandis.domain import Attribute, AttributeKind, Categories, Column, Numbers, Population
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.population import Population
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError, PlanError
-from mutandis.io.audit_folder import hash_file
+from mutandis.evidence.findings import COLUMNS
+from mutandis.files.results_folder import hash_file
 from mutandis.report import Report
-from mutandis.results.findings import COLUMNS
 
 if TYPE_CHECKING:
     from pathlib import Path

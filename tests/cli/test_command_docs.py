@@ -6,7 +6,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from mutandis.cli.app import app
-from mutandis.cli.ending import EXIT_CODES
+from mutandis.cli.exit_codes import EXIT_CODES
 
 DOCS = Path(__file__).parents[2] / "docs" / "command-line.md"
 

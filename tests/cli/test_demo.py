@@ -7,7 +7,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from mutandis.cli.app import app
-from mutandis.results import COLUMNS
+from mutandis.evidence.findings import COLUMNS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,12 +22,12 @@ HARNESS = """
 import json, os, random, signal, sys, time
 from pathlib import Path
 import duckdb, narwhals, pandas, scipy.spatial, scipy.stats, yaml
-from mutandis.api import Audit
+from mutandis.auditing.audit import Audit
 from mutandis.cli import app, audit
 from mutandis.report import Report
 from mutandis.errors import OutputError
-from mutandis.io import exchange, output_folder
-from mutandis.io.audit_folder import find_differences, read_record
+from mutandis.files import atomic_swap as exchange, output_folder
+from mutandis.files.results_folder import find_differences, read_record
 
 # drawing takes most of the time and touches no file: the pages here are drawn by nobody
 page = Report(html="<p>" * 10_000, plots={"one": "<svg/>", "two": "<svg/>"})

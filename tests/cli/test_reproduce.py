@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from mutandis.cli import reproduction
 from mutandis.cli.app import app
-from mutandis.cli.reproduction import Reproduction, half_up, reproduce
-from mutandis.datasets.printed import COUNT_TABLES
+from mutandis.published import reproduction
+from mutandis.published.printed_tables import COUNT_TABLES
+from mutandis.published.reproduction import Reproduction, half_up, reproduce
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import mutandis as mm
-from mutandis.cli.ending import Stopped, explain
+from mutandis.cli.exit_codes import Stopped, explain
 from mutandis.errors import DecisionError, OutputError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ test: {ks: [3]}
 
 SLOW = """
 import sys, time
-from mutandis.cli import app, prepared
+from mutandis.cli import app, load as prepared
 real = prepared.run
 prepared.run = lambda plan, **more: (time.sleep(60), real(plan, **more))
 sys.argv = ["mutandis", *sys.argv[1:]]
@@ -36,7 +36,7 @@ app.main()
 
 BROKEN = """
 import sys
-from mutandis.cli import app, prepared
+from mutandis.cli import app, load as prepared
 
 def fail(plan, **more):
     raise ZeroDivisionError("Jane Doe earned 12345")

@@ -11,6 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from mutandis.data.formula import Formula
+from mutandis.data.outcome import Outcome
 from mutandis.decision import (
     FunctionMaker,
     ModelMaker,
@@ -19,7 +21,6 @@ from mutandis.decision import (
     decide,
     required_columns,
 )
-from mutandis.domain import Formula, Outcome
 from mutandis.errors import (
     DecisionError,
     FormulaError,

@@ -15,17 +15,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mutandis.data.outcome import Outcome
 from mutandis.decision import (
     HttpMaker,
-    Patience,
+    RelabelledMaker,
+    RetryPolicy,
     Rule,
-    Worded,
     decide,
     query_records,
     with_progress,
     with_threshold,
 )
-from mutandis.domain import Outcome
 from mutandis.errors import DecisionError, MissingValuesError, UnknownColumnError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ GRANTED = Outcome(
 )
 REFUSED = (TABLE["salary"] < 20).tolist()
 # seconds that no test waits for, and retries that follow at once
-SWIFT = Patience(connect_timeout=2, timeout=2, deadline=20, retries=3, backoff=0.001)
+SWIFT = RetryPolicy(connect_timeout=2, timeout=2, deadline=20, retries=3, backoff=0.001)
 
 Answer = tuple[int, dict[str, str], bytes]
 TOKEN: dict[str, Any] = {"token_variable": "BANK_TOKEN"}
@@ -216,11 +216,11 @@ def test_scores_need_a_threshold_and_a_threshold_needs_scores(endpoint: Endpoint
 
 def test_answers_in_words_of_its_own(endpoint: Endpoint) -> None:
     endpoint.respond = lambda rows: ok(["OK" if row["salary"] >= 20 else "KO" for row in rows])
-    worded = Worded(maker=endpoint.maker(), favourable="OK", unfavourable="KO")
+    worded = RelabelledMaker(maker=endpoint.maker(), favourable="OK", unfavourable="KO")
     assert decide(worded, TABLE, GRANTED).tolist() == REFUSED
     assert "distinct answers" in refusal(endpoint.maker())
     assert "Declare what it answers" in refusal(
-        Worded(maker=endpoint.maker(), favourable="OK", unfavourable="NO")
+        RelabelledMaker(maker=endpoint.maker(), favourable="OK", unfavourable="NO")
     )
     assert len(query_records(worded)) == 1
 
@@ -263,7 +263,7 @@ def test_a_server_that_says_when_to_come_back_is_heeded(
     waits: list[float] = []
     monkeypatch.setattr("mutandis.decision.endpoint.maker.sleep", waits.append)
     endpoint.scripted = [failing(429, Retry_After="7"), failing(503, Retry_After="86400")]
-    patience = Patience(timeout=5, deadline=100, retries=3, backoff=0.5, longest_wait=20)
+    patience = RetryPolicy(timeout=5, deadline=100, retries=3, backoff=0.5, longest_wait=20)
     decide(endpoint.maker(patience=patience), TABLE, GRANTED)
     assert waits == [7, 20]
     endpoint.scripted = [failing(500)] * 3
@@ -274,7 +274,7 @@ def test_a_server_that_says_when_to_come_back_is_heeded(
 
 def test_a_wait_beyond_the_deadline_is_not_begun(endpoint: Endpoint) -> None:
     endpoint.respond = failing(429, Retry_After="30")
-    patience = Patience(timeout=1, deadline=5, retries=3)
+    patience = RetryPolicy(timeout=1, deadline=5, retries=3)
     started = time.monotonic()
     assert "not done within 5 seconds; batch 1" in refusal(endpoint.maker(patience=patience))
     assert time.monotonic() - started < 4
@@ -322,7 +322,7 @@ def test_a_slow_endpoint(endpoint: Endpoint) -> None:
         return by_salary(rows)
 
     endpoint.respond = slow
-    patience = Patience(timeout=0.1, deadline=5, retries=1, backoff=0.001)
+    patience = RetryPolicy(timeout=0.1, deadline=5, retries=1, backoff=0.001)
     started = time.monotonic()
     message = refusal(endpoint.maker(patience=patience))
     done.set()
@@ -345,7 +345,7 @@ def test_an_answer_that_trickles_in_is_cut_off() -> None:
 
     thread = threading.Thread(target=trickle)
     thread.start()
-    patience = Patience(timeout=0.4, deadline=5, retries=0)
+    patience = RetryPolicy(timeout=0.4, deadline=5, retries=0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     started = time.monotonic()
     message = refusal(HttpMaker(url=url, columns=("salary",), patience=patience))

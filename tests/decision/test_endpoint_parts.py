@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.decision import HttpMaker, Patience
+from mutandis.decision import HttpMaker, RetryPolicy
 from mutandis.decision.endpoint.address import Address
 from mutandis.decision.endpoint.rows import distinct_rows
 from mutandis.errors import DecisionError, MutandisWarning
@@ -118,11 +118,11 @@ def test_settings_that_are_refused(options: dict[str, Any], said: str) -> None:
 def test_impossible_patience(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(DecisionError, match=f"{name}="):
-        Patience(**options)
+        RetryPolicy(**options)
 
 
 def test_a_date_to_come_back_at() -> None:
-    patience = Patience(longest_wait=100)
+    patience = RetryPolicy(longest_wait=100)
     soon = dt.datetime.now(UTC) + dt.timedelta(seconds=30)
     wait = patience.wait(1, retry_after=format_datetime(soon, usegmt=True), jitter=0)
     assert 25 < wait <= 30

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mutandis.decision import Patience
+from mutandis.decision import RetryPolicy
 from mutandis.decision.endpoint.address import Address
 from mutandis.decision.endpoint.transport import Transport, TransportError
 
@@ -24,7 +24,7 @@ REQUEST = (
     "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
     "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
 )
-PATIENCE = Patience(connect_timeout=2, timeout=2, deadline=5)
+PATIENCE = RetryPolicy(connect_timeout=2, timeout=2, deadline=5)
 
 
 @contextmanager

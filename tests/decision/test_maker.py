@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mutandis.data.outcome import Outcome
 from mutandis.decision import DecisionMaker, FunctionMaker, Rule, decide
-from mutandis.domain import Outcome
 from mutandis.errors import DecisionError, FormulaError, MissingValuesError, UnknownColumnError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mutandis.data.outcome import Outcome
 from mutandis.decision import (
     FunctionMaker,
     decide,
@@ -21,7 +22,6 @@ from mutandis.decision import (
     required_columns,
     with_threshold,
 )
-from mutandis.domain import Outcome
 from mutandis.errors import DecisionError
 
 YES_NO = Outcome(column="granted", negative="no", positive="yes", is_negative=np.array([True]))

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mutandis.data.outcome import Outcome
 from mutandis.decision import decide, describe_maker, load_onnx, required_columns, with_threshold
-from mutandis.domain import Outcome
 from mutandis.errors import DecisionError, KindError, MissingValuesError, UnknownColumnError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mutandis.data.outcome import Outcome
 from mutandis.decision import compare_with_record
-from mutandis.domain import Outcome
 
 
 def test_the_four_counts() -> None:

@@ -10,20 +10,20 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from mutandis.data.outcome import Outcome
 from mutandis.decision import (
     FunctionMaker,
     ModelMaker,
+    RelabelledMaker,
     Rule,
     Threshold,
     Thresholded,
-    Worded,
     as_decision_maker,
     decide,
     describe_maker,
     required_columns,
     with_threshold,
 )
-from mutandis.domain import Outcome
 from mutandis.errors import DecisionError, FormulaError
 
 TABLE = pd.DataFrame({"salary": [10.0, 20.0, 30.0, 5.0], "job": ["a", "b", "a", "b"]})
@@ -207,22 +207,24 @@ def test_a_model_that_was_fitted_on_a_matrix_is_told_its_columns() -> None:
 
 def test_answers_in_words() -> None:
     words = FunctionMaker(lambda frame: ["NO", "OK", "OK", "NO"])
-    maker = Worded(maker=words, favourable="OK", unfavourable="NO")
+    maker = RelabelledMaker(maker=words, favourable="OK", unfavourable="NO")
     for outcome in (YES_NO, ONE_IS_BAD):
         assert decide(maker, TABLE, outcome).tolist() == [True, False, False, True]
     assert describe_maker(maker)["answers"] == {"favourable": "OK", "unfavourable": "NO"}
     with pytest.raises(DecisionError, match="both 'OK'"):
-        Worded(maker=words, favourable="OK", unfavourable="OK")
+        RelabelledMaker(maker=words, favourable="OK", unfavourable="OK")
 
 
 def test_true_is_not_one() -> None:
     truths = FunctionMaker(lambda frame: np.array([True, False, True, False]))
-    numbers = Worded(maker=truths, favourable=1, unfavourable=0)
+    numbers = RelabelledMaker(maker=truths, favourable=1, unfavourable=0)
     with pytest.raises(DecisionError, match="Declare what it answers"):
         decide(numbers, TABLE, YES_NO)
-    maker = Worded(maker=truths, favourable=False, unfavourable=True)
+    maker = RelabelledMaker(maker=truths, favourable=False, unfavourable=True)
     assert decide(maker, TABLE, YES_NO).tolist() == [True, False, True, False]
-    assert required_columns(Worded(maker=Rule.parse("a > 1"), favourable=1, unfavourable=0))
+    assert required_columns(
+        RelabelledMaker(maker=Rule.parse("a > 1"), favourable=1, unfavourable=0)
+    )
 
 
 def test_wrapped_makers_are_makers() -> None:

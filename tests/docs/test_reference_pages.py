@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 import mutandis as mm
-from mutandis.io import audit_file, decision_section, endpoint_section, sources_section
-from mutandis.io import worldview_file as worldview
-from mutandis.io.equation_specs import FAMILIES
+from mutandis.files import audit_file, decision_section, endpoint_section, sources_section
+from mutandis.files import worldview_file as worldview
+from mutandis.files.equation_specs import FAMILIES
 
 if TYPE_CHECKING:
-    from mutandis.io.yaml_models import Settings
+    from mutandis.files.yaml_models import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -11,7 +11,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.causal import DowhyMechanism, Linear, Worldview, worldview_from_dowhy
-from mutandis.domain import Population
+from mutandis.data.population import Population
 from mutandis.errors import RootError, WorldviewError
 
 if TYPE_CHECKING:

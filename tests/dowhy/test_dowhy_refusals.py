@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mutandis.causal import worldview_from_dowhy
-from mutandis.domain import Population
+from mutandis.data.population import Population
 from mutandis.errors import CycleError, EquationError, WorldviewError
 
 if TYPE_CHECKING:

@@ -13,21 +13,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mutandis.domain import Attribute, AttributeKind, Categories, Numbers, Population
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories, Numbers
+from mutandis.data.population import Population
 from mutandis.errors import MutandisWarning
-from mutandis.similarity import (
-    BruteSearch,
-    Embedding,
-    Neighbourhoods,
-    Queries,
-    Search,
-    Space,
-    TreeSearch,
-    choose_search,
-    find_neighbourhoods,
-    share_of,
-)
-from mutandis.similarity.compiled_search import CompiledSearch
+from mutandis.search.brute import BruteSearch
+from mutandis.search.choose import choose_search
+from mutandis.search.compiled import CompiledSearch
+from mutandis.search.embedding import Embedding
+from mutandis.search.engine import Queries, Search, Space, find_neighbourhoods
+from mutandis.search.ties import Neighbourhoods, share_of
+from mutandis.search.tree import TreeSearch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

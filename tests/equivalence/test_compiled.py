@@ -13,27 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.similarity import (
-    BruteSearch,
-    Metric,
-    Neighbourhoods,
-    Points,
-    Queries,
-    Space,
-    compiled_search,
-    find_neighbourhoods,
-    share_of,
-)
-from mutandis.similarity.compiled import scan, selection
-from mutandis.similarity.compiled_search import LEAF, CompiledSearch
-from mutandis.similarity.within import find_within
+from mutandis.search import compiled as compiled_search
+from mutandis.search.brute import BruteSearch
+from mutandis.search.compiled import LEAF, CompiledSearch
+from mutandis.search.distance import Metric, Points
+from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.kernels import scan, selection
+from mutandis.search.ties import Neighbourhoods, share_of
+from mutandis.search.within import find_within
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from mutandis.similarity.ties import Ties
+    from mutandis.search.ties import Ties
 
 KERNELS = ("tree", "scan")
 UNIT = 2**40
@@ -257,8 +251,8 @@ def test_the_weighted_selection_is_that_of_a_sorted_list(
 
 SMALL_KERNEL = (
     "import numpy as np\n"
-    "from mutandis.similarity.compiled.bounds import least_distance\n"
-    "from mutandis.similarity.compiled.tree import Boxes\n"
+    "from mutandis.search.kernels.bounds import least_distance\n"
+    "from mutandis.search.kernels.tree import Boxes\n"
     "box = Boxes(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 0), np.uint64))\n"
     "none = np.empty(0)\n"
     "bits = none.astype(np.uint64)\n"

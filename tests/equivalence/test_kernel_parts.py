@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.similarity.compiled import growth, reservoir, selection, steps
-from mutandis.similarity.compiled.bounds import least_distance, level_bits, measure
-from mutandis.similarity.compiled.slants import choose_signs, slants_of
-from mutandis.similarity.compiled.tree import Exact, Grid, Tree, exact_rows
+from mutandis.search.kernels import growth, reservoir, selection, steps
+from mutandis.search.kernels.bounds import least_distance, level_bits, measure
+from mutandis.search.kernels.slants import choose_signs, slants_of
+from mutandis.search.kernels.tree import Exact, Grid, Tree, exact_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.datasets.paper import SCENARIOS
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +106,7 @@ RECONCILED = {
 
 
 def test_who_is_found_only_intersectionally(table: pd.DataFrame) -> None:
-    lattice = mm.audit_lattice(mm.plan(table, **SETTINGS, combine="multiple"))
+    lattice = mm.audit_intersections(mm.plan(table, **SETTINGS, combine="multiple"))
     counts = lattice.counts("cst_without", k=15).set_index("audit")["cases"]
     assert counts.to_dict() == {
         "race_nonwhite": 296,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.datasets.paper import SCENARIOS
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

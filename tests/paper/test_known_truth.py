@@ -11,7 +11,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.datasets import loan, loan_counterfactuals, loan_expected_refusals
-from mutandis.datasets.paper import SCENARIOS
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     import pandas as pd

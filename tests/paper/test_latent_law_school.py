@@ -11,8 +11,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.causal import FittedCount
-from mutandis.datasets.paper import SCENARIOS
-from mutandis.domain import Formula, Population
+from mutandis.data.formula import Formula
+from mutandis.data.population import Population
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.datasets.paper import SCENARIOS
-from mutandis.domain import Formula
+from mutandis.data.formula import Formula
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.datasets.paper import SCENARIOS, Scenario
-from mutandis.datasets.printed import CASE_TABLES, COUNT_TABLES
+from mutandis.published.printed_tables import CASE_TABLES, COUNT_TABLES
+from mutandis.published.scenarios import SCENARIOS, Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import EquationError
-from mutandis.situation.methods import METHODS
+from mutandis.evidence.methods import METHODS
 
 GRADES = ["low", "mid", "high"]
 ATTRIBUTES: dict[str, Any] = {

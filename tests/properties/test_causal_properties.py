@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mutandis.causal import Linear, Worldview
-from mutandis.domain import Categories, Column, Population
+from mutandis.data.columns import Categories, Column
+from mutandis.data.population import Population
 
 LEVELS = ("p", "q", "r")
 

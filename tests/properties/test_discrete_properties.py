@@ -22,7 +22,9 @@ from mutandis.causal import (
 )
 from mutandis.causal.equations.gumbel import draw_race, most_probable, winners
 from mutandis.causal.equations.poisson import abduct_counts, predict_counts
-from mutandis.domain import Attribute, AttributeKind, Categories, Column, Numbers, Population
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.population import Population
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:

@@ -10,20 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.domain import Attribute, AttributeKind, Categories, Numbers, Population
-from mutandis.similarity import (
-    Embedded,
-    Embedding,
-    Neighbourhoods,
-    Points,
-    Queries,
-    Space,
-    choose_search,
-    find_neighbourhoods,
-)
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories, Numbers
+from mutandis.data.population import Population
+from mutandis.search.choose import choose_search
+from mutandis.search.embedding import Embedded, Embedding
+from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from mutandis.search.distance import Points
 
 KINDS = {
     "grade": Attribute(name="grade", kind=AttributeKind.CONTINUOUS, weight=0.3),

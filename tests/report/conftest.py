@@ -104,7 +104,7 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
     ),
     "insufficient": lambda: make_audit(worldview=WORLDVIEW, max_distance=0.01, min_group=12),
     "alone": lambda: make_audit(
-        worldview=mm.Worldview({"salary": mm.Given("500 * (gender == 'm')")}), max_distance=0.0
+        worldview=mm.Worldview({"salary": mm.Stated("500 * (gender == 'm')")}), max_distance=0.0
     ),
     "positive": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, direction="positive"),
     "equal-mass": lambda: make_audit(worldview=WORLDVIEW, group_size="equal-mass"),

@@ -73,8 +73,8 @@ def test_adjusted_verdicts_hold_everybody_else_as_they_are(audit_of: Auditing) -
     audit = audit_of("observed")
     table = audit.findings()
     alpha = 0.05
-    from mutandis.inference import INTERVALS
-    from mutandis.results.share import Share
+    from mutandis.evidence.intervals import INTERVALS
+    from mutandis.search.share import Share
 
     one = np.array([1])
     checked = 0

@@ -127,7 +127,7 @@ def test_a_center_far_out_of_reach_keeps_its_parts(
 ) -> None:
     # her counterfactual salary lies hundreds of ranges away: more than the metric reaches
     audit = audit_applicants(
-        worldview=mm.Worldview({"salary": mm.Given("10000 * (gender == 'm')")}), ks=(5,)
+        worldview=mm.Worldview({"salary": mm.Stated("10000 * (gender == 'm')")}), ks=(5,)
     )
     (part,) = case_document(audit.result, audit.findings()["id"].iloc[0]).parts
     assert part.test is not None

@@ -99,7 +99,7 @@ def test_what_the_worldview_holds_passes_nothing_on() -> None:
 def test_other_equations_give_their_causes_and_the_total() -> None:
     found = moved(
         mm.Worldview(
-            {"Salary": mm.Linear("Gender"), "Balance": mm.Given("Salary / 10 * (2 - Gender)")}
+            {"Salary": mm.Linear("Gender"), "Balance": mm.Stated("Salary / 10 * (2 - Gender)")}
         )
     )
     balance = found["Balance"]
@@ -113,7 +113,7 @@ def test_other_equations_give_their_causes_and_the_total() -> None:
 
 
 def test_a_cause_that_changed_alone_has_done_all_of_it() -> None:
-    found = moved(mm.Worldview({"Salary": mm.Given("100 - 20 * Gender ** 2")}))
+    found = moved(mm.Worldview({"Salary": mm.Stated("100 - 20 * Gender ** 2")}))
     assert found["Salary"].how == "total"
     assert found["Salary"].causes[0].amount == pytest.approx(20.0)
     assert found["Balance"].how == "unaffected"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mutandis as mm
-from mutandis.datasets.paper import SCENARIOS
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.domain.columns import Categories
-from mutandis.inference import INTERVALS
+from mutandis.data.columns import Categories
+from mutandis.evidence.intervals import INTERVALS
 from mutandis.report import case_document
 from mutandis.report.redact_cells import choose_sizes
 from mutandis.report.redact_inference import LEAST, Cells, possible_counts
 from mutandis.report.redact_values import Bands, Levels
-from mutandis.results.share import Share
+from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.domain.attribute import read_attributes
+from mutandis.data.attribute import read_attributes
 from mutandis.errors import MutandisWarning
-from mutandis.io.audit_file import read_audit_text
+from mutandis.files.audit_file import read_audit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing import draft_plan
-from mutandis.io.audit_file import read_audit_text
+from mutandis.auditing.plan import draft_plan
+from mutandis.files.audit_file import read_audit_text
 
 WORLDVIEW = mm.Worldview(
     {

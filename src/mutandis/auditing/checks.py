@@ -6,17 +6,18 @@ from numbers import Integral
 from typing import TYPE_CHECKING, get_args
 
 from mutandis.causal import Worldview
-from mutandis.domain.protection import Protection
+from mutandis.data.protection import Protection
 from mutandis.errors import PlanError
-from mutandis.inference import DEFAULT_INTERVAL, Adjustment, IntervalName
-from mutandis.similarity.embedding import Scaling
-from mutandis.similarity.ties import Ties
-from mutandis.situation.group_size import GroupSize
+from mutandis.evidence.group_size import GroupSize
+from mutandis.evidence.intervals import DEFAULT_INTERVAL, IntervalName
+from mutandis.evidence.multiplicity import Adjustment
+from mutandis.search.embedding import Scaling
+from mutandis.search.ties import Ties
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from mutandis.domain.attribute import Attribute
+    from mutandis.data.attribute import Attribute
 
 __all__ = [
     "DEFAULT_DRAWS",

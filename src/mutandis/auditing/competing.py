@@ -10,9 +10,9 @@ import numpy as np
 
 from mutandis.auditing.checks import check_worldview
 from mutandis.auditing.run import AuditResult, run
-from mutandis.domain.population import Population
+from mutandis.data.population import Population
 from mutandis.errors import PlanError
-from mutandis.situation.methods import METHODS
+from mutandis.evidence.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Worldview
-    from mutandis.results.findings import Findings
+    from mutandis.evidence.findings import Findings
 
 __all__ = ["CompetingWorldviews", "run_competing"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.domain.columns import Categories, Column, Numbers, frozen
-from mutandis.domain.population import Population, open_frame
+from mutandis.data.columns import Categories, Column, Numbers, frozen
+from mutandis.data.population import Population, open_frame
 from mutandis.errors import AlignmentError, KindError, MissingValuesError, MutandisWarning
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-    from mutandis.domain.attribute import Attribute
-    from mutandis.domain.outcome import Outcome
-    from mutandis.domain.protection import Protection
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.outcome import Outcome
+    from mutandis.data.protection import Protection
 
 __all__ = ["CounterfactualTable"]
 

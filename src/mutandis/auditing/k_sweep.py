@@ -6,15 +6,15 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.compared import compare_groups
+from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.plan import read_ks
 from mutandis.errors import MutandisWarning, PlanError
-from mutandis.situation.spaces import check_group_sizes
+from mutandis.evidence.spaces import check_group_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mutandis.auditing.compared import Compared
+    from mutandis.auditing.group_comparison import Compared
     from mutandis.auditing.run import AuditResult
 
 __all__ = ["sweep_ks"]

@@ -13,25 +13,25 @@ from mutandis.auditing.protections import apart_from, draw_spaces
 from mutandis.auditing.provenance import record
 from mutandis.auditing.run import AuditResult, run
 from mutandis.errors import PlanError
-from mutandis.results.multiple import combine_findings
-from mutandis.similarity.progress import silent
-from mutandis.situation.semantics import Grouping, Situation
-from mutandis.situation.spaces import check_group_sizes
+from mutandis.evidence.multiple_findings import combine_findings
+from mutandis.evidence.semantics import Grouping, Situation
+from mutandis.evidence.spaces import check_group_sizes
+from mutandis.search.progress import silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing.compared import Depth
+    from mutandis.auditing.group_comparison import Depth
     from mutandis.auditing.plan import Plan
-    from mutandis.domain.protection import Protection
-    from mutandis.results.case import Case, GroupMembers
-    from mutandis.results.findings import Findings
-    from mutandis.results.multiple import MultipleFindings
-    from mutandis.similarity.progress import Progress
-    from mutandis.situation.combined import Combine
-    from mutandis.situation.methods import Method
+    from mutandis.data.protection import Protection
+    from mutandis.evidence.case import Case, GroupMembers
+    from mutandis.evidence.findings import Findings
+    from mutandis.evidence.joint_spaces import Combine
+    from mutandis.evidence.methods import Method
+    from mutandis.evidence.multiple_findings import MultipleFindings
+    from mutandis.search.progress import Progress
 
 __all__ = ["MultipleResult", "plan_for", "run_multiple"]
 

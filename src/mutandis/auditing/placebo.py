@@ -23,19 +23,19 @@ import numpy as np
 
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.run import run
-from mutandis.domain.columns import Categories
+from mutandis.data.columns import Categories
 from mutandis.errors import GroupSizeError, MutandisWarning, PlanError
-from mutandis.situation.null_outcomes import model_null_outcomes
-from mutandis.situation.spaces import check_group_sizes
+from mutandis.evidence.null_outcomes import model_null_outcomes
+from mutandis.evidence.spaces import check_group_sizes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.run import AuditResult
-    from mutandis.domain.population import Population
-    from mutandis.situation.methods import Method
-    from mutandis.situation.spaces import Stratum
+    from mutandis.data.population import Population
+    from mutandis.evidence.methods import Method
+    from mutandis.evidence.spaces import Stratum
 
 __all__ = ["Placebo", "PlaceboKind", "PlaceboLine", "run_placebo"]
 

@@ -23,30 +23,31 @@ from mutandis.auditing.protections import (
     draw_spaces,
     read_protections,
 )
+from mutandis.data.attribute import Attribute, AttributeKind, read_attributes
+from mutandis.data.encoded_table import EncodedTable
+from mutandis.data.outcome import Outcome
+from mutandis.data.population import Population, open_frame
 from mutandis.decision import as_decision_maker, required_columns
-from mutandis.domain.attribute import Attribute, AttributeKind, read_attributes
-from mutandis.domain.encoded_table import EncodedTable
-from mutandis.domain.outcome import Outcome
-from mutandis.domain.population import Population, open_frame
 from mutandis.errors import PlanError
-from mutandis.situation.methods import METHODS, Method
-from mutandis.situation.semantics import DEFINED, Semantics
-from mutandis.situation.spaces import Stratum, check_group_sizes
+from mutandis.evidence.methods import METHODS, Method
+from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
+from mutandis.evidence.spaces import Stratum, check_group_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mutandis.causal import Worldview
+    from mutandis.data.attribute import AttributeDeclaration
+    from mutandis.data.population import Missing
+    from mutandis.data.protection import Protection
     from mutandis.decision import DecisionMaker
-    from mutandis.domain.attribute import AttributeDeclaration
-    from mutandis.domain.population import Missing
-    from mutandis.domain.protection import Protection
-    from mutandis.inference import Adjustment, IntervalName
-    from mutandis.similarity.embedding import Scaling
-    from mutandis.similarity.ties import Ties
-    from mutandis.situation.combined import Combine, ComparedWith
-    from mutandis.situation.compare import Direction
-    from mutandis.situation.group_size import GroupSize
+    from mutandis.evidence.comparison import Direction
+    from mutandis.evidence.group_size import GroupSize
+    from mutandis.evidence.intervals import IntervalName
+    from mutandis.evidence.joint_spaces import Combine, ComparedWith
+    from mutandis.evidence.multiplicity import Adjustment
+    from mutandis.search.embedding import Scaling
+    from mutandis.search.ties import Ties
 
 __all__ = ["MethodName", "Plan", "Preset", "Settings", "draft_plan", "read_ks"]
 
@@ -368,10 +369,10 @@ def _read_preset(
     group_size: GroupSize,
 ) -> Semantics:
     if preset is None:
-        return DEFINED
+        return PAPER_DEFINITIONS
     if preset != "eaamo23":
         raise PlanError(f"Unknown preset {preset!r}. Allowed: 'eaamo23', or none.")
-    from mutandis.situation.as_published import AS_PUBLISHED
+    from mutandis.published.semantics import AS_PUBLISHED
 
     if (ties, scaling, group_size) != ("fair", "range", "k"):
         raise PlanError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mutandis.situation.methods import Center
+from mutandis.evidence.methods import Center
 
 if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from mutandis.auditing.checks import check_roles, check_worldview
-from mutandis.domain.protection import Protection
+from mutandis.data.protection import Protection
 from mutandis.errors import PlanError
-from mutandis.situation.combined import (
+from mutandis.evidence.comparison import Direction
+from mutandis.evidence.joint_spaces import (
     Combine,
     ComparedWith,
     draw_joint_strata,
     draw_multiple_strata,
 )
-from mutandis.situation.compare import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mutandis.causal import Worldview
-    from mutandis.domain.attribute import Attribute
-    from mutandis.domain.population import Population
-    from mutandis.situation.spaces import Stratum
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.population import Population
+    from mutandis.evidence.spaces import Stratum
 
 __all__ = [
     "apart_from",

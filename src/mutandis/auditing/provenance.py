@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.columns import Numbers
 from mutandis.decision import describe_maker
-from mutandis.domain.columns import Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Counterfactuals
+    from mutandis.data.population import Population
     from mutandis.decision import RecordAgreement
-    from mutandis.domain.population import Population
-    from mutandis.situation.semantics import Grouping
+    from mutandis.evidence.semantics import Grouping
 
 __all__ = ["Provenance", "hash_population", "record"]
 
@@ -128,7 +128,7 @@ def hash_population(population: Population, *further: bytes) -> str:
 
     Examples
     --------
-    >>> from mutandis.domain.population import Population
+    >>> from mutandis.data.population import Population
     >>> people = Population.from_frame({"salary": [10, 20]}, columns=["salary"])
     >>> hash_population(people)[:8]
     'b311b9da'

@@ -10,35 +10,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_words import terms_of
-from mutandis.auditing.compared import compare_groups
+from mutandis.auditing.case_sentences import terms_of
+from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.provenance import Provenance, record
-from mutandis.auditing.supported import balance_case, measure_support
+from mutandis.auditing.support import balance_case, measure_support
+from mutandis.data.columns import Categories, Numbers, frozen
+from mutandis.data.overlay import as_overlay
+from mutandis.data.population import open_frame
 from mutandis.decision import Rule, compare_with_record, decide
-from mutandis.domain.columns import Categories, Numbers, frozen
-from mutandis.domain.patches import keep_differences
-from mutandis.domain.population import open_frame
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
-from mutandis.inference import adjust
-from mutandis.results.case import Case, GroupMembers
-from mutandis.results.findings import Findings, count_cases
-from mutandis.similarity.progress import silent
-from mutandis.situation.semantics import Grouping, Situation
+from mutandis.evidence.case import Case, GroupMembers
+from mutandis.evidence.findings import Findings, count_cases
+from mutandis.evidence.multiplicity import adjust
+from mutandis.evidence.semantics import Grouping, Situation
+from mutandis.search.progress import silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing.compared import Compared, Depth
+    from mutandis.auditing.group_comparison import Compared, Depth
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Counterfactuals, Draws
+    from mutandis.data.outcome import Outcome
+    from mutandis.data.population import Population
     from mutandis.decision import DecisionMaker, RecordAgreement
-    from mutandis.domain.outcome import Outcome
-    from mutandis.domain.population import Population
-    from mutandis.results.support import Support
-    from mutandis.similarity.progress import Progress
-    from mutandis.situation.methods import Method
+    from mutandis.evidence.methods import Method
+    from mutandis.evidence.support import Support
+    from mutandis.search.progress import Progress
 
 __all__ = ["AuditResult", "run"]
 
@@ -240,7 +240,7 @@ def run(plan: Plan, *, progress: Progress = silent) -> AuditResult:
     counterfactual = made.population if made is not None else _given(plan)
     would_be = _counterfactual_outcomes(plan, counterfactual)
     if made is not None:
-        counterfactual = keep_differences(
+        counterfactual = as_overlay(
             made.population, plan.population, likely=plan.strata[0].complainants
         )
         made = replace(made, population=counterfactual)

@@ -21,10 +21,10 @@ from mutandis.causal.equations.categorical import Categorical, FittedCategorical
 from mutandis.causal.equations.count import Count, FittedCount
 from mutandis.causal.equations.dowhy_models import DowhyMechanism, worldview_from_dowhy
 from mutandis.causal.equations.equation import Equation, FittedEquation, Predicted, finish
-from mutandis.causal.equations.given import FittedGiven, Given
 from mutandis.causal.equations.gumbel import counterfactual_probabilities
 from mutandis.causal.equations.linear import AdditiveNoise, FittedLinear, Linear
 from mutandis.causal.equations.ordinal import FittedOrdinal, Ordinal
+from mutandis.causal.equations.stated import FittedStated, Stated
 from mutandis.causal.graph import Graph
 from mutandis.causal.latent.latent import FittedLatent, Latent
 from mutandis.causal.latent.nuts import LatentSample, sample_latent
@@ -45,12 +45,11 @@ __all__ = [
     "FittedCategorical",
     "FittedCount",
     "FittedEquation",
-    "FittedGiven",
     "FittedLatent",
     "FittedLinear",
     "FittedOrdinal",
+    "FittedStated",
     "FittedWorldview",
-    "Given",
     "Graph",
     "Independence",
     "IndependenceCheck",
@@ -60,6 +59,7 @@ __all__ = [
     "Ordinal",
     "Predicted",
     "ResidualCheck",
+    "Stated",
     "StructuralEquation",
     "Worldview",
     "abduct",

@@ -9,14 +9,14 @@ import numpy as np
 
 from mutandis.causal.equations.linear import FittedLinear
 from mutandis.causal.fitting.terms import LevelShifts, Slope
-from mutandis.domain import Numbers
+from mutandis.data.columns import Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from mutandis.causal.fitting.terms import Term
     from mutandis.causal.graph import Graph
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["Contribution", "Decomposition", "decompose", "paths_between"]
 
@@ -77,7 +77,7 @@ def decompose(
     Examples
     --------
     >>> from mutandis.causal import Linear
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> causes = {
     ...     "Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0])),
     ...     "Salary": Numbers(np.array([40.0, 60.0, 30.0, 40.0])),

@@ -16,8 +16,7 @@ import numpy as np
 
 from mutandis.causal.draws import Draws
 from mutandis.causal.equations.equation import naming, require_finite
-from mutandis.domain import Categories, Column, Numbers
-from mutandis.domain.columns import describe_levels
+from mutandis.data.columns import Categories, Column, Numbers, describe_levels
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from mutandis.causal.equations.equation import FittedEquation, Predicted
     from mutandis.causal.latent.latent import FittedLatent
-    from mutandis.domain import Population
+    from mutandis.data.population import Population
 
 __all__ = [
     "Counterfactuals",
@@ -109,7 +108,7 @@ def abduct(
     Examples
     --------
     >>> from mutandis.causal import Linear, Worldview
-    >>> from mutandis.domain import Population
+    >>> from mutandis.data.population import Population
     >>> table = {"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]}
     >>> people = Population.from_frame(table, columns=["Gender", "Salary"])
     >>> fitted = Worldview({"Salary": Linear("Gender")}).fit(people).equations["Salary"]
@@ -149,7 +148,7 @@ def act(population: Population, do: Mapping[str, Any]) -> Population:
 
     Examples
     --------
-    >>> from mutandis.domain import Population
+    >>> from mutandis.data.population import Population
     >>> people = Population.from_frame({"Gender": [0, 1, 1]}, columns=["Gender"])
     >>> act(people, {"Gender": 0}).numbers("Gender").tolist()
     [0.0, 0.0, 0.0]
@@ -183,7 +182,7 @@ def predict(
     Examples
     --------
     >>> from mutandis.causal import Linear, Worldview
-    >>> from mutandis.domain import Population
+    >>> from mutandis.data.population import Population
     >>> table = {"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]}
     >>> people = Population.from_frame(table, columns=["Gender", "Salary"])
     >>> fitted = Worldview({"Salary": Linear("Gender")}).fit(people).equations["Salary"]

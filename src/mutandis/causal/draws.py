@@ -16,7 +16,7 @@ from mutandis.errors import PlanError
 if TYPE_CHECKING:
     import numpy as np
 
-    from mutandis.domain import Population
+    from mutandis.data.population import Population
 
 __all__ = ["Draws", "spawn"]
 

@@ -15,7 +15,7 @@ from mutandis.causal.counterfactual import (
 )
 from mutandis.causal.draws import Draws, spawn
 from mutandis.causal.equations.equation import Equation, FittedEquation, coupling_of, naming
-from mutandis.causal.fitting.ordering import Chosen, canonical_order
+from mutandis.causal.fitting.ordering import ReorderedColumns, canonical_order
 from mutandis.causal.graph import Graph
 from mutandis.errors import EquationError, RootError, WorldviewError
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from mutandis.causal.diagnostics.diagnosis import Diagnosis
     from mutandis.causal.latent.latent import FittedLatent, Latent
-    from mutandis.domain import Column, Population
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
 
 __all__ = ["FittedWorldview", "Worldview"]
 
@@ -57,7 +58,7 @@ class Worldview:
     --------
     >>> import pandas as pd
     >>> from mutandis.causal import Linear
-    >>> from mutandis.domain import Population
+    >>> from mutandis.data.population import Population
     >>> worldview = Worldview(
     ...     {"Salary": Linear("Gender"), "Balance": Linear("Salary", "Gender")}
     ... )
@@ -232,10 +233,10 @@ class Worldview:
     def _fit_columns(self, columns: Mapping[str, Column]) -> FittedWorldview:
         # a column is reordered where it is needed: all of them at once would be a second table
         order = canonical_order(columns)
-        ordered = Chosen(columns, columns, order=order)
+        ordered = ReorderedColumns(columns, columns, order=order)
         fitted: dict[str, FittedEquation[Any]] = {}
         for child, equation in self.equations.items():
-            causes = Chosen(columns, equation.parents, order=order)
+            causes = ReorderedColumns(columns, equation.parents, order=order)
             with naming(child):
                 fitted[child] = equation.fit(ordered[child], causes)
         latents = tuple(latent.fit(dict(ordered)) for latent in self.latents)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mutandis import __version__
-from mutandis.cli.ending import EXIT_CODES, Stopped, explain, stoppable
+from mutandis.cli.exit_codes import EXIT_CODES, Stopped, explain, stoppable
 
 __all__ = ["app", "main"]
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mutandis.cli.notes import collected_notes, show_notes
-from mutandis.cli.prepared import diagnose, prepare, run_prepared
+from mutandis.cli.load import diagnose, prepare, run_prepared
 from mutandis.cli.progress import progress_bars
+from mutandis.cli.warnings import collected_notes, show_notes
 from mutandis.decision import query_records
-from mutandis.io import write_csv
-from mutandis.io.audit_folder import (
+from mutandis.files.csv_files import write_csv
+from mutandis.files.findings_file import write_findings
+from mutandis.files.output_folder import check_output, output_folder
+from mutandis.files.results_folder import (
     COUNTS,
     FINDINGS,
     PLOTS,
@@ -23,21 +25,19 @@ from mutandis.io.audit_folder import (
     is_audit_folder,
     write_record,
 )
-from mutandis.io.findings_file import write_findings
-from mutandis.io.output_folder import check_output, output_folder
-from mutandis.io.yaml_lines import read_yaml
-from mutandis.io.yaml_text import plain_data
-from mutandis.tables import columns_of
+from mutandis.files.yaml_lines import read_yaml
+from mutandis.files.yaml_text import plain_data
+from mutandis.frames import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from mutandis.api import Audit
+    from mutandis.auditing.audit import Audit
     from mutandis.causal import Diagnosis
-    from mutandis.cli.prepared import Prepared
+    from mutandis.cli.load import Prepared
     from mutandis.cli.progress import Advance
-    from mutandis.results.findings import Findings
+    from mutandis.evidence.findings import Findings
 
 __all__ = ["run_audit", "write_counts", "write_numbers"]
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mutandis.cli.again import open_results
 from mutandis.cli.audit import write_counts
-from mutandis.cli.notes import collected_notes
+from mutandis.cli.results_folder import open_results
+from mutandis.cli.warnings import collected_notes
 from mutandis.errors import OutputError, UnknownIdError
-from mutandis.io.audit_folder import CASES, COUNTS, hash_file
-from mutandis.io.whole_files import remove_leftovers, write_whole
+from mutandis.files.results_folder import CASES, COUNTS, hash_file
+from mutandis.files.whole_files import remove_leftovers, write_whole
 from mutandis.report.pdf import to_pdf
 
 if TYPE_CHECKING:
-    from mutandis.api import Audit
-    from mutandis.auditing import Plan
-    from mutandis.cli.again import Results
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
+    from mutandis.cli.results_folder import Results
 
 __all__ = ["case_name", "run_case"]
 

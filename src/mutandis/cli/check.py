@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from mutandis.cli.notes import collected_notes, show_notes
-from mutandis.cli.prepared import diagnose, prepare
+from mutandis.cli.load import diagnose, prepare
+from mutandis.cli.warnings import collected_notes, show_notes
+from mutandis.data.population import open_frame
 from mutandis.decision import decide
-from mutandis.domain.population import open_frame
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mutandis.auditing import Plan
+    from mutandis.auditing.plan import Plan
     from mutandis.causal import Diagnosis
 
 __all__ = ["run_check"]

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mutandis.api import audit
+from mutandis.auditing.call import audit
 from mutandis.causal import Linear, Worldview
+from mutandis.data.protection import Protection
 from mutandis.datasets import loan
-from mutandis.domain import Protection
-from mutandis.io import write_csv
-from mutandis.io.output_folder import check_output, output_folder
+from mutandis.files.csv_files import write_csv
+from mutandis.files.output_folder import check_output, output_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
 
-    from mutandis.api import Audit
+    from mutandis.auditing.audit import Audit
 
 __all__ = ["run_demo"]
 

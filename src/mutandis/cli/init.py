@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mutandis.errors import InputError, OutputError
-from mutandis.io.initial_config import draft_config
-from mutandis.io.sources import read_source
-from mutandis.io.sources_section import read_data_section
-from mutandis.io.whole_files import write_whole
-from mutandis.io.yaml_lines import read_yaml
-from mutandis.io.yaml_text import write_yaml
+from mutandis.files.initial_config import draft_config
+from mutandis.files.sources import read_source
+from mutandis.files.sources_section import read_data_section
+from mutandis.files.whole_files import write_whole
+from mutandis.files.yaml_lines import read_yaml
+from mutandis.files.yaml_text import write_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +73,7 @@ def _data_section(data: str, reading: Mapping[str, str | None], out: Path) -> di
 
 
 def _check_column(name: str | None, have: Any) -> None:
-    from mutandis.domain.population import check_names
+    from mutandis.data.population import check_names
 
     if name is not None and name not in have:
         import narwhals as nw

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mutandis.api import power
-from mutandis.io.whole_files import write_whole
+from mutandis.evidence.power import analyse_power as power
+from mutandis.files.whole_files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def run_power(
         k_max=k_max,
     )
     if plot is not None:
-        from mutandis.plots import plot_power
+        from mutandis.pictures.power import plot_power
 
         write_whole(plot, plot_power(found))
     typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else str(found))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mutandis.situation.methods import METHODS
+from mutandis.evidence.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.table import Table
 
-    from mutandis.api import Audit
-    from mutandis.cli.reproduction import CaseRow, CountCell
+    from mutandis.auditing.audit import Audit
+    from mutandis.published.reproduction import CaseRow, CountCell
 
 __all__ = ["case_table", "counts_table", "printed_counts_table"]
 

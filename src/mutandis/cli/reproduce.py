@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mutandis.cli.reproduction import Reproduction, case_rows, count_cells, reproduce
-from mutandis.datasets.paper import SCENARIOS
-from mutandis.datasets.printed import CASE_TABLES, COUNT_TABLES
+from mutandis.published.printed_tables import CASE_TABLES, COUNT_TABLES
+from mutandis.published.reproduction import Reproduction, case_rows, count_cells, reproduce
+from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mutandis.cli.again import open_results
 from mutandis.cli.audit import write_numbers
-from mutandis.cli.notes import collected_notes
-from mutandis.io.audit_folder import COUNTS, FINDINGS, find_differences, hash_file
-from mutandis.io.findings_file import compare_findings
+from mutandis.cli.results_folder import open_results
+from mutandis.cli.warnings import collected_notes
+from mutandis.files.findings_file import compare_findings
+from mutandis.files.results_folder import COUNTS, FINDINGS, find_differences, hash_file
 
 if TYPE_CHECKING:
-    from mutandis.cli.again import Results
+    from mutandis.cli.results_folder import Results
 
 __all__ = ["run_verify"]
 

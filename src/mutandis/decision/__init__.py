@@ -9,7 +9,7 @@ from mutandis.decision.adapters import (
     with_threshold,
 )
 from mutandis.decision.agreement import RecordAgreement, compare_with_record
-from mutandis.decision.endpoint import HttpMaker, Patience
+from mutandis.decision.endpoint import HttpMaker, RetryPolicy
 from mutandis.decision.maker import (
     DecisionMaker,
     DescribedMaker,
@@ -19,10 +19,10 @@ from mutandis.decision.maker import (
 from mutandis.decision.models import ModelMaker, ModelScores
 from mutandis.decision.onnx_models import OnnxMaker, load_onnx
 from mutandis.decision.pickle_files import load_pickle
+from mutandis.decision.progress import query_records, with_progress
 from mutandis.decision.python_function import load_function
 from mutandis.decision.skops_files import load_skops
-from mutandis.decision.slow import query_records, with_progress
-from mutandis.decision.threshold import Threshold, Thresholded, Worded
+from mutandis.decision.threshold import RelabelledMaker, Threshold, Thresholded
 
 __all__ = [
     "DecisionMaker",
@@ -33,12 +33,12 @@ __all__ = [
     "ModelMaker",
     "ModelScores",
     "OnnxMaker",
-    "Patience",
     "RecordAgreement",
+    "RelabelledMaker",
+    "RetryPolicy",
     "Rule",
     "Threshold",
     "Thresholded",
-    "Worded",
     "as_decision_maker",
     "compare_with_record",
     "decide",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mutandis.data.columns import read_numbers
+from mutandis.data.expression import Kind
+from mutandis.data.formula import Formula
+from mutandis.data.population import check_names, open_frame
 from mutandis.decision.maker import DecisionMaker, DescribedMaker
 from mutandis.decision.models import ModelMaker, ModelScores
 from mutandis.decision.selection import opened_columns
 from mutandis.decision.threshold import Threshold, Thresholded
-from mutandis.domain import Formula
-from mutandis.domain.columns import read_numbers
-from mutandis.domain.expression import Kind
-from mutandis.domain.population import check_names, open_frame
 from mutandis.errors import DecisionError, FormulaError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.domain import Outcome
+    from mutandis.data.outcome import Outcome
 
 __all__ = ["RecordAgreement", "compare_with_record"]
 
@@ -109,7 +109,7 @@ def compare_with_record(outcome: Outcome, decided: NDArray[np.bool_]) -> RecordA
 
     Examples
     --------
-    >>> from mutandis.domain import Outcome
+    >>> from mutandis.data.outcome import Outcome
     >>> recorded = Outcome(
     ...     column="granted",
     ...     negative="no",

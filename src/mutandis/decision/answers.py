@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.domain.columns import Categories
+from mutandis.data.columns import Categories
 from mutandis.errors import DecisionError
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from mutandis.data.columns import describe_levels, frozen
+from mutandis.data.population import open_frame
 from mutandis.decision.answers import check_order, distinct_answers, one_a_row
-from mutandis.domain.columns import describe_levels, frozen
-from mutandis.domain.population import open_frame
 from mutandis.errors import DecisionError, MutandisError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.domain import Outcome
-    from mutandis.domain.columns import Categories
+    from mutandis.data.columns import Categories
+    from mutandis.data.outcome import Outcome
 
 __all__ = ["DecisionMaker", "DescribedMaker", "decide", "describe_maker", "label_of"]
 
@@ -125,7 +125,7 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
     --------
     >>> import pandas as pd
     >>> from mutandis.decision import Rule
-    >>> from mutandis.domain import Outcome
+    >>> from mutandis.data.outcome import Outcome
     >>> granted = Outcome(
     ...     column="granted", negative="no", positive="yes", is_negative=np.array([True, False])
     ... )

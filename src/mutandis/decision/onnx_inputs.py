@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.columns import read_numbers
 from mutandis.decision.selection import read_columns
-from mutandis.domain.columns import read_numbers
 from mutandis.errors import DecisionError, MissingValuesError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mutandis.domain.population import check_names, open_frame
+from mutandis.data.population import check_names, open_frame
 from mutandis.errors import DecisionError
 
 if TYPE_CHECKING:

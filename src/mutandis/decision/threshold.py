@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from mutandis.data.columns import describe_levels
+from mutandis.data.population import open_frame
 from mutandis.decision.answers import check_order, distinct_answers, one_a_row, scores_of
 from mutandis.decision.maker import DecisionMaker, DescribedMaker, describe_maker, label_of
-from mutandis.domain.columns import describe_levels
-from mutandis.domain.population import open_frame
 from mutandis.errors import DecisionError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Favourable", "Threshold", "Thresholded", "Worded"]
+__all__ = ["Favourable", "RelabelledMaker", "Threshold", "Thresholded"]
 
 Favourable = Literal["above", "below"]
 
@@ -116,7 +116,7 @@ class Thresholded(DescribedMaker):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worded(DescribedMaker):
+class RelabelledMaker(DescribedMaker):
     """A decision maker that answers in two words of its own instead of the outcome's values.
 
     Parameters
@@ -129,7 +129,7 @@ class Worded(DescribedMaker):
     Examples
     --------
     >>> from mutandis.decision import FunctionMaker
-    >>> maker = Worded(
+    >>> maker = RelabelledMaker(
     ...     maker=FunctionMaker(lambda table: ["DENY", "ACCEPT"]),
     ...     favourable="ACCEPT",
     ...     unfavourable="DENY",

@@ -8,8 +8,8 @@ from mutandis.report.case_document import CaseDocument, case_document
 from mutandis.report.report import Report, make_report
 
 if TYPE_CHECKING:
-    from mutandis.auditing import AuditResult
-    from mutandis.report.material import FindingsOf
+    from mutandis.auditing.run import AuditResult
+    from mutandis.report.context import FindingsOf
 
 __all__ = [
     "CaseDocument",

@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mutandis.inference import INTERVALS, adjust
+from mutandis.evidence.comparison import compare_in_direction
+from mutandis.evidence.findings import Group
+from mutandis.evidence.intervals import INTERVALS
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.multiplicity import adjust
+from mutandis.evidence.verdict import Verdict
 from mutandis.report.case_model import Change, Changes, Step
-from mutandis.results.findings import Group
-from mutandis.results.share import Share
-from mutandis.results.verdict import Verdict
-from mutandis.similarity.ties import select, share_of
-from mutandis.situation.compare import compare_in_direction
-from mutandis.situation.methods import METHODS
+from mutandis.search.share import Share
+from mutandis.search.ties import select, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing import AuditResult
-    from mutandis.results.case import Case, Members
-    from mutandis.results.findings import Comparison, Findings
+    from mutandis.auditing.run import AuditResult
+    from mutandis.evidence.case import Case, Members
+    from mutandis.evidence.findings import Comparison, Findings
 
 __all__ = ["changes_of", "ranges"]
 

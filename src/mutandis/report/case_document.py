@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_words import terms_of
+from mutandis.auditing.case_sentences import terms_of
 from mutandis.errors import PlanError
+from mutandis.evidence.methods import METHODS
 from mutandis.report.case_changes import changes_of
 from mutandis.report.case_groups import group_lists, support_checks
 from mutandis.report.case_model import (
@@ -24,19 +25,18 @@ from mutandis.report.case_model import (
     VerdictText,
 )
 from mutandis.report.case_movement import movements_of, value_at
-from mutandis.report.case_words import assumptions_of, limits_of, shared_neighbours_of
+from mutandis.report.case_sentences import assumptions_of, limits_of, shared_neighbours_of
 from mutandis.report.html import write_atomically
 from mutandis.report.redact import redact_case
 from mutandis.report.redact_inference import LEAST, Run
-from mutandis.situation.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
 
-    from mutandis.auditing import AuditResult
-    from mutandis.results.case import Case
-    from mutandis.results.findings import Findings
+    from mutandis.auditing.run import AuditResult
+    from mutandis.evidence.case import Case
+    from mutandis.evidence.findings import Findings
 
 __all__ = ["CaseDocument", "case_document"]
 
@@ -309,7 +309,7 @@ def _drawings(result: AuditResult) -> dict[str, str]:
     if plan.worldview is None:
         return {}
     from mutandis.decision import required_columns
-    from mutandis.plots.worldview import draw_worldview
+    from mutandis.pictures.worldview import draw_worldview
 
     needed = () if plan.decision is None else required_columns(plan.decision)
     return {

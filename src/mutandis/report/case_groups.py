@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mutandis.domain.columns import Numbers
+from mutandis.data.columns import Numbers
+from mutandis.evidence.methods import METHODS, Center
 from mutandis.report.case_model import GroupList, Member, SupportCheck
 from mutandis.report.case_movement import value_at
-from mutandis.situation.methods import METHODS, Center
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing import AuditResult
-    from mutandis.results.case import Case, GroupMembers, Members
-    from mutandis.results.support import Support
-    from mutandis.similarity.embedding import Axis
+    from mutandis.auditing.run import AuditResult
+    from mutandis.evidence.case import Case, GroupMembers, Members
+    from mutandis.evidence.support import Support
+    from mutandis.search.embedding import Axis
 
 __all__ = ["group_lists", "rows_of", "support_checks"]
 

@@ -10,15 +10,16 @@ import numpy as np
 
 from mutandis.causal import Linear, Worldview
 from mutandis.causal.contributions import decompose, paths_between
-from mutandis.domain.columns import Numbers
+from mutandis.data.columns import Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mutandis.auditing import AuditResult
+    from mutandis.auditing.run import AuditResult
     from mutandis.causal import FittedWorldview
     from mutandis.causal.contributions import Decomposition
-    from mutandis.domain import Column, Population
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
 
 __all__ = ["Movement", "Path", "movements_of", "value_at"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mutandis.report.case_model import WITHHELD
-from mutandis.report.words import MISSING, count
+from mutandis.report.formatting import MISSING, count
 
 if TYPE_CHECKING:
     from mutandis.report.case_model import Number

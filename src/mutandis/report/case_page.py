@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from mutandis.plots.forest import ForestRow, plot_forest
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.verdict import Verdict
+from mutandis.pictures.forest import ForestRow, plot_forest
 from mutandis.report.case_model import WITHHELD
 from mutandis.report.case_numbers import known, written
 from mutandis.report.case_page_changes import changes_table, thresholds
@@ -19,10 +21,8 @@ from mutandis.report.case_page_parts import (
     support_table,
 )
 from mutandis.report.case_page_people import Listing, listings
+from mutandis.report.formatting import MISSING, listed, p_value, percent, plain, signed, value
 from mutandis.report.html import Column, Picture, Row, Section, Table, render
-from mutandis.report.words import MISSING, listed, p_value, percent, plain, signed, value
-from mutandis.results.verdict import Verdict
-from mutandis.situation.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

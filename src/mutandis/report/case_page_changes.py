@@ -6,8 +6,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from mutandis.report.case_numbers import known
+from mutandis.report.formatting import count, listed, percent, plural, signed, value
 from mutandis.report.html import Column, Row, Table
-from mutandis.report.words import count, listed, percent, plural, signed, value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.report.case_model import WITHHELD
 from mutandis.report.case_numbers import counted, distance, written
+from mutandis.report.formatting import MISSING, by_value, listed, percent, signed, value
 from mutandis.report.html import Column, Row, Table
-from mutandis.report.words import MISSING, by_value, listed, percent, signed, value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,7 +175,7 @@ def support_table(part: Part, prefix: str) -> Table | None:
             Column(label="Reaches to"),
             Column(label="Usual there"),
             Column(label="99 of 100 reach to"),
-            Column(label="Within that", numeric=False),
+            Column(label="RadiusCounts that", numeric=False),
             Column(label="Center outside the range in", numeric=False),
         ),
         rows=tuple(rows),

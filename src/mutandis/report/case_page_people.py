@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mutandis.report.case_model import WITHHELD
 from mutandis.report.case_numbers import distance
-from mutandis.report.words import plural, value
+from mutandis.report.formatting import plural, value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

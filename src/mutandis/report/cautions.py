@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.auditing import measure_shared_neighbours
+from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.errors import PlanError
-from mutandis.report.words import by_value, count, listed, percent, plural
+from mutandis.report.formatting import by_value, count, listed, percent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mutandis.auditing import AuditResult
+    from mutandis.auditing.run import AuditResult
     from mutandis.causal import Diagnosis
-    from mutandis.report.material import Material
+    from mutandis.report.context import Material
 
 __all__ = ["Caution", "cautions_of", "diagnose", "diagnosis_sentences"]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.domain.attribute import AttributeKind
-from mutandis.domain.columns import Numbers
-from mutandis.plots.groups import box_of, plot_groups
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.columns import Numbers
+from mutandis.pictures.groups import box_of, plot_groups
+from mutandis.report.context import slug
+from mutandis.report.formatting import value
 from mutandis.report.html import Picture
-from mutandis.report.material import slug
-from mutandis.report.words import value
 from mutandis.report.world_pictures import in_order_of_interest
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing import AuditResult
-    from mutandis.domain.attribute import Attribute
-    from mutandis.domain.population import Population
-    from mutandis.plots.groups import Box, GroupName
-    from mutandis.report.material import Material
+    from mutandis.auditing.run import AuditResult
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.population import Population
+    from mutandis.evidence.case import Members
+    from mutandis.pictures.groups import Box, GroupName
+    from mutandis.report.context import Material
     from mutandis.report.samples import Samples
-    from mutandis.results.case import Members
 
 __all__ = ["draw_groups"]
 

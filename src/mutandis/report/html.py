@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from mutandis.plots.svg import printable
+from mutandis.pictures.svg import printable
 
 if TYPE_CHECKING:
     import jinja2

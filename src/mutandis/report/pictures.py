@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.decision import required_columns
-from mutandis.plots.agreement import plot_agreement
-from mutandis.plots.delta_p import Differences, plot_delta_p
-from mutandis.plots.k_sweep import plot_k_sweep
-from mutandis.plots.worldview import draw_worldview
-from mutandis.report.counted import sweep_records
+from mutandis.pictures.agreement import plot_agreement
+from mutandis.pictures.delta_p import Differences, plot_delta_p
+from mutandis.pictures.k_sweep import plot_k_sweep
+from mutandis.pictures.worldview import draw_worldview
+from mutandis.report.context import compared
+from mutandis.report.formatting import count, listed, percent, signed
 from mutandis.report.group_pictures import draw_groups
 from mutandis.report.html import Picture
-from mutandis.report.material import compared
-from mutandis.report.words import count, listed, percent, signed
+from mutandis.report.tables import sweep_records
 from mutandis.report.world_pictures import draw_worlds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mutandis.report.material import Material
+    from mutandis.report.context import Material
     from mutandis.report.samples import Samples
 
 __all__ = ["Pictures", "draw_pictures"]

@@ -24,17 +24,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.verdict import Verdict
 from mutandis.report.case_model import WITHHELD, Changes, Redaction
 from mutandis.report.redact_cells import published_groups
 from mutandis.report.redact_inference import LEAST, is_small
 from mutandis.report.redact_values import DISTANCES, Coarsener
-from mutandis.results.verdict import Verdict
-from mutandis.situation.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mutandis.auditing import AuditResult
+    from mutandis.auditing.run import AuditResult
+    from mutandis.evidence.sentences import Terms
     from mutandis.report.case_document import CaseDocument
     from mutandis.report.case_model import (
         Figures,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     )
     from mutandis.report.redact_cells import Published
     from mutandis.report.redact_inference import Run
-    from mutandis.results.explain import Terms
 
 __all__ = ["redact_case"]
 

@@ -10,8 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from mutandis.evidence.methods import METHODS
 from mutandis.report.redact_inference import Cells, possible_by_group, searched_for
-from mutandis.situation.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

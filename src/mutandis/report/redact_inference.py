@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from mutandis.inference import INTERVALS, REJECTS
-from mutandis.results.findings import Group
-from mutandis.results.share import Share, difference, exceeds
-from mutandis.results.verdict import Verdict
-from mutandis.situation.methods import METHODS
+from mutandis.evidence.findings import Group
+from mutandis.evidence.intervals import INTERVALS, REJECTS
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.verdict import Verdict
+from mutandis.search.share import Share, difference, exceeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing import AuditResult
-    from mutandis.results.case import Case, Members
-    from mutandis.results.findings import Findings
+    from mutandis.auditing.run import AuditResult
+    from mutandis.evidence.case import Case, Members
+    from mutandis.evidence.findings import Findings
 
 __all__ = [
     "LEAST",

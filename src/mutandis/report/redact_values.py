@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.domain.attribute import AttributeKind
-from mutandis.domain.columns import Categories, Numbers
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.columns import Categories, Numbers
 from mutandis.report.redact_inference import LEAST
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Population
-    from mutandis.domain.attribute import Attribute
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.population import Population
 
 __all__ = ["DISTANCES", "Bands", "Coarsener", "Levels"]
 

@@ -6,21 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mutandis.report.cautions import cautions_of, diagnose, diagnosis_sentences
-from mutandis.report.counted import (
-    agreement_of,
-    agreement_table,
-    counts_table,
-    differences_table,
-    draws_table,
-    rates_table,
-    record_table,
-    strata_table,
-    verdicts_table,
-)
+from mutandis.report.context import Material
+from mutandis.report.formatting import count, listed, percent
 from mutandis.report.html import Column, Row, Section, Table, render
-from mutandis.report.material import Material
 from mutandis.report.pictures import draw_pictures
-from mutandis.report.repeat import (
+from mutandis.report.reproducibility import (
     describe_decision,
     facts_of_data,
     facts_of_run,
@@ -33,14 +23,25 @@ from mutandis.report.samples import (
     samples_table,
 )
 from mutandis.report.summary import describe_methods, key_figures, summarise, title_of
-from mutandis.report.words import count, listed, percent
+from mutandis.report.tables import (
+    agreement_of,
+    agreement_table,
+    counts_table,
+    differences_table,
+    draws_table,
+    rates_table,
+    record_table,
+    strata_table,
+    verdicts_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mutandis.auditing import AuditResult, Placebo
+    from mutandis.auditing.placebo import Placebo
+    from mutandis.auditing.run import AuditResult
     from mutandis.causal import Diagnosis
-    from mutandis.report.material import FindingsOf
+    from mutandis.report.context import FindingsOf
 
 __all__ = ["Report", "make_report"]
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_words import terms_of
+from mutandis.auditing.case_sentences import terms_of
+from mutandis.evidence.sentences import explain
+from mutandis.report.context import compared
+from mutandis.report.formatting import count, p_value, percent, plural, signed, value
 from mutandis.report.html import Column, Row, Table
-from mutandis.report.material import compared
-from mutandis.report.words import count, p_value, percent, plural, signed, value
-from mutandis.results.explain import explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from mutandis.report.material import Material
-    from mutandis.results.findings import Findings
+    from mutandis.evidence.findings import Findings
+    from mutandis.report.context import Material
 
 __all__ = ["Samples", "choose_samples", "explain_samples", "samples_by_method", "samples_table"]
 
@@ -134,7 +134,7 @@ def samples_table(material: Material, samples: Samples) -> Table:
         caption=f"Sample complainants, {material.where}",
         columns=(
             Column(label="Complainant", numeric=False),
-            Column(label="Chosen as", numeric=False),
+            Column(label="ReorderedColumns as", numeric=False),
             Column(label="Outcome", numeric=False),
             Column(label="Control refused"),
             Column(label="Test refused"),

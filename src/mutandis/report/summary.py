@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.report.words import count, listed, percent, plural
+from mutandis.report.formatting import count, listed, percent, plural
 
 if TYPE_CHECKING:
-    from mutandis.report.material import Material
+    from mutandis.report.context import Material
 
 __all__ = ["Figure", "describe_methods", "key_figures", "summarise", "title_of"]
 

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.domain.columns import Numbers
-from mutandis.plots.distributions import Spread, plot_levels, plot_numbers
+from mutandis.data.columns import Numbers
+from mutandis.pictures.distributions import Spread, plot_levels, plot_numbers
+from mutandis.report.context import slug
+from mutandis.report.formatting import percent, value
 from mutandis.report.html import Picture
-from mutandis.report.material import slug
-from mutandis.report.words import percent, value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing import AuditResult
-    from mutandis.domain.attribute import Attribute
-    from mutandis.domain.columns import Categories, Column
-    from mutandis.report.material import Material
+    from mutandis.auditing.run import AuditResult
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.columns import Categories, Column
+    from mutandis.report.context import Material
 
 __all__ = ["MOST_PICTURES", "draw_worlds", "in_order_of_interest"]
 

@@ -27,7 +27,7 @@ from mutandis.causal.diagnostics.residuals import fit_of, residuals_of
 from mutandis.causal.equations.equation import naming
 from mutandis.causal.fitting.predictor import canonical_order
 from mutandis.causal.graph import Graph
-from mutandis.domain import Categories, Numbers
+from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import PlanError
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from mutandis.causal.diagnostics.residuals import Residuals
     from mutandis.causal.worldview import FittedWorldview, Worldview
-    from mutandis.domain import Column, Population
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
 
 __all__ = ["check_worldview"]
 
@@ -79,7 +80,7 @@ def check_worldview(
     Examples
     --------
     >>> from mutandis.causal import Linear, Worldview
-    >>> from mutandis.domain import Population
+    >>> from mutandis.data.population import Population
     >>> rng = np.random.default_rng(1)
     >>> age = rng.uniform(20, 60, size=1000)
     >>> salary = 30 + 0.02 * (age - 20) ** 2 + rng.normal(size=1000)

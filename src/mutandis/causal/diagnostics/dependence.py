@@ -168,7 +168,7 @@ def spread_dependence(residual: Floats, features: Features, *, test: str) -> Dep
     Examples
     --------
     >>> from mutandis.causal.diagnostics.features import features_of
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> rng = np.random.default_rng(3)
     >>> group = np.repeat([0.0, 1.0], 500)
     >>> noise = rng.normal(size=1000) * (1 + group)

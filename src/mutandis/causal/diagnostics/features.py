@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.domain import Categories, Column, Numbers
+from mutandis.data.columns import Categories, Column, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

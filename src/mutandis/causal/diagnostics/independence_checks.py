@@ -16,7 +16,7 @@ from mutandis.causal.diagnostics.features import (
     is_nominal,
     takes_few_values,
 )
-from mutandis.domain import Categories
+from mutandis.data.columns import Categories
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.diagnostics.independences import Independence
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
     Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from mutandis.causal.diagnostics.features import (
     indicators,
     takes_few_values,
 )
-from mutandis.domain import Categories
+from mutandis.data.columns import Categories
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.diagnostics.residuals import Residuals
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
     Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.causal.diagnostics.features import MOST_GROUPS, SMALLEST_GROUP, dot
-from mutandis.domain import Categories, Numbers
+from mutandis.data.columns import Categories, Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.equations.equation import FittedEquation
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
     Floats = NDArray[np.float64]
 

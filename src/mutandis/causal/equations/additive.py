@@ -24,8 +24,7 @@ from mutandis.causal.equations.equation import (
 from mutandis.causal.equations.noise import AdditiveNoise
 from mutandis.causal.fitting.ordering import distinct_rows
 from mutandis.causal.fitting.predictor import LevelShifts, Slope, occurring_levels, require_varying
-from mutandis.domain import Categories
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import Categories, frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["Additive", "Encoding", "FittedAdditive", "RegressedNoise", "Regressor"]
 
@@ -88,7 +87,7 @@ class Additive:
 
     Examples
     --------
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> class Means:  # the mean of those who have the same first cause
     ...     def fit(self, features, target):
     ...         self.means = {v: target[features[:, 0] == v].mean() for v in features[:, 0]}

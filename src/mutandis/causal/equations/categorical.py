@@ -12,7 +12,7 @@ from mutandis.causal.equations.gumbel import GUMBEL_MAX, Race, draw_race, most_p
 from mutandis.causal.equations.known_levels import KnownLevels
 from mutandis.causal.fitting.design import Design, row_products
 from mutandis.causal.fitting.newton import minimise
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.fitting.predictor import LinearPredictor
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["Categorical", "CategoricalNoise", "FittedCategorical"]
 
@@ -51,7 +51,7 @@ class Categorical:
     --------
     >>> Categorical("Gender", "Age")
     Categorical('Gender', 'Age')
-    >>> from mutandis.domain import Categories
+    >>> from mutandis.data.columns import Categories
     >>> gender = Categories(np.array([0, 0, 0, 0, 1, 1, 1, 1]), ("f", "m"))
     >>> job = Categories(np.array([0, 0, 0, 1, 0, 1, 1, 1]), ("clerk", "cook"))
     >>> fitted = Categorical("Gender").fit(job, {"Gender": gender})

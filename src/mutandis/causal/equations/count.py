@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.fitting.predictor import LinearPredictor
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["Count", "FittedCount"]
 
@@ -53,7 +53,7 @@ class Count:
     --------
     >>> Count("Gender", bounds=(0, 20))
     Count('Gender', bounds=(0.0, 20.0))
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
     >>> jobs = Numbers(np.array([4.0, 8.0, 1.0, 3.0]))
     >>> fitted = Count("Gender").fit(jobs, gender)

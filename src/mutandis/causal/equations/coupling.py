@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

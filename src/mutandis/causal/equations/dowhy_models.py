@@ -17,7 +17,7 @@ import numpy as np
 from mutandis.causal.equations.equation import Predicted, finish, numbers_of
 from mutandis.causal.fitting.ordering import distinct_rows
 from mutandis.causal.worldview import Worldview
-from mutandis.domain.columns import Categories, Numbers, frozen, in_order
+from mutandis.data.columns import Categories, Numbers, frozen, in_order
 from mutandis.errors import EquationError, WorldviewError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["DowhyMechanism", "MechanismNoise", "worldview_from_dowhy"]
 
@@ -207,7 +207,7 @@ def worldview_from_dowhy(model: Any, *, outcome: str | None = None) -> Worldview
     >>> worldview = worldview_from_dowhy(model)
     >>> worldview.equations["Salary"]
     DowhyMechanism('Gender', AdditiveNoiseModel using LinearRegression)
-    >>> from mutandis.domain import Population
+    >>> from mutandis.data.population import Population
     >>> people = Population.from_frame(table, columns=worldview.names)
     >>> after = worldview.counterfactuals(people, do={"Gender": 0}).population
     >>> after.numbers("Salary").round(6).tolist()

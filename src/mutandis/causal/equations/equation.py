@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from mutandis.domain.columns import Categories, Numbers, frozen
+from mutandis.data.columns import Categories, Numbers, frozen
 from mutandis.errors import EquationError, FormulaError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = [
     "Bounds",

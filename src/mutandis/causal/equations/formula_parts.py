@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from mutandis.domain import Formula
-from mutandis.domain import expression as tree
+from mutandis.data import expression as tree
+from mutandis.data.formula import Formula
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:

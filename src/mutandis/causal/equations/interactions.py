@@ -17,7 +17,7 @@ import numpy as np
 
 from mutandis.causal.fitting.least_squares import is_constant, listed
 from mutandis.causal.fitting.terms import CellShifts, LevelSlopes, ProductSlope
-from mutandis.domain import Categories
+from mutandis.data.columns import Categories
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["Crossed", "cross"]
 
@@ -68,7 +68,7 @@ def cross(
 
     Examples
     --------
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> age, tenure = Numbers(np.array([30.0, 40.0])), Numbers(np.array([1.0, 3.0]))
     >>> cross(("Age", "Tenure"), {"Age": age, "Tenure": tenure}, {}).columns[0].tolist()
     [30.0, 120.0]

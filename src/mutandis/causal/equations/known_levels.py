@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.domain.columns import Categories
+from mutandis.data.columns import Categories
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:

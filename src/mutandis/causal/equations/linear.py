@@ -17,7 +17,7 @@ from mutandis.causal.equations.equation import (
     shown_call,
 )
 from mutandis.causal.equations.noise import AdditiveNoise, LinkName, linked, read_link
-from mutandis.causal.fitting.ordering import Chosen
+from mutandis.causal.fitting.ordering import ReorderedColumns
 from mutandis.causal.fitting.predictor import LinearPredictor, fit_linear_predictor
 from mutandis.errors import EquationError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["AdditiveNoise", "FittedLinear", "Linear", "LinkName"]
 
@@ -72,7 +72,7 @@ class Linear:
     >>> Linear("Gender", "Age", bounds=(0, None))
     Linear('Gender', 'Age', bounds=(0.0, None))
     >>> import numpy as np
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
     >>> salary = Numbers(np.array([40.0, 60.0, 30.0, 40.0]))
     >>> fitted = Linear("Gender").fit(salary, gender)
@@ -121,7 +121,7 @@ class Linear:
         """Estimate the coefficients by least squares."""
         predictor = fit_linear_predictor(
             linked(numbers_of(child), self.link),
-            Chosen(parents, self.parents),
+            ReorderedColumns(parents, self.parents),
             interactions=self.interactions,
         )
         return FittedLinear(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from mutandis.causal.equations.equation import numbers_of
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["AdditiveNoise", "LinkName", "linked", "read_link"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mutandis.causal.equations.coupling import shares
 from mutandis.causal.equations.equation import Predicted, categories_of
-from mutandis.domain.columns import Categories, frozen
+from mutandis.data.columns import Categories, frozen
 from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.equations.known_levels import KnownLevels
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["FittedShares", "SharesNoise", "fit_shares"]
 

@@ -19,7 +19,7 @@ from mutandis.causal.equations.known_levels import KnownLevels
 from mutandis.causal.equations.observed_shares import FittedShares, fit_shares
 from mutandis.causal.fitting.design import Design, row_products
 from mutandis.causal.fitting.newton import minimise
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.fitting.predictor import LinearPredictor
-    from mutandis.domain import Categories, Column
+    from mutandis.data.columns import Categories, Column
 
 __all__ = ["FittedOrdinal", "Ordinal", "OrdinalMethod", "OrdinalNoise"]
 
@@ -67,7 +67,7 @@ class Ordinal:
     --------
     >>> Ordinal("Gender", levels=["low", "mid", "high"], method="empirical")
     Ordinal('Gender', levels=('low', 'mid', 'high'), method='empirical')
-    >>> from mutandis.domain import Categories
+    >>> from mutandis.data.columns import Categories
     >>> gender = Categories(np.array([0, 0, 0, 0, 1, 1, 1, 1]), ("f", "m"))
     >>> grade = Categories(np.array([0, 0, 1, 2, 0, 1, 2, 2]), ("low", "mid", "high"))
     >>> fitted = Ordinal("Gender").fit(grade, {"Gender": gender})

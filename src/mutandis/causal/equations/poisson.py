@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.causal.equations.coupling import MonotoneNoise, Tails, place_in_interval
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:

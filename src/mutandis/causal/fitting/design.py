@@ -20,14 +20,14 @@ from mutandis.causal.fitting.predictor import (
     fit_linear_predictor,
     occurring_levels,
 )
-from mutandis.domain import Categories
+from mutandis.data.columns import Categories
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["RIDGE", "Design", "row_products"]
 
@@ -57,7 +57,7 @@ class Design:
 
     Examples
     --------
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> design = Design.of({"Age": Numbers(np.array([20.0, 30.0, 40.0, 50.0]))}, rows=4)
     >>> (design.basis[:, 1] ** 2).mean().round(12).item()
     1.0

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.domain import Categories, Column
-from mutandis.domain.digests import row_digests
+from mutandis.data.columns import Categories, Column
+from mutandis.data.digests import row_digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Chosen", "canonical_order", "distinct_rows"]
+__all__ = ["ReorderedColumns", "canonical_order", "distinct_rows"]
 
 Bits = np.uint64
 
 
-class Chosen(Mapping[str, Column]):
+class ReorderedColumns(Mapping[str, Column]):
     """Some columns of a table, put into another order when they are asked for, and not kept.
 
     Parameters
@@ -39,9 +39,9 @@ class Chosen(Mapping[str, Column]):
 
     Examples
     --------
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> table = {"Age": Numbers(np.array([30.0, 20.0])), "Pay": Numbers(np.array([1.0, 2.0]))}
-    >>> chosen = Chosen(table, ["Age"], order=np.array([1, 0]))
+    >>> chosen = ReorderedColumns(table, ["Age"], order=np.array([1, 0]))
     >>> list(chosen), chosen["Age"].values.tolist()
     (['Age'], [20.0, 30.0])
     """
@@ -86,7 +86,7 @@ def canonical_order(columns: Mapping[str, Column]) -> NDArray[np.intp]:
 
     Examples
     --------
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> people = {"Age": Numbers(np.array([30.0, 20.0, 40.0]))}
     >>> order = canonical_order(people)
     >>> shuffled = {"Age": Numbers(np.array([40.0, 30.0, 20.0]))}

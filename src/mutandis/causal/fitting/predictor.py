@@ -26,7 +26,7 @@ from mutandis.causal.fitting.least_squares import (
 )
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.causal.fitting.terms import LevelShifts, LinearPredictor, Slope
-from mutandis.domain import Categories
+from mutandis.data.columns import Categories
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = [
     "LevelShifts",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.domain import Categories, Column, Numbers
+from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:

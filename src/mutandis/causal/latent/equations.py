@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mutandis.causal.equations.equation import FittedEquation
     from mutandis.causal.latent.fit import Driven
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
     Floats = NDArray[np.float64]
 

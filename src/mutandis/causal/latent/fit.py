@@ -25,7 +25,7 @@ from mutandis.causal.fitting.ordering import distinct_rows
 from mutandis.causal.fitting.predictor import fit_linear_predictor
 from mutandis.causal.fitting.terms import LevelShifts, LinearPredictor, Slope
 from mutandis.causal.latent.quadrature import Evidence, Family, moments
-from mutandis.domain import Categories
+from mutandis.data.columns import Categories
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
     Floats = NDArray[np.float64]
 
@@ -183,7 +183,7 @@ def kinds_of_rows(columns: Mapping[str, Column]) -> tuple[NDArray[np.intp], NDAr
 
     Examples
     --------
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> chosen, kinds = kinds_of_rows({"Age": Numbers(np.array([30.0, 20.0, 30.0]))})
     >>> sorted(chosen.tolist()), bool(kinds[0] == kinds[2])
     ([0, 1], True)

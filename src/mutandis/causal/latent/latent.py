@@ -26,7 +26,7 @@ from mutandis.causal.latent.equations import (
 )
 from mutandis.causal.latent.fit import Driven, kinds_of_rows, maximise, standardise
 from mutandis.causal.latent.quadrature import Evidence, Moments, draw, moments
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import frozen
 from mutandis.errors import MutandisWarning, WorldviewError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from mutandis.causal.equations.equation import FittedEquation
     from mutandis.causal.latent.fit import StandardAttribute
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
 __all__ = ["FittedLatent", "Latent", "standard_attributes"]
 
@@ -84,7 +84,7 @@ class Latent:
     Examples
     --------
     >>> from mutandis.causal import Linear
-    >>> from mutandis.domain import Numbers
+    >>> from mutandis.data.columns import Numbers
     >>> latent = Latent("Talent", {"Maths": Linear("Age"), "Music": Linear("Age")})
     >>> latent
     Latent('Talent', {'Maths': Linear('Age'), 'Music': Linear('Age')})

@@ -18,7 +18,7 @@ import numpy as np
 from mutandis.causal.latent.fit import PRIORS, StandardAttribute, maximise, split
 from mutandis.causal.latent.latent import standard_attributes
 from mutandis.causal.latent.quadrature import NODES, moments
-from mutandis.domain.columns import frozen
+from mutandis.data.columns import frozen
 from mutandis.errors import PlanError, WorldviewError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.latent.latent import FittedLatent, Latent
-    from mutandis.domain import Column
+    from mutandis.data.columns import Column
 
     Floats = NDArray[np.float64]
 

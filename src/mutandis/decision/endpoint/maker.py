@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.decision.endpoint.address import Address, Token, check_headers
-from mutandis.decision.endpoint.patience import Patience
 from mutandis.decision.endpoint.query_log import QueryLog
 from mutandis.decision.endpoint.replies import read_reply
+from mutandis.decision.endpoint.retry_policy import RetryPolicy
 from mutandis.decision.endpoint.rows import distinct_rows
 from mutandis.decision.maker import DescribedMaker
 from mutandis.decision.selection import read_columns
@@ -89,7 +89,7 @@ class HttpMaker(DescribedMaker):
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     token_variable: str | None = None
     token_header: str = "Authorization"  # noqa: S105 - a name, not a secret
-    patience: Patience = field(default_factory=Patience)
+    patience: RetryPolicy = field(default_factory=RetryPolicy)
     log: Path | None = None
     on_progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
     _log: QueryLog = field(default_factory=QueryLog, init=False, compare=False, repr=False)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.columns import factorised
 from mutandis.decision.selection import opened_columns
-from mutandis.domain.columns import factorised
 from mutandis.errors import DecisionError, MissingValuesError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from mutandis.decision.endpoint.address import Address
-    from mutandis.decision.endpoint.patience import Patience
+    from mutandis.decision.endpoint.retry_policy import RetryPolicy
 
 __all__ = ["Reply", "Transport", "TransportError"]
 
@@ -48,7 +48,7 @@ class Transport:
     Proxies that the environment names are not used: questions go to the address itself.
     """
 
-    def __init__(self, address: Address, headers: Mapping[str, str], patience: Patience) -> None:
+    def __init__(self, address: Address, headers: Mapping[str, str], patience: RetryPolicy) -> None:
         self._address = address
         self._headers = headers
         self._patience = patience

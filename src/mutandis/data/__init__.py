@@ -1,0 +1,1 @@
+"""The decision table: columns, attributes, protection, outcome, safe formulas."""

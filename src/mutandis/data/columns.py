@@ -1,0 +1,373 @@
+"""The two forms a column takes inside: numbers, and codes into named levels.
+
+Both are read-only, and copies unless somebody asks for shared memory. Nothing that mutandis does
+can reach back into the caller's table, and nothing the caller does later can change a result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mutandis.data.numerals import why_no_numbers
+from mutandis.errors import KindError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import narwhals as nw
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Categories",
+    "Column",
+    "Numbers",
+    "describe_levels",
+    "factorised",
+    "frozen",
+    "in_order",
+    "read_categories",
+    "read_column",
+    "read_numbers",
+]
+
+
+_T = TypeVar("_T", bound=np.generic)
+
+# A column with more values than this is no outcome and no status; it may be a column of names.
+_SHOWN_LEVELS = 10
+
+# From here on float64 no longer tells neighbouring integers apart.
+_INEXACT = 2**53
+
+# Rows that are looked at together, so that what is computed on the way stays small.
+_AT_ONCE = 2**18
+
+_REMEDY = "Convert it to numbers, or declare it as nominal or ordinal."
+_REMEDY_DATE = (
+    "Convert it to numbers (days since a fixed date, for example), or declare it as nominal."
+)
+
+
+def frozen(array: NDArray[_T]) -> NDArray[_T]:
+    """Give a view of the array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A column of float64 values; NaN marks a missing one.
+
+    Examples
+    --------
+    >>> Numbers(np.array([10.0, 20.0, 30.0])).take(np.array([2, 0])).values.tolist()
+    [30.0, 10.0]
+    """
+
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", frozen(np.asarray(self.values, dtype=np.float64)))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: NDArray[Any]) -> Numbers:
+        """Give the chosen rows."""
+        return Numbers(self.values[rows])
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Mark rows that hold no usable value."""
+        return ~np.isfinite(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A column of codes into `levels`; -1 marks a missing value.
+
+    Examples
+    --------
+    >>> jobs = Categories(np.array([1, 0, 1]), ("clerk", "cook"))
+    >>> jobs.code_of("cook"), jobs.filled(0).codes.tolist()
+    (1, [0, 0, 0])
+    """
+
+    codes: NDArray[np.int32]
+    levels: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "codes", frozen(np.asarray(self.codes, dtype=np.int32)))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: NDArray[Any]) -> Categories:
+        """Give the chosen rows."""
+        return Categories(self.codes[rows], self.levels)
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Mark rows that hold no usable value."""
+        return self.codes < 0
+
+    def counts(self) -> NDArray[np.intp]:
+        """Count the rows of each level; a level can have none left when rows were dropped."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.levels))
+
+    def code_of(self, value: object) -> int | None:
+        """Find the code of a level; None if there is no such level."""
+        return next((code for code, level in enumerate(self.levels) if _same(level, value)), None)
+
+    def filled(self, code: int) -> Categories:
+        """Give a column of the same length that holds one level throughout, in no memory."""
+        return Categories(np.broadcast_to(np.int32(code), len(self.codes)), self.levels)
+
+
+Column = Numbers | Categories
+
+
+def describe_levels(categories: Categories) -> str:
+    """List the levels that occur, as far as an error message may show them.
+
+    A column named by mistake may hold people's names. So a value is shown only if there are few
+    different ones, and if at least two rows share it.
+
+    Examples
+    --------
+    >>> describe_levels(Categories(np.array([0, 0, 1, 1, 2]), ("no", "yes", "Jane Roe")))
+    "'no', 'yes' and 1 more that a single row has"
+    """
+    counts = categories.counts()
+    if np.count_nonzero(counts) > _SHOWN_LEVELS:
+        return "too many to show"
+    shared = [
+        repr(level) for level, count in zip(categories.levels, counts, strict=True) if count > 1
+    ]
+    alone = int(np.count_nonzero(counts == 1))
+    if not alone:
+        return ", ".join(shared)
+    if not shared:
+        return "not shown: no two rows share one"
+    each = "a single row has" if alone == 1 else "a single row each has"
+    return f"{', '.join(shared)} and {alone} more that {each}"
+
+
+def read_column(series: nw.Series[Any], *, share: bool = False) -> Column:
+    """Read a series whose kind was not declared: numbers, or names; refuse to guess at the rest.
+
+    Examples
+    --------
+    >>> import narwhals as nw, pandas as pd
+    >>> read_column(nw.from_native(pd.Series(["cook", "clerk"]), series_only=True)).levels
+    ('clerk', 'cook')
+    """
+    import narwhals as nw
+
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return read_numbers(series, share=share)
+    if dtype in {nw.Boolean, nw.String, nw.Categorical} or dtype == nw.Enum or _is_void(series):
+        return read_categories(series)
+    if dtype == nw.Object:
+        held = series.drop_nulls().to_list()
+        if not any(isinstance(value, date | time | timedelta) for value in held):
+            numeric = all(_is_number(value) and not _is_bool(value) for value in held)
+            return read_numbers(series, share=share) if numeric else read_categories(series)
+        what = "dates or times"
+    else:
+        what = f"type {_type_name(dtype)}"
+    raise KindError(
+        f"Column {series.name!r} holds {what}, which could be read in more than one way. Declare "
+        "it as nominal or ordinal, or convert it to numbers (days since a fixed date, for example)."
+    )
+
+
+def read_numbers(series: nw.Series[Any], *, share: bool = False) -> Numbers:
+    """Read a series as float64, or say that it holds something else.
+
+    Parameters
+    ----------
+    series
+        What to read.
+    share
+        Look at the memory of the series where that is possible, instead of copying it.
+
+    Examples
+    --------
+    >>> import narwhals as nw, pandas as pd
+    >>> read_numbers(nw.from_native(pd.Series([1, 2]), series_only=True)).values.tolist()
+    [1.0, 2.0]
+    """
+    import narwhals as nw
+
+    dtype = series.dtype
+    if _is_void(series):
+        return Numbers(np.full(len(series), np.nan))
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        # looked at before the cast, which pyarrow would refuse with the value in its message
+        if dtype.is_integer() and not -_INEXACT < series.min() <= series.max() < _INEXACT:
+            raise KindError(
+                f"Column {series.name!r} has whole numbers of 2**53 or more, which cannot be told "
+                "apart as numbers. Rescale it, declare it as nominal, or leave it out."
+            )
+        values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        # the caller's memory is not shared unasked, and a cast to another type has left it
+        return Numbers(values if share or dtype != nw.Float64 else values.copy())
+    if dtype == nw.Object and (numbers := _numbers_in(series)) is not None:
+        return Numbers(numbers)
+    text = dtype in {nw.String, nw.Categorical}
+    found = f"text{why_no_numbers(*factorised(series))}" if text else _type_name(dtype)
+    raise KindError(
+        f"Column {series.name!r} is to be read as numbers but has type {found}. "
+        f"{_REMEDY_DATE if dtype.is_temporal() else _REMEDY}"
+    )
+
+
+def read_categories(series: nw.Series[Any], levels: tuple[Any, ...] = ()) -> Categories:
+    """Read a series as codes into its own sorted levels, or into the declared ones.
+
+    Examples
+    --------
+    >>> import narwhals as nw, pandas as pd
+    >>> grades = nw.from_native(pd.Series(["mid", "low", "mid"]), series_only=True)
+    >>> read_categories(grades).codes.tolist(), read_categories(grades, ("low", "mid")).levels
+    ([1, 0, 1], ('low', 'mid'))
+    """
+    codes, found = factorised(series)
+    ordered = levels or in_order(found)
+    place = {level: code for code, level in enumerate(ordered)}
+    unknown = [code for code, level in enumerate(found) if level not in place]
+    if unknown:
+        rows = int(np.isin(codes, unknown).sum())
+        raise KindError(
+            f"Column {series.name!r} has {rows} rows with values that are not among its declared "
+            f"levels {list(levels)}. Declare every level that occurs, lowest first."
+        )
+    # one more slot at the end, so that code -1 (missing) maps to -1
+    recode = np.array([*(place[level] for level in found), -1], dtype=np.int32)
+    return Categories(_looked_up(recode, codes), ordered)
+
+
+def _looked_up(values: NDArray[np.int32], codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
+    """Give ``values[codes]``, without the full-width copy of the codes that numpy makes first."""
+    found = np.empty(len(codes), dtype=np.int32)
+    for start in range(0, len(codes), _AT_ONCE):
+        rows = slice(start, start + _AT_ONCE)
+        found[rows] = values[codes[rows]]
+    return found
+
+
+def in_order(levels: Iterable[Any]) -> tuple[Any, ...]:
+    """Sort levels of any type: numbers first, then everything else by its text.
+
+    Examples
+    --------
+    >>> in_order({"b", 10, "a", 9.5})
+    (9.5, 10, 'a', 'b')
+    """
+    return tuple(sorted(levels, key=_sort_key))
+
+
+def _sort_key(level: object) -> tuple[int, Any, str]:
+    if isinstance(level, Real | Decimal):
+        return 0, level, ""
+    return 1, str(level), type(level).__name__
+
+
+def factorised(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[Any]]:
+    """Give each distinct value a number, -1 where there is none, and list the values.
+
+    Examples
+    --------
+    >>> import narwhals as nw, pandas as pd
+    >>> codes, found = factorised(nw.from_native(pd.Series([7, 5, 7]), series_only=True))
+    >>> codes.tolist(), found
+    ([0, 1, 0], [7, 5])
+    """
+    import pandas as pd
+    from narwhals.dependencies import is_pandas_series
+
+    native = series.to_native()
+    if is_pandas_series(native) and isinstance(native.dtype, pd.CategoricalDtype):
+        return _own_codes(native)
+    # A null would turn integers into floats on the way to numpy, and large ones into each other.
+    held = series.drop_nulls() if series.null_count() else series
+    try:
+        codes, uniques = pd.factorize(held.to_numpy())
+    except (TypeError, ValueError):
+        raise KindError(
+            f"Column {series.name!r} has type {_type_name(series.dtype)}, whose values cannot be "
+            "compared. Use a column with one plain value a row."
+        ) from None
+    # the values are looked up in the table, where they still have their own type
+    some_row = np.empty(len(uniques) + 1, dtype=np.intp)
+    some_row[codes] = np.arange(len(codes))
+    found = [_plain(value) for value in held[some_row[:-1]].to_list()]
+    if len(held) == len(series):
+        return codes, found
+    spread = np.full(len(series), -1, dtype=np.intp)
+    spread[~series.is_null().to_numpy().astype(np.bool_)] = codes
+    return spread, found
+
+
+def _own_codes(series: Any) -> tuple[NDArray[np.signedinteger], list[Any]]:
+    """Take the codes that a categorical has already; levels that no row has are left out."""
+    codes = series.cat.codes.to_numpy()
+    categories = series.cat.categories.tolist()
+    occurs = np.zeros(len(categories) + 1, dtype=np.bool_)
+    for start in range(0, len(codes), _AT_ONCE):  # marking all at once would copy every code
+        occurs[codes[start : start + _AT_ONCE]] = True
+    occurs = occurs[:-1]
+    if occurs.all():
+        return codes, categories
+    # one more at the end, where code -1 (missing) stays
+    recode = np.append(np.cumsum(occurs) - 1, -1)
+    return recode[codes], [level for level, used in zip(categories, occurs, strict=True) if used]
+
+
+def _numbers_in(series: nw.Series[Any]) -> NDArray[np.float64] | None:
+    """Read a column of Python numbers; None if it holds anything else, text of digits included."""
+    held = series.drop_nulls().to_list()
+    if not all(_is_number(value) for value in held):
+        return None
+    values = np.full(len(series), np.nan)
+    try:
+        values[~series.is_null().to_numpy().astype(np.bool_)] = [float(value) for value in held]
+    except (OverflowError, ValueError):
+        return None
+    return values
+
+
+def _is_void(series: nw.Series[Any]) -> bool:
+    """Tell whether a column has no value at all: then its type says nothing."""
+    return series.null_count() == len(series)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real | Decimal | np.bool_)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _same(level: object, value: object) -> bool:
+    try:
+        return bool(level == value)
+    except (TypeError, ValueError):  # pandas' NA and arrays have no truth
+        return False
+
+
+def _type_name(dtype: object) -> str:
+    """Name a type without its parameters: those of an Enum are values of the table."""
+    return type(dtype).__name__

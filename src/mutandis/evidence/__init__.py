@@ -1,0 +1,1 @@
+"""Evidence: methods, groups, their comparison, intervals, multiplicity, power."""

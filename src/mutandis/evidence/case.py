@@ -1,0 +1,175 @@
+"""A case: everything about one complainant, as a view on the findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.errors import PlanError
+from mutandis.evidence.sentences import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.evidence.sentences import Terms
+    from mutandis.evidence.support import Balance
+
+__all__ = ["Case", "GroupMembers", "Members"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """The people in one group.
+
+    Parameters
+    ----------
+    ids
+        Who they are, nearest first; people at the same distance in the order of the table.
+    distance
+        How far they are from the search center.
+    place
+        The part of a place that each holds: 1, or less where several share the last places.
+    is_negative
+        Whether they were refused.
+    is_center
+        Marks the search center where it is counted in.
+    """
+
+    ids: NDArray[Any]
+    distance: NDArray[np.float64]
+    place: NDArray[np.float64]
+    is_negative: NDArray[np.bool_]
+    is_center: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """Count the people."""
+        return len(self.ids)
+
+    def __add__(self, others: Members) -> Members:
+        """List others after these."""
+        return Members(
+            **{
+                f.name: np.concatenate([getattr(self, f.name), getattr(others, f.name)])
+                for f in fields(self)
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMembers:
+    """Both groups of one complainant."""
+
+    control: Members
+    test: Members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One complainant.
+
+    Parameters
+    ----------
+    id
+        Who.
+    outcome, outcome_cf
+        The outcome on record, and the one her counterfactual would have had (None: not known).
+    factual, counterfactual
+        Her attributes, as they are and as they would have been; None without counterfactuals.
+    results
+        Her row of the findings, for each (method, k).
+    couplings
+        The attributes whose counterfactual value rests on an assumption that no data can test.
+    """
+
+    id: Any
+    outcome: Any
+    outcome_cf: Any
+    factual: Mapping[str, Any]
+    counterfactual: Mapping[str, Any] | None
+    results: Mapping[tuple[str, int], Mapping[str, Any]]
+    couplings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    _members: Callable[[str, int], GroupMembers] = field(repr=False, compare=False)
+    _balance: Callable[[str, GroupMembers], Balance] | None = field(
+        default=None, repr=False, compare=False
+    )
+    _terms: Terms | None = field(default=None, repr=False, compare=False)
+
+    def result(self, method: str, *, k: int) -> Mapping[str, Any]:
+        """Give her row of the findings under one method and one k."""
+        if (method, k) not in self.results:
+            raise PlanError(f"The audit did not run method {method!r} at k={k}.")
+        return self.results[method, k]
+
+    def groups(self, method: str, *, k: int) -> GroupMembers:
+        """List the people in her control and test group; they are searched when asked for."""
+        return self._members(method, k)
+
+    def explain(self, method: str | None = None, k: int | None = None) -> str:
+        """Say in one careful sentence what was found; default: the primary method and k."""
+        if self._terms is None:
+            raise PlanError("This case was made without an audit, which its words depend on.")
+        primary_method, primary_k = self._terms.primary
+        method, k = method or primary_method, primary_k if k is None else k
+        return explain(self.result(method, k=k), method, k, self._terms)
+
+    def balance(self, method: str, k: int) -> Balance:
+        """Tell how far her search centers stand from the people around them, by attribute."""
+        if self._balance is None:
+            raise PlanError("This case was made without an audit, which has the attributes.")
+        return self._balance(method, self.groups(method, k=k))
+
+    def __str__(self) -> str:
+        """Show the case as a page of text."""
+        lines = [
+            f"Complainant {self.id}: outcome {self.outcome}, counterfactual {self._would_be()}"
+        ]
+        lines.extend(self._attribute_lines())
+        lines.append(
+            f"  {'method':<12} {'k':>4} {'p_control':>9} {'p_test':>7} {'Δp':>7}  interval"
+            f"          verdict{self._draw_heading()}"
+        )
+        lines.extend(
+            _result_line(method, k, result) for (method, k), result in self.results.items()
+        )
+        return "\n".join(lines)
+
+    def _draw_heading(self) -> str:
+        drawn = any("draw_share" in result for result in self.results.values())
+        return f"{'share of draws':>30}" if drawn else ""
+
+    def _would_be(self) -> str:
+        return "not decided" if self.outcome_cf is None else str(self.outcome_cf)
+
+    def _attribute_lines(self) -> list[str]:
+        width = max((len(name) for name in self.factual), default=0)
+        lines = []
+        for name, value in self.factual.items():
+            line = f"  {name:<{width}}  {_show(value)}"
+            if self.counterfactual is not None:
+                line += f"  →  {_show(self.counterfactual[name])}"
+            if name in self.couplings:
+                line += f"  (assuming {self.couplings[name]}, which no data can test)"
+            lines.append(line)
+        return lines
+
+
+def _result_line(method: str, k: int, result: Mapping[str, Any]) -> str:
+    low, high = result["ci_low"], result["ci_high"]
+    interval = "" if np.isnan(low) else f"[{low:6.3f}, {high:6.3f}]"
+    share = (
+        f"{result['draw_share']:>{37 - len(result['verdict'])}.2f}"
+        if "draw_share" in result
+        else ""
+    )
+    return (
+        f"  {method:<12} {k:>4} {result['p_control']:>9.3f} {result['p_test']:>7.3f} "
+        f"{result['delta_p']:>7.3f}  {interval:<16}  {result['verdict']}{share}"
+    )
+
+
+def _show(value: object) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,230 @@
+"""Find the groups of every complainant: one pass over the strata of a situation.
+
+Nobody's place is kept: a space is placed when it is searched, its complainants when they ask, and
+both are placed anew should somebody want to see a case. All that stays are integer counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mutandis.evidence.caliper import Caliper, CaliperGroups
+from mutandis.evidence.group_size import rows_in_test
+from mutandis.evidence.groups import Groups, NearestGroups
+from mutandis.evidence.methods import Center
+from mutandis.search.choose import choose_search
+from mutandis.search.embedding import Embedding, LazyEmbedding
+from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.ties import Neighbourhoods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.data.population import Population
+    from mutandis.evidence.group_size import GroupSize
+    from mutandis.evidence.semantics import Situation
+    from mutandis.evidence.spaces import Stratum
+    from mutandis.search.distance import Points
+    from mutandis.search.engine import Search
+    from mutandis.search.progress import Progress
+
+__all__ = ["GroupBuilder"]
+
+_T = TypeVar("_T", bound=np.generic)
+
+# complainants who are placed and searched for at a time
+_CHUNK = 1 << 17
+
+
+class GroupBuilder:
+    """One pass over the strata of a situation: holds what its searches share."""
+
+    def __init__(self, situation: Situation, embedding: Embedding, progress: Progress) -> None:
+        self._situation = situation
+        self._embedding = embedding
+        self._progress = progress
+        self._everybody = LazyEmbedding(embedding=embedding, population=situation.population)
+        self._last: _PreparedSpace | None = None
+        self.backends: dict[str, str] = {}
+        self.nearest: dict[str, NearestGroups] = {}
+
+    def control(self) -> Groups:
+        """Find the control groups, each complainant excluded from her own by identity."""
+        return self._find("control", self._situation.population, in_control=True)
+
+    def test(self, center: Center) -> Groups:
+        """Find the test groups around factual or counterfactual centers."""
+        world = self._situation.counterfactual
+        if center is Center.FACTUAL or world is None:
+            world = self._situation.population
+        return self._find(center.value, world, in_control=False)
+
+    def _find(self, what: str, world: Population, *, in_control: bool) -> Groups:
+        situation, embedding = self._situation, self._embedding
+        rows = situation.complainants
+        spaces = tuple(s.control if in_control else s.test for s in situation.strata)
+        group_size: GroupSize = "k" if in_control else situation.group_size
+        answered = _Accumulator(rows, situation.strata, situation.ks)
+        caliper = self._caliper(world, rows)
+        names = []
+        for stratum, space in zip(situation.strata, spaces, strict=True):
+            searched = self._search(space, in_control=in_control)
+            sizes = rows_in_test(stratum, situation.ks, group_size=group_size)
+            for complainants in searched.in_chunks(stratum.complainants):
+                centers = embedding.apply(world, complainants)
+                queries = self._queries(complainants, searched, centers.points)
+                answers = find_neighbourhoods(
+                    searched.search, queries, sizes, progress=self._progress
+                )
+                mine = answered.note(complainants, answers, centers.beyond)
+                if caliper is not None:
+                    caliper.count(mine, searched.search, queries, answers)
+            answered.note_stratum(stratum, sizes)
+            names.append(searched.search.name)
+        self._last = None if in_control else self._last  # nobody asks for that space again
+        self.backends[what] = _name_backends(names, situation.strata)
+        self.nearest[what] = nearest = NearestGroups(
+            found=answered.found,
+            ks=situation.ks,
+            ties=situation.ties,
+            centers=LazyEmbedding(embedding=embedding, population=world, among=rows),
+            own_rows=rows if in_control else np.broadcast_to(np.intp(-1), len(rows)),
+            beyond=answered.beyond,
+            points=self._everybody,
+            metric=embedding.metric,
+            spaces=spaces,
+            space_of=answered.space_of,
+            roll=situation.roll,
+            places=None if group_size == "k" else answered.places,
+        )
+        return nearest if caliper is None else CaliperGroups(nearest=nearest, caliper=caliper)
+
+    def _caliper(self, world: Population, rows: NDArray[np.intp]) -> Caliper | None:
+        farthest = self._situation.max_distance
+        if farthest is None:
+            return None
+        beyond = self._embedding.apply(world, rows).beyond
+        return Caliper.of(farthest, beyond, self._embedding.metric)
+
+    def _search(self, rows: NDArray[np.intp], *, in_control: bool) -> _PreparedSpace:
+        """Prepare the search of a space; the last one is at hand for centers in another world."""
+        last = self._last
+        if last is None or last.rows is not rows or (in_control and last.standing is None):
+            self._last = last = None  # makes room before the next one is built
+            points = self._embedding.apply(self._situation.population, rows).points
+            negative = self._situation.is_negative[rows]
+            space, standing = Space.of(points, negative, self._embedding.metric)
+            search = choose_search(space, threads=self._situation.threads)
+            self._last = last = _PreparedSpace(
+                rows=rows,
+                search=search,
+                standing=standing if in_control else None,
+                repeats=len(space.points) < len(rows),
+            )
+        return last
+
+    def _queries(
+        self, complainants: NDArray[np.intp], searched: _PreparedSpace, centers: Points
+    ) -> Queries:
+        if searched.standing is None:
+            return Queries.outside(centers)
+        own = np.searchsorted(searched.rows, complainants)
+        return Queries(
+            points=centers,
+            own=searched.standing[own],
+            own_negative=self._situation.is_negative[complainants],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PreparedSpace:
+    """A space whose search is ready.
+
+    Parameters
+    ----------
+    rows
+        Who is in it.
+    search
+        The search.
+    standing
+        In a control space: the point on which each row stands.
+    repeats
+        Whether some stand on the same point.
+    """
+
+    rows: NDArray[np.intp]
+    search: Search
+    standing: NDArray[np.intp] | None
+    repeats: bool
+
+    def in_chunks(self, complainants: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+        """Give complainants a part at a time, so that their places take little memory.
+
+        Where people repeat each other, complainants do, and are searched for once: then all come
+        together.
+        """
+        size = len(complainants) if self.repeats else _CHUNK
+        for start in range(0, len(complainants), size):
+            yield complainants[start : start + size]
+
+
+class _Accumulator:
+    """What was answered so far; little memory for what all complainants have in common."""
+
+    def __init__(
+        self, rows: NDArray[np.intp], strata: Sequence[Stratum], ks: Sequence[int]
+    ) -> None:
+        self._rows = rows
+        self._order = {id(stratum): place for place, stratum in enumerate(strata)}
+        alone = len(strata) == 1
+        self.found = Neighbourhoods.empty(0, len(ks))
+        self.beyond: NDArray[np.float64] = np.broadcast_to(0.0, len(rows))
+        self.places: NDArray[np.int64] = np.broadcast_to(np.int64(0), (len(rows), len(ks)))
+        zeros = np.broadcast_to(np.intp(0), len(rows))
+        self.space_of: NDArray[np.intp] = zeros if alone else np.array(zeros)
+
+    def note(
+        self,
+        complainants: NDArray[np.intp],
+        answers: Neighbourhoods,
+        beyond: NDArray[np.float64],
+    ) -> NDArray[np.intp]:
+        """Write down what some complainants were answered; give their places among all."""
+        mine = np.searchsorted(self._rows, complainants)
+        if len(mine) == len(self._rows):
+            self.found = answers
+        else:
+            if not len(self.found.radius):
+                self.found = Neighbourhoods.empty(len(self._rows), self.found.radius.shape[1])
+            self.found.put(mine, answers)
+        if beyond.any():
+            self.beyond = _written(self.beyond, mine, beyond)
+        return mine
+
+    def note_stratum(self, stratum: Stratum, sizes: tuple[int, ...]) -> None:
+        """Write down how many rows the groups of a stratum take, and which one it is."""
+        if len(self._order) == 1:
+            self.places = np.broadcast_to(np.array(sizes), self.places.shape)
+        else:
+            mine = np.searchsorted(self._rows, stratum.complainants)
+            self.places = _written(self.places, mine, sizes)
+            self.space_of[mine] = self._order[id(stratum)]
+
+
+def _written(array: NDArray[_T], rows: NDArray[np.intp], values: Any) -> NDArray[_T]:
+    """Write into an array, of which a copy is made if it stands for one value throughout."""
+    array = array if array.flags.writeable else array.copy()
+    array[rows] = values
+    return array
+
+
+def _name_backends(names: Sequence[str], strata: Sequence[Stratum]) -> str:
+    """Name the search that answered, and where there were several, in which space each did."""
+    if len(set(names)) == 1:
+        return names[0]
+    return ", ".join(f"{n} ({each.label})" for n, each in zip(names, strata, strict=True))

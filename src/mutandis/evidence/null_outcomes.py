@@ -1,0 +1,113 @@
+"""Outcomes as they would be if nothing but the counterfactual shift were left.
+
+A model m of refusals is fitted on reference rows, where the protected status harms nobody. Then
+outcomes are drawn anew: m(x) for a reference row, m(x^CF) for a complainant, as if everybody were
+judged as who they would be without the status. What CST still finds among such outcomes is noise,
+or the geometry of the two spaces, but no discrimination.
+
+The model is the share of refusals among the nearest reference rows, the row itself left out. It is
+made of what the audit has anyway: the same distance, the same exact search, the same fair ties.
+It assumes no shape, so it follows a sharp rule and a noisy one; a logistic curve has no finite fit
+to a sharp rule, and none at all to one with corners. How many rows it looks at is chosen by
+leave-one-out: the number whose shares predict the recorded outcomes with the least squared error
+(the Brier score), a sharp rule asking for few rows and a noisy one for many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.search.choose import choose_search
+from mutandis.search.embedding import Embedding
+from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.ties import share_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.evidence.semantics import Situation
+    from mutandis.search.ties import Neighbourhoods
+
+__all__ = ["NullOutcomes", "model_null_outcomes"]
+
+_NEIGHBOURS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+"""Among so many rows the model may choose; one search serves them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NullOutcomes:
+    """The probability of a refusal, for everybody in some search space.
+
+    Parameters
+    ----------
+    rows
+        The rows whose outcome is drawn: reference rows, then complainants.
+    probability
+        m(x) of the reference rows, m(x^CF) of the complainants.
+    neighbours
+        How many reference rows each probability looks at.
+    """
+
+    rows: NDArray[np.intp]
+    probability: NDArray[np.float64]
+    neighbours: int
+
+    def draw(self, is_negative: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Draw who is refused; rows that are in no space keep the outcome on record."""
+        drawn = is_negative.copy()
+        drawn[self.rows] = rng.random(len(self.rows)) < self.probability
+        return drawn
+
+
+def model_null_outcomes(situation: Situation) -> NullOutcomes:
+    """Fit the model on the reference rows, and apply it to both worlds.
+
+    Parameters
+    ----------
+    situation
+        D and D^CF, with the outcomes on record; it has counterfactuals.
+    """
+    if situation.counterfactual is None:
+        raise TypeError("null outcomes are drawn at the counterfactuals: there are none")
+    reference = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
+    complainants = situation.complainants
+    is_negative = situation.is_negative[reference]
+    embedding = Embedding.fit(situation.population, situation.attributes, scaling=situation.scaling)
+    points = embedding.apply(situation.population).points.take(reference)
+    centers = embedding.apply(situation.counterfactual).points.take(complainants)
+    space, standing = Space.of(points, is_negative, embedding.metric)
+    search = choose_search(space, threads=situation.threads)
+    sizes = [k for k in _NEIGHBOURS if k < len(reference)]
+    if not sizes:
+        # a single reference row has nobody beside it: its own outcome is all that is known
+        only = np.full(len(reference) + len(complainants), float(is_negative.mean()))
+        return NullOutcomes(
+            rows=np.concatenate([reference, complainants]), probability=only, neighbours=1
+        )
+    left_out = Queries(points=points, own=standing, own_negative=is_negative)
+    among = find_neighbourhoods(search, left_out, sizes)
+    column = _best(among, sizes, is_negative)
+    around = find_neighbourhoods(search, Queries.outside(centers), sizes)
+    return NullOutcomes(
+        rows=np.concatenate([reference, complainants]),
+        probability=np.concatenate(
+            [_shares(found, column, sizes[column]) for found in (among, around)]
+        ),
+        neighbours=sizes[column],
+    )
+
+
+def _best(found: Neighbourhoods, sizes: list[int], is_negative: NDArray[np.bool_]) -> int:
+    """Find the size whose shares are nearest to the outcomes; of equals, the smallest."""
+    errors = [
+        float(np.mean((_shares(found, column, k) - is_negative) ** 2))
+        for column, k in enumerate(sizes)
+    ]
+    return int(np.argmin(errors))
+
+
+def _shares(found: Neighbourhoods, column: int, k: int) -> NDArray[np.float64]:
+    return share_of(found, column, k=k, ties="fair").values()

@@ -1,0 +1,1 @@
+"""Files: audit files, tables, databases, results folders."""

@@ -1,0 +1,141 @@
+"""All findings of an audit in one Parquet file: every method, every k, every complainant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    import duckdb
+    from numpy.typing import NDArray
+
+    from mutandis.evidence.findings import Findings
+
+__all__ = ["compare_findings", "write_findings"]
+
+# what each kind of value is in the file, and in pandas on the way there: types that know nulls
+_TYPES = {
+    "b": ("BOOLEAN", "boolean"),
+    "i": ("BIGINT", "Int64"),
+    "u": ("BIGINT", "Int64"),
+    "f": ("DOUBLE", "Float64"),
+}
+_TEXT = ("VARCHAR", "string")
+
+
+def write_findings(path: Path, findings: Iterable[Findings]) -> None:
+    """Write findings one after the other, with the columns `method` and `k` in front.
+
+    What is not defined (the interval of CF, for example) is null. Findings are taken one at a
+    time and wait in a file, so that memory holds those of one method and k only.
+    """
+    import duckdb
+
+    waiting = path.with_name(f"{path.name}.duckdb")
+    try:
+        with _connected(waiting) as connection:
+            for number, found in enumerate(findings):
+                _add(connection, found, first=not number)
+            connection.table("findings").write_parquet(str(path), compression="zstd")
+    except duckdb.IOException as error:
+        # a full disk, mostly; DuckDB's own message names paths
+        raise OSError(0, "the findings cannot be written to the disk") from error
+    finally:
+        waiting.unlink(missing_ok=True)
+        waiting.with_name(f"{waiting.name}.wal").unlink(missing_ok=True)
+
+
+def _connected(path: Path | None = None) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+    import duckdb
+
+    # one thread: the same findings give the same bytes
+    return duckdb.connect(
+        ":memory:" if path is None else str(path),
+        config={"autoinstall_known_extensions": "false", "threads": 1},
+    )
+
+
+def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool) -> None:
+    import pandas as pd
+
+    types = {"method": "VARCHAR", "k": "INTEGER"}
+    columns: dict[str, Any] = {
+        "method": pd.Series([found.method] * len(found), dtype="string"),
+        "k": np.full(len(found), found.k, dtype=np.int32),
+    }
+    for name, values in found.columns().items():
+        # what nobody decided has the type that it would have had
+        example = found.outcome if name == "outcome_cf" else values
+        types[name], columns[name] = _typed(np.asarray(values), np.asarray(example))
+    connection.register("part", pd.DataFrame(columns))
+    if first:
+        declared = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
+        connection.execute(f"CREATE TABLE findings ({declared})")
+    connection.execute("INSERT INTO findings SELECT * FROM part")
+    connection.unregister("part")
+
+
+def _typed(values: NDArray[Any], example: NDArray[Any]) -> tuple[str, Any]:
+    """Give a column the type that its values have in common: truths, numbers, else text."""
+    import pandas as pd
+
+    names: tuple[str, Any] = _TYPES.get(_kind_of(example), _TEXT)
+    kind, dtype = names
+    if values.dtype.kind == "f":
+        return kind, pd.Series(pd.array(values, dtype=dtype)).mask(np.isnan(values))
+    if values.dtype.kind in _TYPES:
+        return kind, pd.Series(values).astype(dtype)
+    plain = [_plain(value, text=dtype == "string") for value in values.tolist()]
+    return kind, pd.Series(pd.array(plain, dtype=dtype))
+
+
+def _kind_of(values: NDArray[Any]) -> str:
+    if values.dtype.kind != "O":
+        return values.dtype.kind
+    kinds = {np.asarray(value).dtype.kind for value in _distinct(values) if value is not None}
+    return kinds.pop() if len(kinds) == 1 else "U"
+
+
+def _distinct(values: NDArray[Any]) -> Iterator[Any]:
+    yield from {id(value): value for value in values.tolist()}.values()
+
+
+def _plain(value: Any, *, text: bool) -> Any:
+    if value is None:
+        return None
+    return str(value) if text else value
+
+
+def compare_findings(first: Path, second: Path) -> dict[str, int]:
+    """Count the differences between two files of findings, by column; none if they are equal.
+
+    Numbers are compared by the shortest text that stands for them alone, so to the last bit.
+    """
+    with _connected() as connection:
+        names = [_as_text(connection, path, name) for path, name in ((first, "a"), (second, "b"))]
+        counted = connection.execute(
+            "SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b)"
+        ).fetchone() or (0, 0)
+        if names[0] != names[1] or counted[0] != counted[1]:
+            return {"the number of rows or columns": abs(counted[0] - counted[1]) or 1}
+        differing = ", ".join(
+            f'count(*) FILTER (a."{name}" IS DISTINCT FROM b."{name}")' for name in names[0]
+        )
+        found = connection.execute(
+            f"SELECT {differing} FROM a POSITIONAL JOIN b"  # noqa: S608 - the columns' own names
+        ).fetchone()
+    return {name: int(count) for name, count in zip(names[0], found or (), strict=True) if count}
+
+
+def _as_text(connection: duckdb.DuckDBPyConnection, path: Path, name: str) -> list[str]:
+    connection.execute(
+        f"CREATE TABLE {name} AS SELECT CAST(COLUMNS(*) AS VARCHAR) FROM read_parquet(?)",  # noqa: S608
+        [str(path)],
+    )
+    described = connection.execute(f"SELECT * FROM {name} LIMIT 0").description  # noqa: S608
+    return [str(column[0]) for column in described or ()]

@@ -1,0 +1,262 @@
+"""A folder that appears whole or not at all.
+
+Everything is written to a temporary folder beside the target, forced to the disk, and then takes
+the target's name in one step: by a plain rename where there was nothing, by an exchange of names
+where an older folder is replaced. Whatever happens in between, even a power cut, leaves the target
+absent, the complete old folder or the complete new one.
+
+Where names cannot be exchanged the old folder steps aside under a name of its own first. For that
+moment there is none at the target, and whoever looks at the target next puts the old one back.
+
+A temporary folder is locked by the process that fills it. The lock ends with the process, however
+it ends, which is how the next run tells what a dead one has left behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import signal
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mutandis.errors import OutputError
+from mutandis.files.atomic_swap import exchange_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["check_output", "output_folder", "recover_output", "sync_tree"]
+
+_TEMPORARY = re.compile(r"\.mutandis-[0-9a-f]{12}-[0-9a-f]{16}")
+_OLD = ".old"
+
+
+def check_output(target: Path, *, replace: bool, known: Callable[[Path], bool]) -> None:
+    """Refuse, before any work is done, a target that the result could not take.
+
+    Parameters
+    ----------
+    target
+        The folder that is to be.
+    replace
+        Whether an older result may be replaced.
+    known
+        Tells whether a folder is such a result, and holds nothing else.
+    """
+    target = target.resolve()
+    recover_output(target)
+    if not target.exists():
+        _check_parent(target)
+        return
+    if not target.is_dir():
+        raise OutputError(
+            f"{str(target)!r} is a file. Name a folder for the results, or move the file away."
+        )
+    if os.path.ismount(target):
+        raise OutputError(
+            f"{str(target)!r} is where a disk or a volume is mounted, and cannot take the results "
+            "in one step. Name a folder inside it."
+        )
+    if not any(target.iterdir()):
+        return
+    if not known(target):
+        raise OutputError(
+            f"The folder {str(target)!r} holds something that mutandis did not write, and will not "
+            "be replaced. Name another folder, or move what is in it away."
+        )
+    if not replace:
+        raise OutputError(
+            f"The folder {str(target)!r} holds results already. Name another folder, or add "
+            "--force to replace them, with their case files, once the new ones are complete."
+        )
+
+
+def _check_parent(target: Path) -> None:
+    there = next(each for each in target.parents if each.exists())
+    if not there.is_dir():
+        raise OutputError(f"{str(there)!r} is a file and can hold no folder. Name another folder.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise OutputError(
+            f"Nothing can be written in {str(there)!r}: permission is denied. Name another folder."
+        )
+
+
+@contextmanager
+def output_folder(target: Path, *, replace: bool, known: Callable[[Path], bool]) -> Iterator[Path]:
+    """Give a temporary folder to write to, which takes the target's name at the end.
+
+    If the block ends by an error, whatever its kind, the temporary folder is removed and the
+    target is left as it was. The parameters are those of `check_output`.
+    """
+    target = target.resolve()
+    check_output(target, replace=replace, known=known)
+    with _writing(target), _parents_of(target):
+        temporary, lock = _make_temporary(target)
+        try:
+            yield temporary
+            sync_tree(temporary)
+            _put_in_place(temporary, target, replace=replace, known=known)
+        finally:
+            # by now perhaps the old folder, if the exchange has been made
+            shutil.rmtree(temporary, ignore_errors=True)
+            os.close(lock)
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise OutputError(
+            f"The results cannot be written to {str(target)!r}: {reason}. Nothing there has "
+            "changed. Check the space on the disk and the rights, or name another folder."
+        ) from error
+
+
+@contextmanager
+def _parents_of(target: Path) -> Iterator[None]:
+    """Make the folders above the target; if nothing comes of it, remove those that were made."""
+    missing = [each for each in target.parents if not each.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for each in missing:  # the innermost first
+            with suppress(OSError):
+                each.rmdir()
+        raise
+
+
+def _make_temporary(target: Path) -> tuple[Path, int]:
+    while True:
+        temporary = target.parent / f"{_stem(target)}{secrets.token_hex(8)}"
+        temporary.mkdir()
+        lock = os.open(temporary, os.O_RDONLY)
+        # another run may have taken the empty folder for a dead one's in the meantime
+        if _lock(lock) is not False and temporary.exists():
+            return temporary, lock
+        os.close(lock)
+
+
+def _stem(target: Path) -> str:
+    """Begin the names that belong to a target; its own name may be as long as names can be."""
+    return f".mutandis-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}-"
+
+
+def _lock(folder: int) -> bool | None:
+    """Lock an open folder: False if somebody else has; None where folders cannot be locked."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None  # some network file systems lock no folders
+    return True
+
+
+def _put_in_place(
+    temporary: Path, target: Path, *, replace: bool, known: Callable[[Path], bool]
+) -> None:
+    with _uninterrupted():
+        if not target.exists() or not any(target.iterdir()):
+            if os.name == "nt" and target.exists():
+                target.rmdir()
+            temporary.rename(target)  # refused if something has appeared there in the meantime
+        else:
+            # somebody may have put something there since the check
+            check_output(target, replace=replace, known=known)
+            if not exchange_names(temporary, target):
+                _step_aside(temporary, target)
+        _sync(target.parent)
+
+
+def _step_aside(temporary: Path, target: Path) -> None:
+    """Replace a folder in two steps; `recover_output` undoes the first if the second never came."""
+    old = temporary.with_name(f"{temporary.name}{_OLD}")
+    folder = os.open(target, os.O_RDONLY)
+    try:
+        _lock(folder)
+        target.rename(old)
+        try:
+            temporary.rename(target)
+        except BaseException:
+            old.rename(target)
+            raise
+        _sync(target.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and the request to end wait for a moment."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def recover_output(target: Path) -> None:
+    """Put back an old folder that stepped aside, and remove what dead runs have left behind."""
+    target = target.resolve()
+    if not target.parent.is_dir():
+        return
+    try:
+        beside = sorted(target.parent.iterdir())
+    except OSError:
+        return  # what cannot be looked at cannot be tidied either
+    for each in beside:
+        mine = each.name.startswith(_stem(target))
+        old = each.name.endswith(_OLD)
+        if not _TEMPORARY.fullmatch(each.name.removesuffix(_OLD)) or (old and not mine):
+            continue
+        if each.is_symlink() or not each.is_dir():
+            continue
+        with suppress(OSError), _if_dead(each) as dead:
+            if dead and old and not target.exists():
+                each.rename(target)
+            elif dead:
+                shutil.rmtree(each, ignore_errors=True)
+
+
+@contextmanager
+def _if_dead(folder: Path) -> Iterator[bool]:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        # where nothing can be locked, nobody can tell, and what may be alive is left alone
+        yield _lock(opened) is True
+    finally:
+        os.close(opened)
+
+
+def sync_tree(folder: Path) -> None:
+    """Force a folder and everything in it to the disk."""
+    for path, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            _sync(Path(path) / name)
+        _sync(Path(path))
+
+
+def _sync(path: Path) -> None:
+    if os.name == "nt" and path.is_dir():
+        return  # folders cannot be opened there
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,1 @@
+"""The EAAMO '23 publication: its quirks, its data, its printed tables."""

@@ -1,0 +1,397 @@
+"""The publication's own semantics: what was run for EAAMO '23, rounding and all.
+
+Everything in which the published numbers depart from the paper's definitions is here and nowhere
+else (docs/adr/0003-errata.md lists and explains it):
+
+* equations: some values and residuals were rounded on the way to the counterfactual;
+* scale: z-scores fitted on D and on D^CF separately, which takes part of the counterfactual shift
+  away again;
+* groups: ties broken by row number, the complainant removed from her k + 1 nearest if she is
+  among them, and left in a group of k + 1 others if she is not;
+* evidence: Δp and the lower bound of its interval rounded to three decimals before they are
+  compared with τ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.causal.equations.equation import Predicted, numbers_of
+from mutandis.causal.equations.linear import Linear
+from mutandis.causal.worldview import Worldview
+from mutandis.data.columns import Categories, Numbers
+from mutandis.evidence.findings import Comparison, Group
+from mutandis.evidence.methods import Center
+from mutandis.evidence.semantics import Grouping, GroupPair, Situation
+from mutandis.search.collapse import group_rows
+from mutandis.search.distance import Points
+from mutandis.search.progress import Progress, silent
+from mutandis.search.share import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.causal.equations.equation import Equation
+    from mutandis.causal.equations.linear import FittedLinear
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
+    from mutandis.evidence.case import Members
+    from mutandis.evidence.groups import Centers, Groups, RowIdentity
+    from mutandis.evidence.intervals import IntervalMethod
+    from mutandis.evidence.methods import Method
+
+__all__ = ["AS_PUBLISHED", "AsPublished", "PublishedLinear"]
+
+# distances held at a time (queries x points)
+_BATCH = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLinear:
+    """A linear equation with the rounding that the publication applied to its attribute.
+
+    Parameters
+    ----------
+    linear
+        The equation as it was declared.
+    factual_decimals
+        Decimals to which the attribute itself was rounded, for the equations only.
+    residual_decimals
+        Decimals to which the abducted residual was rounded.
+    """
+
+    linear: Linear
+    factual_decimals: int | None = None
+    residual_decimals: int | None = None
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The direct causes, by column name."""
+        return self.linear.parents
+
+    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedPublishedLinear:
+        """Estimate the coefficients by least squares, from the rounded attribute."""
+        rounded = Numbers(_rounded(numbers_of(child), self.factual_decimals))
+        fitted = self.linear.fit(rounded, parents)
+        return FittedPublishedLinear(equation=self, fitted=fitted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedPublishedLinear:
+    """The fitted form: the noise is the rounded residual, and nothing else is kept."""
+
+    equation: PublishedLinear
+    fitted: FittedLinear
+
+    def abduct(
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
+    ) -> NDArray[np.float64]:
+        """Recover U = x - f(pa), rounded as published."""
+        values = _rounded(numbers_of(child), self.equation.factual_decimals)
+        residual = values - self.fitted.explained(parents, rows=len(values))
+        return _rounded(residual, self.equation.residual_decimals)
+
+    def predict(self, parents: Mapping[str, Column], noise: NDArray[np.float64]) -> Predicted:
+        """Give f(pa') + U, rounded and clipped as declared."""
+        values = self.fitted.explained(parents, rows=len(noise)) + noise
+        return self.fitted.finished(values)
+
+
+# Each attribute of the publication was treated by hand; these are the hands.
+_TREATMENT = {
+    "AnnualSalary": {"residual_decimals": 2},
+    "AccountBalance": {"residual_decimals": 2},
+    "LSAT": {"factual_decimals": 0},
+}
+
+
+def _as_published(child: str, equation: Equation) -> Equation:
+    if isinstance(equation, Linear) and equation.link == "identity":
+        return PublishedLinear(linear=equation, **_TREATMENT.get(child, {}))
+    return equation
+
+
+def _rounded(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.float64]:
+    return values if decimals is None else np.round(values, decimals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scores:
+    """Rows as z-scores, with nominal codes beside them."""
+
+    scores: NDArray[np.float64]
+    codes: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, population: Population, names: Collection[str]) -> _Scores:
+        """Standardise the numbers of one world by that world's own mean and deviation."""
+        columns = [population.columns[name] for name in names]
+        scores = [_standardised(c.values) for c in columns if isinstance(c, Numbers)]
+        codes = [c.codes for c in columns if isinstance(c, Categories)]
+        size = len(population)
+        return cls(
+            scores=np.column_stack(scores) if scores else np.empty((size, 0)),
+            codes=np.column_stack(codes) if codes else np.empty((size, 0), dtype=np.int32),
+        )
+
+    def take(self, rows: NDArray[np.intp]) -> _Scores:
+        """Give the chosen rows."""
+        return _Scores(scores=self.scores[rows], codes=self.codes[rows])
+
+    def distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Group rows that are equal in every bit, as `group_rows` does."""
+        # adding 0.0 makes the two zeros one; then equal floats have equal bits
+        bits = np.ascontiguousarray(self.scores + 0.0).view(np.int64)
+        return group_rows(Points(coordinates=bits, codes=self.codes))
+
+    def distances_to(self, points: _Scores) -> NDArray[np.float64]:
+        """Sum mismatches first, then differences in column order: float64 sums depend on it."""
+        total = np.zeros((len(self.scores), len(points.scores)))
+        for here, there in zip(self.codes.T, points.codes.T, strict=True):
+            total += here[:, None] != there
+        for mine, theirs in zip(self.scores.T, points.scores.T, strict=True):
+            total += np.abs(theirs - mine[:, None])
+        return total
+
+
+def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    # as one contiguous column: another order of summation changes the last bits, and those decide
+    column = np.ascontiguousarray(values)
+    # a constant column tells nobody apart: there everybody stands at 0
+    return np.asarray((column - column.mean()) / (column.std() or 1.0), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Nearest:
+    """Each complainant's nearest rows, by distance and then by larger row number."""
+
+    rows: NDArray[np.intp]
+    distance: NDArray[np.float64]
+
+
+def _nearest(centers: _Scores, everyone: _Scores, space: NDArray[np.intp], count: int) -> _Nearest:
+    first, group = centers.distinct()
+    queries = centers.take(first)
+    points_first, standing = everyone.take(space).distinct()
+    points = everyone.take(space[points_first])
+    on_point = _rows_by_point(space, standing, len(points_first))
+    sizes = np.array([len(rows) for rows in on_point])
+    count = min(count, len(space))
+    rows = np.empty((len(first), count), dtype=np.intp)
+    distance = np.empty((len(first), count))
+    for query, near in enumerate(_distance_rows(queries, points)):
+        order = np.argsort(near, kind="stable")
+        enough = near[order[np.argmax(np.cumsum(sizes[order]) >= count)]]
+        chosen = order[: np.searchsorted(near[order], enough, side="right")]
+        candidates = np.concatenate([on_point[point] for point in chosen])
+        apart = np.repeat(near[chosen], sizes[chosen])
+        last = np.lexsort((-candidates, apart))[:count]
+        rows[query], distance[query] = candidates[last], apart[last]
+    return _Nearest(rows=rows[group], distance=distance[group])
+
+
+def _rows_by_point(
+    space: NDArray[np.intp], standing: NDArray[np.intp], points: int
+) -> list[NDArray[np.intp]]:
+    order = np.argsort(standing, kind="stable")
+    return np.split(space[order], np.cumsum(np.bincount(standing, minlength=points))[:-1])
+
+
+def _distance_rows(queries: _Scores, points: _Scores) -> Iterator[NDArray[np.float64]]:
+    step = max(1, _BATCH // max(1, len(points.scores)))
+    for start in range(0, len(queries.scores), step):
+        chunk = np.arange(start, min(start + step, len(queries.scores)))
+        yield from queries.take(chunk).distances_to(points)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedGroups:
+    """The published groups, row by row.
+
+    Parameters
+    ----------
+    nearest
+        The rows to take from.
+    ks
+        Group sizes.
+    extra
+        How many rows more than k are taken.
+    roll
+        Who the rows are.
+    own_rows, keep_own
+        The complainants' own rows, and whether they stay in the group where they are found.
+    centers
+        Counterfactual centers that compete for a place, under their own row's number.
+    """
+
+    nearest: _Nearest
+    ks: tuple[int, ...]
+    extra: int
+    roll: RowIdentity
+    own_rows: NDArray[np.intp]
+    keep_own: bool = False
+    centers: Centers | None = None
+
+    def at(self, index: int) -> Group:
+        """Give the groups for the index-th k."""
+        taken, joins = self._taken(self.ks[index])
+        negatives = (self.roll.is_negative[self.nearest.rows] & taken).sum(axis=1)
+        size = taken.sum(axis=1)
+        if self.centers is not None:
+            negatives = negatives + (joins & self.centers.is_negative)
+            size = size + joins
+        farthest = np.where(taken, self.nearest.distance, -np.inf).max(axis=1)
+        size = size.astype(np.int64)
+        share = Share(negatives=negatives.astype(np.int64), size=size, split=np.ones_like(size))
+        return Group(share=share, rows=size, radius=farthest)
+
+    def members(self, complainant: int, index: int) -> Members:
+        """List the people in one complainant's group; a center among them is marked."""
+        taken, joins = self._taken(self.ks[index])
+        mine = taken[complainant]
+        rows = self.nearest.rows[complainant][mine]
+        members = self.roll.members(
+            rows, self.nearest.distance[complainant][mine], np.ones(len(rows))
+        )
+        own = self.roll.ids[self.own_rows[complainant]]
+        members = replace(members, is_center=members.ids == own)
+        if self.centers is None or not joins[complainant]:
+            return members
+        return self.centers.members(complainant, index) + members
+
+    def _taken(self, k: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Mark the rows that are taken, and the centers that join them."""
+        rows, distance = self.nearest.rows, self.nearest.distance
+        place = np.arange(rows.shape[1])
+        taken = np.broadcast_to(place < k + self.extra, rows.shape).copy()
+        if not self.keep_own:
+            taken &= rows != self.own_rows[:, None]
+        if self.centers is None:
+            return taken, np.zeros(len(rows), dtype=np.bool_)
+        # at distance 0 the center stands behind test rows with a larger number; k + 1 are taken
+        ahead = ((distance == 0) & (rows > self.own_rows[:, None])).sum(axis=1)
+        crowded = ahead > k
+        taken |= crowded[:, None] & (place < k + 1)
+        return taken, ~crowded
+
+
+@dataclass(frozen=True, slots=True)
+class AsPublished:
+    """What was run for the publication."""
+
+    name: str = "eaamo23"
+
+    def worldview(self, worldview: Worldview) -> Worldview:
+        """Round in each equation what was rounded there."""
+        return Worldview(
+            {child: _as_published(child, eq) for child, eq in worldview.equations.items()},
+            latents=worldview.latents,
+            resolving=worldview.resolving,
+        )
+
+    def group(
+        self,
+        situation: Situation,
+        methods: Collection[Method],
+        *,
+        control: Groups | None = None,  # noqa: ARG002 - searched anew
+        progress: Progress = silent,
+    ) -> Grouping:
+        """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""
+        names = [attribute.name for attribute in situation.attributes]
+        factual = _Scores.of(situation.population, names)
+        other = situation.counterfactual
+        centers = {Center.FACTUAL: factual}
+        if other is not None:
+            centers[Center.COUNTERFACTUAL] = _Scores.of(other, names)
+        wanted = {method.center for method in methods if method.count_neighbours}
+        nearest = _search(situation, factual, factual, in_control=True)
+        tests = {
+            center: _search(situation, centers[center], factual, in_control=False)
+            for center in Center
+            if center in wanted
+        }
+        progress((1 + len(tests)) * len(situation.complainants))
+        return Grouping(
+            pairs={m.name: _pair(situation, m, nearest, tests) for m in methods},
+            distance_rules=dict.fromkeys(names, "float64 z-scores, one scale per world"),
+            backends={"control": "as published", "test": "as published"},
+        )
+
+    def compare(
+        self,
+        control: Group,
+        test: Group,
+        *,
+        tau: float,
+        alpha: float,
+        interval: IntervalMethod,
+    ) -> Comparison:
+        """Decide evidence and significance after rounding to three decimals."""
+        from scipy.special import ndtri
+
+        bounds = interval(control.share, test.share, tau=tau, alpha=alpha)
+        delta = control.share.values() - test.share.values()
+        exact = -float(ndtri(alpha))
+        margin = (bounds.high - bounds.low) / 2 * (round(exact, 3) / exact)
+        bounds = replace(bounds, low=delta - margin, high=delta + margin)
+        evidence = np.round(delta, 3) > tau
+        return Comparison(
+            delta_p=delta,
+            evidence=evidence,
+            significant=evidence & (np.round(bounds.low, 3) > tau),
+            interval=bounds,
+        )
+
+
+def _search(
+    situation: Situation, centers: _Scores, everyone: _Scores, *, in_control: bool
+) -> _Nearest:
+    rows = situation.complainants
+    width = max(situation.ks) + 1
+    spaces = [s.control if in_control else s.test for s in situation.strata]
+    width = min(width, *(len(space) for space in spaces))
+    found = _Nearest(
+        rows=np.empty((len(rows), width), dtype=np.intp), distance=np.empty((len(rows), width))
+    )
+    for stratum, space in zip(situation.strata, spaces, strict=True):
+        mine = np.searchsorted(rows, stratum.complainants)
+        near = _nearest(centers.take(stratum.complainants), everyone, space, width)
+        found.rows[mine], found.distance[mine] = near.rows, near.distance
+    return found
+
+
+def _pair(
+    situation: Situation, method: Method, control: _Nearest, tests: Mapping[Center, _Nearest]
+) -> GroupPair:
+    if not method.count_neighbours:
+        return GroupPair(
+            control=situation.centers(counterfactual=False),
+            test=situation.centers(counterfactual=True),
+        )
+    ks, roll, own = situation.ks, situation.roll, situation.complainants
+    test = tests[method.center]
+    if not method.count_centers:
+        return GroupPair(
+            control=PublishedGroups(nearest=control, ks=ks, extra=1, roll=roll, own_rows=own),
+            test=PublishedGroups(nearest=test, ks=ks, extra=0, roll=roll, own_rows=own),
+        )
+    here = PublishedGroups(nearest=control, ks=ks, extra=1, roll=roll, own_rows=own, keep_own=True)
+    there = situation.centers(counterfactual=True)
+    return GroupPair(
+        control=here,
+        test=PublishedGroups(nearest=test, ks=ks, extra=0, roll=roll, own_rows=own, centers=there),
+    )
+
+
+AS_PUBLISHED = AsPublished()
+"""The semantics behind ``preset="eaamo23"``."""

@@ -1,0 +1,1 @@
+"""Nearest-neighbour search: exact distances, fair ties, exact results."""

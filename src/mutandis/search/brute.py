@@ -1,0 +1,73 @@
+"""The oracle: measures every pair and follows the definition word by word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.search.progress import silent
+from mutandis.search.ties import Neighbourhoods
+from mutandis.search.within import RadiusCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.search.engine import Queries, Space
+    from mutandis.search.progress import Progress
+
+__all__ = ["BruteSearch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BruteSearch:
+    """Search by measuring every pair, one query at a time."""
+
+    space: Space
+    name: str = "brute"
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
+        """Answer all queries for all ks."""
+        found = Neighbourhoods.empty(len(queries), len(ks))
+        for query in range(len(queries)):
+            distances, counts, negatives = self._others(queries, query)
+            everyone = np.sort(np.repeat(distances, counts))
+            for column, k in enumerate(ks):
+                radius = everyone[k - 1]
+                inside, rim = distances < radius, distances == radius
+                found.radius[query, column] = radius
+                found.inside[query, column] = counts[inside].sum()
+                found.negatives_inside[query, column] = negatives[inside].sum()
+                found.rim[query, column] = counts[rim].sum()
+                found.negatives_rim[query, column] = negatives[rim].sum()
+            progress(1)
+        return found
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        """Count the people within each query's own limit."""
+        found = RadiusCounts.empty(len(queries))
+        for query, limit in enumerate(limits):
+            distances, counts, negatives = self._others(queries, query)
+            near = (distances <= limit) & (counts > 0)
+            found.people[query] = counts[near].sum()
+            found.negatives[query] = negatives[near].sum()
+            found.farthest[query] = distances[near].max(initial=-1)
+        return found
+
+    def _others(
+        self, queries: Queries, query: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Measure to every point, and count who stands there beside the complainant herself."""
+        center = queries.points.take(np.array([query]))
+        distances = self.space.metric.from_center(center, self.space.points)
+        counts, negatives = self.space.counts.copy(), self.space.negatives.copy()
+        own = queries.own[query]
+        if own >= 0:
+            counts[own] -= 1
+            negatives[own] -= queries.own_negative[query]
+        return distances, counts, negatives

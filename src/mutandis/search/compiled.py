@@ -1,0 +1,346 @@
+"""Search by compiled kernels: a tree with boxes, or a scan of bytes where boxes keep nobody out.
+
+Which of the two is faster depends on the data, not on the number of columns. So a few of the
+queries go down the tree first, and the points they had to look at are counted: counted, not timed,
+so that the same table is always searched in the same way. Both are exact.
+
+Queries run in chunks, in the order of the tree, on as many threads as asked for. Nothing that one
+query finds depends on another, so neither chunks nor threads can change an answer.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from os import cpu_count
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.search.kernels.bounds import level_bits
+from mutandis.search.kernels.descent import (
+    Centers,
+    homes,
+    nearest_in_tree,
+    room_in,
+    within_in_tree,
+)
+from mutandis.search.kernels.growth import grow
+from mutandis.search.kernels.scan import (
+    BLOCK,
+    LARGEST_BYTE,
+    Bytes,
+    pack,
+    scan_blocks,
+    turns_for,
+)
+from mutandis.search.kernels.selection import HALF, ONE_PERSON, Answers
+from mutandis.search.kernels.slants import choose_signs, slants_of
+from mutandis.search.kernels.steps import MOST_ATTRIBUTES, take_steps
+from mutandis.search.kernels.tree import (
+    Exact,
+    Grid,
+    boxes_over,
+    exact_in_floats,
+    exact_rows,
+)
+from mutandis.search.progress import silent
+from mutandis.search.ties import Neighbourhoods
+from mutandis.search.within import RadiusCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.search.engine import Queries, Space
+    from mutandis.search.kernels.steps import Steps
+    from mutandis.search.progress import Progress
+
+__all__ = ["CompiledSearch"]
+
+# points in a leaf: so many are filtered in the time that another level of boxes would take
+LEAF = 384
+# queries that a thread answers at a time
+_CHUNK = 2048
+# queries that go first, to see how much of the space the tree has to look at
+_PILOT = 64
+# A scan takes about a fifth of the time per point that the tree does.
+_SCAN_FROM = 0.8
+# one point in so many is in the sample that guesses radii
+_SAMPLE_SHARE, _SMALLEST_SAMPLE = 32, 1024
+# a guess from further down than this would take longer than it saves
+_LARGEST_RANK = 256
+
+
+class CompiledSearch:
+    """Search with kernels that numba compiles; see `compiled/` for how they work.
+
+    Parameters
+    ----------
+    space
+        Where to search.
+    threads
+        How many threads; -1 for all cores.
+    kernel
+        "tree" or "scan", if the choice is not to depend on the data.
+    leaf
+        How many points a leaf of the tree may hold.
+    """
+
+    def __init__(
+        self, space: Space, *, threads: int = -1, kernel: str | None = None, leaf: int = LEAF
+    ) -> None:
+        self._threads = threads if threads > 0 else cpu_count() or 1
+        self._kernel = kernel
+        self.name = "compiled tree"
+        points = space.points
+        self._low = points.coordinates.min(axis=0)
+        self._high = points.coordinates.max(axis=0)
+        # kernels are compiled for one kind of array: C order, writeable
+        coordinates = np.require(points.coordinates, requirements=["C", "W"])
+        self._signs = choose_signs(coordinates)
+        slants = slants_of(coordinates, self._low, self._signs)
+        self._grid: Grid | None = Grid(
+            coordinates,
+            slants,
+            np.require(points.codes, requirements=["C", "W"]),
+            np.concatenate([self._low, np.zeros(slants.shape[1], dtype=np.int64)]),
+        )
+        self._costs = space.metric.mismatch
+        self._mismatch = self._costs.astype(np.float64)
+        self._order = np.arange(len(points), dtype=np.int32)
+        self._tree = grow(
+            self._points, self._mismatch, self._order, leaf=leaf, threads=self._threads
+        )
+        self._crowd = (space.counts[self._order] << HALF) + space.negatives[self._order]
+
+    @staticmethod
+    def can_search(space: Space) -> bool:
+        """Tell whether the kernels are exact in this space, and have something to measure."""
+        points = space.points
+        return bool(
+            0 < len(points) <= space.counts.sum() < 2 ** (HALF - 1)
+            and 0 < points.coordinates.shape[1] + points.codes.shape[1] <= MOST_ATTRIBUTES
+            and exact_in_floats(points.coordinates, space.metric.mismatch)
+        )
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
+        """Answer all queries for all ks."""
+        found = Neighbourhoods.empty(len(queries), len(ks))
+        # kernels answer for rising ks
+        columns = np.argsort(ks, kind="stable")
+        rising = np.asarray(ks, dtype=np.int64)[columns]
+        back = np.argsort(columns, kind="stable")
+        order = self._in_tree_order(queries)
+        answer = self._scan if self._wants_scan(queries, order, rising) else self._descend
+
+        def work(rows: NDArray[np.intp]) -> None:
+            chunk = queries.take(rows)
+            beyond, centers = self._centers(chunk)
+            answers = answer(centers, rising)
+            found.put(
+                rows,
+                Neighbourhoods(
+                    radius=answers.radius[:, back] + beyond[:, None],
+                    inside=answers.inside[:, back],
+                    negatives_inside=answers.negatives_inside[:, back],
+                    rim=answers.rim[:, back],
+                    negatives_rim=answers.negatives_rim[:, back],
+                ),
+            )
+
+        self._in_chunks(work, order, progress)
+        return found
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        """Count the people within each query's own limit."""
+        found = RadiusCounts.empty(len(queries))
+
+        def work(rows: NDArray[np.intp]) -> None:
+            beyond, centers = self._centers(queries.take(rows))
+            # no distance among the points is larger than 2**53, so a limit need not be
+            left = np.minimum(limits[rows] - beyond, 2**53).astype(np.float64)
+            counted = np.empty((len(rows), 3), dtype=np.int64)
+            room = room_in(self._tree, 1)
+            within_in_tree(self._tree, self._steps, self._exact, centers, left, room, counted)
+            people, negatives, farthest = counted.T
+            farthest = np.where(people > 0, farthest + beyond, -1)
+            found.put(rows, RadiusCounts(people=people, negatives=negatives, farthest=farthest))
+
+        self._in_chunks(work, self._in_tree_order(queries), silent)
+        return found
+
+    def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], Centers]:
+        """Move queries into the span of the points; tell how far each of them was moved."""
+        points = queries.points
+        inside = np.clip(points.coordinates, self._low, self._high)
+        beyond = np.abs(points.coordinates - inside).sum(axis=1, dtype=np.int64)
+        values = np.concatenate([inside - self._low, points.codes], axis=1, dtype=np.float64)
+        place = np.full(len(queries), -1, dtype=np.int64)
+        inside_space = queries.own >= 0
+        if inside_space.any():
+            place[inside_space] = self._place[queries.own[inside_space]]
+        slants = slants_of(inside, self._low, self._signs).astype(np.float64)
+        herself = ONE_PERSON + queries.own_negative
+        return beyond, Centers(values, slants, level_bits(points.codes), place, herself)
+
+    @property
+    def _points(self) -> Grid:
+        if self._grid is None:
+            raise RuntimeError("the points were given up for the blocks of the tree")
+        return self._grid
+
+    @cached_property
+    def _place(self) -> NDArray[np.int32]:
+        """Where each point went in the order of the tree."""
+        place = np.empty_like(self._order)
+        place[self._order] = np.arange(len(self._order), dtype=place.dtype)
+        return place
+
+    def _in_tree_order(self, queries: Queries) -> NDArray[np.intp]:
+        """Sort queries by leaf: neighbours go the same way, and find the cache warm."""
+        # in as few bytes as will do: numbers of 16 bits are sorted several times as fast
+        leaf = np.empty(len(queries), dtype=np.min_scalar_type(len(self._tree.start)))
+
+        def work(rows: NDArray[np.intp]) -> None:
+            found = np.empty(len(rows), dtype=np.int64)
+            homes(self._tree, self._mismatch, self._centers(queries.take(rows))[1], found)
+            leaf[rows] = found
+
+        everybody = np.arange(len(queries))
+        if len(queries) <= 4 * _CHUNK:
+            work(everybody)  # done before threads would have started
+        else:
+            self._in_chunks(work, everybody, silent)
+        return np.argsort(leaf, kind="stable")
+
+    def _in_chunks(
+        self,
+        work: Callable[[NDArray[np.intp]], None],
+        order: NDArray[np.intp],
+        progress: Progress,
+    ) -> None:
+        """Work on the queries chunk by chunk, on all threads, and say what is done."""
+        size = max(1, min(_CHUNK, -(-len(order) // self._threads)))
+        chunks = [order[start : start + size] for start in range(0, len(order), size)]
+        if len(chunks) <= 1 or self._threads == 1:
+            for chunk in chunks:
+                work(chunk)
+                progress(len(chunk))
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            try:
+                for chunk, _ in zip(chunks, pool.map(work, chunks), strict=True):
+                    progress(len(chunk))
+            except BaseException:
+                # whoever interrupts does not want to wait for chunks that nobody will see
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    # --- the tree ---
+
+    @cached_property
+    def _steps(self) -> Steps:
+        # a mask has 64 bits; where there are more levels, a bit stands for several
+        is_told = self._points.codes.max(axis=0, initial=0) < 64
+        return take_steps(self._tree, self._exact, is_told)
+
+    def _descend(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
+        answers = _room_for_answers(len(centers.values), len(ks))
+        room = room_in(self._tree, int(ks[-1]))
+        nearest_in_tree(self._tree, self._steps, self._exact, centers, ks, room, answers)
+        if (answers.radius < 0).any():
+            raise RuntimeError("the search found fewer people than there are: please report this")
+        return answers
+
+    def _wants_scan(self, queries: Queries, order: NDArray[np.intp], ks: NDArray[np.int64]) -> bool:
+        """Send a few queries down the tree, and see whether it keeps anybody out."""
+        if self._kernel is None:
+            few = order[np.linspace(0, len(order) - 1, min(_PILOT, len(order))).astype(np.intp)]
+            _, centers = self._centers(queries.take(few))
+            answers, room = _room_for_answers(len(few), len(ks)), room_in(self._tree, int(ks[-1]))
+            looked_at = nearest_in_tree(
+                self._tree, self._steps, self._exact, centers, ks, room, answers
+            )
+            wants = looked_at > _SCAN_FROM * len(few) * len(self._order)
+            self._kernel = "scan" if wants else "tree"
+        self.name = f"compiled {self._kernel}"
+        # one copy of the points is enough: that which the kernel reads
+        if self._kernel == "scan":
+            self.__dict__.pop("_steps", None)
+        elif self._steps.values.size:
+            self._grid = None
+        return self._kernel == "scan"
+
+    # --- the scan ---
+
+    @cached_property
+    def _quantum(self) -> int:
+        spans = (self._high - self._low).max(initial=0)
+        return int(max(spans, self._costs.max(initial=0))) // LARGEST_BYTE + 1
+
+    @cached_property
+    def _bytes(self) -> Bytes:
+        step = max(1, len(self._order) // max(_SMALLEST_SAMPLE, len(self._order) // _SAMPLE_SHARE))
+        sample = np.ascontiguousarray(self._order[::step])
+        return Bytes(
+            pack(self._points, self._order, self._quantum),
+            boxes_over(self._points, self._order, BLOCK),
+            pack(self._points, sample, self._quantum),
+            len(sample),
+            self._quantum,
+            (self._costs // self._quantum).astype(np.uint8),
+        )
+
+    @cached_property
+    def _exact(self) -> Exact:
+        rows = exact_rows(self._points, self._order)
+        return Exact(rows, self._crowd, self._mismatch)
+
+    def _scan(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
+        answers = _room_for_answers(len(centers.values), len(ks))
+        self._scan_into(answers, centers, ks, rank=self._rank(int(ks[-1])))
+        again = np.flatnonzero(answers.radius[:, 0] < 0)
+        if len(again):
+            few = Centers(
+                centers.values[again],
+                centers.slants[again],
+                centers.bits[again],
+                centers.own[again],
+                centers.herself[again],
+            )
+            corrected = _room_for_answers(len(again), len(ks))
+            self._scan_into(corrected, few, ks, rank=-1)
+            for whole, part in zip(answers, corrected, strict=True):
+                whole[again] = part
+        return answers
+
+    def _scan_into(
+        self, answers: Answers, centers: Centers, ks: NDArray[np.int64], *, rank: int
+    ) -> None:
+        numbers = len(self._low)
+        steps = centers.values[:, :numbers].astype(np.int64) // self._quantum
+        names = centers.values[:, numbers:].astype(np.int64) & LARGEST_BYTE
+        scan_blocks(
+            self._bytes,
+            self._exact,
+            centers,
+            np.concatenate([steps, names], axis=1).astype(np.uint8),
+            ks,
+            rank,
+            turns_for(int(ks[-1]), rank),
+            answers,
+        )
+
+    def _rank(self, k: int) -> int:
+        """Choose the rank in the sample that is hardly ever nearer than the k-th nearest person."""
+        expected = k * self._bytes.sampled / len(self._order)
+        rank = int(np.ceil(expected + 3 * np.sqrt(expected) + 2))
+        return rank if rank < min(self._bytes.sampled, _LARGEST_RANK) else -1
+
+
+def _room_for_answers(queries: int, ks: int) -> Answers:
+    return Answers(*(np.zeros((queries, ks), dtype=np.int64) for _ in Answers._fields))

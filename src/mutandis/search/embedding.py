@@ -1,0 +1,358 @@
+"""Where people stand: attributes turned into exact coordinates, fitted once on the factual D.
+
+Fit once, apply twice: the same origin and the same range serve the factual and the counterfactual
+rows (docs/adr/0001-scale.md). A counterfactual may lie outside the range and is not clipped.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import isfinite
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.columns import Numbers
+from mutandis.errors import InputError, MutandisWarning
+from mutandis.search.distance import Metric, Points
+from mutandis.search.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
+from mutandis.search.units import Term, choose_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
+
+__all__ = ["Axis", "Embedded", "Embedding", "LazyEmbedding", "Scaling"]
+
+Scaling = Literal["range", "none"]
+
+_QUANTUM_BITS = 40
+# half the range of a quantised column must measure at least this, or rounding would show
+_LEAST = 2**19
+# A center further out than this many ranges is moved in to it, and the rest is kept aside: seen
+# from there every row lies on the same side, so all distances shrink alike and the order stays.
+_REACH = 32.0
+# so many rows at a time stay in the processor's cache
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One attribute with an order, as a coordinate.
+
+    Parameters
+    ----------
+    name
+        The attribute.
+    origin, scale
+        A value v stands at (v - origin) / scale: 0 and 1 are the ends of the grid.
+    steps
+        The grid: multiples of 1 / steps. A column without a grid has one step, its range.
+    noise
+        How far rounding may have moved a position.
+    length
+        The integer that stands for position 1, the weight included; a multiple of 2 * steps.
+    quantum
+        What lies off the grid is rounded to multiples of this.
+    rule
+        How equal distances are recognised, in words.
+    """
+
+    name: str
+    origin: float
+    scale: float
+    steps: int
+    noise: float
+    length: int
+    quantum: int
+    rule: str
+
+    def place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Give integer coordinates, and how far beyond reach each position was."""
+        coordinates = np.empty(len(values), dtype=np.int64)
+        beyond: NDArray[np.float64] = np.broadcast_to(0.0, len(values))
+        for start in range(0, len(values), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            coordinates[rows], rest = self._place(values[rows])
+            if rest.any():
+                beyond = beyond if beyond.flags.writeable else beyond.copy()
+                beyond[rows] = rest
+        return coordinates, beyond
+
+    def _place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        with np.errstate(over="ignore"):  # infinitely far out is out of reach, and no error
+            position = (values - self.origin) / self.scale
+        within = np.clip(position, -_REACH, 1 + _REACH)
+        rounded = np.rint(within * (self.length / self.quantum)).astype(np.int64) * self.quantum
+        # Midway between two grid points counts as on the grid: a center that stands there has
+        # neighbours at equal distances on both sides.
+        halves = 2 * self.steps
+        nearest = np.rint(within * halves)
+        slack = np.minimum(2 * self.noise * halves * (1 + np.abs(within)), 0.25)
+        on_grid = np.abs(within * halves - nearest) <= slack
+        exact = nearest.astype(np.int64) * (self.length // halves)
+        return np.where(on_grid, exact, rounded), np.abs(position - within)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """Rows as points, with what was left beyond reach (in distance units; almost always 0)."""
+
+    points: Points
+    beyond: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding:
+    """A fitted embedding.
+
+    Parameters
+    ----------
+    axes
+        Continuous and ordinal attributes.
+    nominal
+        Names of nominal attributes.
+    constant
+        Attributes that never vary in D and contribute nothing.
+    metric
+        How distances between the points are measured.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mutandis.data.attribute import Attribute
+    >>> from mutandis.data.population import Population
+    >>> grades = Population.from_frame(
+    ...     {"grade": [3.1, 3.2, 3.3]}, attributes=[Attribute(name="grade", kind="continuous")]
+    ... )
+    >>> embedding = Embedding.fit(grades, [Attribute(name="grade", kind="continuous")])
+    >>> points = embedding.apply(grades).points
+    >>> distances = embedding.metric.from_center(points.take(np.array([1])), points)
+    >>> embedding.metric.as_float(distances).tolist(), embedding.rules
+    ([0.5, 0.0, 0.5], {'grade': 'lattice of 2 steps'})
+    """
+
+    axes: tuple[Axis, ...]
+    nominal: tuple[str, ...]
+    constant: tuple[str, ...]
+    metric: Metric
+
+    @classmethod
+    def fit(
+        cls,
+        population: Population,
+        attributes: Sequence[Attribute],
+        *,
+        scaling: Scaling = "range",
+    ) -> Embedding:
+        """Fit origin, scale and grid of every attribute on the factual population.
+
+        Parameters
+        ----------
+        population
+            The factual D, both groups.
+        attributes
+            What people are compared on.
+        scaling
+            "range" divides numbers by their range in D; "none" takes them as they are, for
+            attributes that the user has scaled. Ordinal ranks are divided by (levels - 1) and
+            nominal differences count 1 in both.
+        """
+        varying = [a for a in attributes if _varies(population.columns[a.name])]
+        constant = tuple(a.name for a in attributes if a not in varying)
+        for name in constant:
+            warnings.warn(
+                f"Attribute {name!r} is constant: it contributes 0 to every distance.",
+                MutandisWarning,
+                stacklevel=2,
+            )
+        weight = sum((a.exact_weight for a in attributes), Fraction(0))
+        ordered = [a for a in varying if a.kind is not AttributeKind.NOMINAL]
+        drafts = [_draft(a, _ordered(population.columns[a.name]), scaling=scaling) for a in ordered]
+        nominal = [
+            Term(name=a.name, weight=a.exact_weight)
+            for a in varying
+            if a.kind is AttributeKind.NOMINAL
+        ]
+        unit = choose_unit([*(draft.term for draft in drafts), *nominal], weight=weight)
+        return cls(
+            axes=_axes([draft.settled(unit) for draft in drafts], unit),
+            nominal=tuple(term.name for term in nominal),
+            constant=constant,
+            metric=Metric(
+                mismatch=np.array([term.length(unit) for term in nominal], dtype=np.int64),
+                unit=float(unit * weight),
+                exact_unit=unit * weight,
+            ),
+        )
+
+    def apply(self, population: Population, rows: NDArray[np.intp] | None = None) -> Embedded:
+        """Place rows, factual or counterfactual: some of them, or all.
+
+        A nominal level that D never had must have a code that no level of D has.
+        """
+        size = len(population) if rows is None else len(rows)
+        coordinates = np.empty((size, len(self.axes)), dtype=np.int64)
+        beyond: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
+        for index, axis in enumerate(self.axes):
+            coordinates[:, index], rest = axis.place(_ordered(_part(population, axis.name, rows)))
+            if rest.any():
+                beyond = beyond + rest * (axis.length / self.metric.unit)
+        codes = np.empty((size, len(self.nominal)), dtype=np.int32)
+        for index, name in enumerate(self.nominal):
+            codes[:, index] = _codes(_part(population, name, rows))
+        return Embedded(points=Points(coordinates=coordinates, codes=codes), beyond=beyond)
+
+    @property
+    def rules(self) -> dict[str, str]:
+        """Say for each attribute how equal distances are recognised."""
+        return {
+            **{axis.name: axis.rule for axis in self.axes},
+            **dict.fromkeys(self.nominal, "equal or different"),
+            **dict.fromkeys(self.constant, "constant"),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LazyEmbedding:
+    """People who are placed when somebody asks where they stand.
+
+    The last who were asked about are remembered: cases are looked at one after the other.
+
+    Parameters
+    ----------
+    embedding, population
+        How, and whom.
+    among
+        The rows of the population that are counted from 0 here; None for all.
+    """
+
+    embedding: Embedding
+    population: Population
+    among: NDArray[np.intp] | None = None
+    _last: list[tuple[NDArray[np.intp], Points]] = field(
+        default_factory=list, repr=False, compare=False
+    )
+
+    def __len__(self) -> int:
+        """Count the people."""
+        return len(self.population) if self.among is None else len(self.among)
+
+    def take(self, rows: NDArray[np.intp]) -> Points:
+        """Place the chosen ones."""
+        if not self._last or self._last[0][0] is not rows:
+            chosen = rows if self.among is None else self.among[rows]
+            self._last[:] = [(rows, self.embedding.apply(self.population, chosen).points)]
+        return self._last[0][1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """An axis before the common unit is known."""
+
+    low: float
+    high: float
+    lattice: Lattice | None
+    term: Term
+
+    def settled(self, unit: Fraction) -> _Draft:
+        """Give up a lattice so fine that its steps would be rounded too coarsely in this unit."""
+        if self.term.steps <= FINE_STEPS or self.term.is_exact(unit):
+            return self
+        return replace(self, lattice=None, term=replace(self.term, steps=1, least=_LEAST))
+
+    def rule(self, unit: Fraction, *, quantum: int) -> str:
+        """Say how equal distances are recognised."""
+        bits = (self.term.length(unit) // quantum).bit_length() - 1
+        if self.lattice is None:
+            return f"quantised to 2^-{bits}"
+        strays = self.lattice.strays
+        aside = f", {strays} values off it quantised to 2^-{bits}" if strays else ""
+        rounded = "" if self.term.is_exact(unit) else ", weight rounded"
+        return f"lattice of {self.term.steps} steps{aside}{rounded}"
+
+
+def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scaling) -> _Draft:
+    if attribute.kind is AttributeKind.ORDINAL:
+        return _draft_ranks(attribute)
+    low, high = float(values.min()), float(values.max())
+    if not isfinite(high - low):
+        raise InputError(
+            f"Attribute {attribute.name!r} spans more than float64 can measure (1.8e308). "
+            "Rescale it."
+        )
+    lattice = find_lattice(values)
+    span = _extent(low, high) if scaling == "range" else 1
+    if lattice is not None:
+        low, high = lattice.low, lattice.high
+    return _Draft(
+        low=low,
+        high=high,
+        lattice=lattice,
+        term=Term(
+            name=attribute.name,
+            weight=attribute.exact_weight * _extent(low, high) / span,
+            steps=lattice.steps if lattice else 1,
+            least=1 if lattice else _LEAST,
+        ),
+    )
+
+
+def _draft_ranks(attribute: Attribute) -> _Draft:
+    """Ranks are whole by definition, whichever of them occur."""
+    steps = len(attribute.levels) - 1
+    lattice = Lattice(low=0.0, high=float(steps), steps=steps, noise=float_noise(1.0, 1.0))
+    term = Term(name=attribute.name, weight=attribute.exact_weight, steps=steps)
+    return _Draft(low=lattice.low, high=lattice.high, lattice=lattice, term=term)
+
+
+def _extent(low: float, high: float) -> Fraction:
+    """Measure from one value to another, both read as the decimals that they show."""
+    return Fraction(repr(high)) - Fraction(repr(low))
+
+
+def _axes(drafts: Sequence[_Draft], unit: Fraction) -> tuple[Axis, ...]:
+    lengths = [draft.term.length(unit) for draft in drafts]
+    # one quantum for all: what is rounded off one coordinate can be made up for by another
+    quantum = 1 << max(0, min(lengths, default=1).bit_length() - 1 - _QUANTUM_BITS)
+    return tuple(
+        Axis(
+            name=draft.term.name,
+            origin=draft.low,
+            scale=draft.high - draft.low,
+            steps=draft.term.steps,
+            noise=draft.lattice.noise if draft.lattice else float_noise(0.0, 1.0),
+            length=length,
+            quantum=quantum,
+            rule=draft.rule(unit, quantum=quantum),
+        )
+        for draft, length in zip(drafts, lengths, strict=True)
+    )
+
+
+def _varies(column: Column) -> bool:
+    values = _ordered(column)
+    return bool(values.min() < values.max())
+
+
+def _part(population: Population, name: str, rows: NDArray[np.intp] | None) -> Column:
+    return population.columns[name] if rows is None else population.part(name, rows)
+
+
+def _codes(column: Column) -> NDArray[np.int32]:
+    if isinstance(column, Numbers):
+        raise TypeError("a nominal attribute is read as categories")
+    return column.codes
+
+
+def _ordered(column: Column) -> NDArray[np.float64]:
+    """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
+    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)

@@ -1,0 +1,296 @@
+"""Search by descending the tree: nearer child first, and no node beyond the radius so far.
+
+*Proof of completeness.* Let r be the radius so far: infinite, or a distance within which at least k
+others stand. The k-th nearest is then at most r away, and everybody inside or on the final radius
+lies within every r on the way. A node is passed over only if `least_distance` is greater than r, so
+it holds nobody who counts; a point is passed over only if it is farther than r, by the bound of
+`steps.py` or by its distance. How the radius shrinks is in `reservoir.py`.
+
+*Warm start.* Queries come in the order of the tree, so the one before is near. Let p be that query,
+q this one, s their distance, and let k others of p stand within r of p. By the triangle inequality
+they stand within r + s of q. One of them may be q herself, who does not count for herself; but then
+p counts for q, if p stands in the space, and is within s. So where q is not in the space, or p is,
+r + s is a radius within which k others of q stand. Rounding is no danger: r + s is enlarged by more
+than the one unit that float64 could lose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mutandis.search.kernels.bounds import least_distance, measure
+from mutandis.search.kernels.jit import kernel, part
+from mutandis.search.kernels.reservoir import (
+    BINS,
+    answer,
+    bin_of,
+    edge,
+    reservoir_for,
+    scale_for,
+    settle,
+    shrink,
+)
+from mutandis.search.kernels.selection import HALF, LOWER, ONE_PERSON
+from mutandis.search.kernels.steps import STRETCH, collect, largest_sum, sum_steps
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.search.kernels.reservoir import Reservoir
+    from mutandis.search.kernels.selection import Answers
+    from mutandis.search.kernels.steps import Steps
+    from mutandis.search.kernels.tree import Exact, Tree
+
+__all__ = ["Centers", "Room", "homes", "nearest_in_tree", "room_in", "within_in_tree"]
+
+# more than float64 can round off a sum of two distances, each at most 2**53
+_SLACK = 4.0
+# candidates, in k, from which on those that are too far are thrown out
+_FULL = 8
+
+
+class Centers(NamedTuple):
+    """Queries: numbers and codes in one row each, slants, the bits of the codes, and her own place.
+
+    `own` is the place of the complainant's own point in the order of the tree, -1 where she is not
+    in the space; `herself` is what she adds to the people there, as `selection.py` counts them.
+    """
+
+    values: NDArray[np.float64]
+    slants: NDArray[np.float64]
+    bits: NDArray[np.uint64]
+    own: NDArray[np.int64]
+    herself: NDArray[np.int64]
+
+
+class Room(NamedTuple):
+    """Where a thread works: kernels allocate nothing themselves.
+
+    Attributes
+    ----------
+    sums, near
+        For the points of a leaf: their sums of steps, and which of them may be near.
+    waiting, away
+        Nodes that were put off, and how near they can be at best.
+    reservoir
+        The candidates of a query.
+    """
+
+    sums: NDArray[np.uint16]
+    near: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    away: NDArray[np.float64]
+    reservoir: Reservoir
+
+
+def room_in(tree: Tree, k: int) -> Room:
+    """Make room for searching this tree for so many neighbours."""
+    leaf = int((tree.stop - tree.start)[tree.right < 0].max())
+    return Room(
+        np.empty(leaf, np.uint16),
+        np.empty(leaf + 1, np.int64),
+        np.empty(len(tree.start), np.int64),
+        np.empty(len(tree.start), np.float64),
+        reservoir_for(_FULL * k + STRETCH),  # each stretch of a leaf may add all its points
+    )
+
+
+@kernel
+def homes(
+    tree: Tree, mismatch: NDArray[np.float64], centers: Centers, found: NDArray[np.int64]
+) -> None:
+    """Find for each query a leaf that it could lie in: queries of one leaf have the same way."""
+    for query in range(len(found)):
+        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+        node = 0
+        while tree.right[node] >= 0:
+            left, right = node + 1, tree.right[node]
+            to_left = least_distance(tree.boxes, left, mismatch, center, slants, bits, np.inf)
+            to_right = least_distance(tree.boxes, right, mismatch, center, slants, bits, to_left)
+            node = left if to_left <= to_right else right
+        found[query] = node
+
+
+@part
+def _next_leaf(
+    tree: Tree,
+    mismatch: NDArray[np.float64],
+    center: NDArray[np.float64],
+    slants: NDArray[np.float64],
+    bits: NDArray[np.uint64],
+    radius: float,
+    room: Room,
+    depth: int,
+) -> tuple[int, float, int]:
+    """Go down from the node that was put off last, always to the nearer child.
+
+    Returns
+    -------
+    node, away
+        The leaf, and how near it can be at best. If that is beyond the radius, it is no leaf.
+    depth
+        How many nodes are put off now.
+    """
+    depth -= 1
+    node, here = room.waiting[depth], room.away[depth]
+    while here <= radius and tree.right[node] >= 0:
+        nearer, farther = node + 1, tree.right[node]
+        here = least_distance(tree.boxes, nearer, mismatch, center, slants, bits, radius)
+        there = least_distance(tree.boxes, farther, mismatch, center, slants, bits, radius)
+        if there < here:
+            nearer, farther = farther, nearer
+            here, there = there, here
+        if there <= radius:
+            room.waiting[depth], room.away[depth] = farther, there
+            depth += 1
+        node = nearer
+    return node, here, depth
+
+
+@part
+def _starting_radius(
+    centers: Centers, query: int, last_radius: float, mismatch: NDArray[np.float64]
+) -> float:
+    """Give a radius that holds k others of this query, by what was found for the one before."""
+    if query == 0 or (centers.own[query] >= 0 and centers.own[query - 1] < 0):
+        return np.inf
+    apart = measure(centers.values, query - 1, centers.values[query], mismatch)
+    return last_radius + apart + _SLACK
+
+
+@part
+def _take_up(
+    exact: Exact,
+    centers: Centers,
+    query: int,
+    start: int,
+    found: int,
+    room: Room,
+    size: int,
+    scale: float,
+    last: int,
+    people: np.int64,
+) -> tuple[int, np.int64]:
+    """Measure what a stretch has near, and keep who is in the bins up to the last."""
+    center, own, herself = centers.values[query], centers.own[query], centers.herself[query]
+    candidates, bins = room.reservoir.candidates, room.reservoir.bins
+    for index in range(found):
+        place = start + room.near[index]
+        distance = measure(exact.points, place, center, exact.mismatch)
+        others = exact.crowd[place] - herself * (place == own)
+        here = bin_of(distance, scale)
+        counts = (here <= last) & (others >= ONE_PERSON)
+        # written always and kept if it counts: no branch to guess wrong
+        candidates.distances[size] = distance
+        candidates.people[size] = others
+        bins[here if counts else BINS] += others
+        people += others if counts else 0
+        size += counts
+    return size, people
+
+
+@kernel
+def nearest_in_tree(
+    tree: Tree,
+    steps: Steps,
+    exact: Exact,
+    centers: Centers,
+    ks: NDArray[np.int64],
+    room: Room,
+    answers: Answers,
+) -> int:
+    """Answer queries, which come in the order of the tree, for all ks (rising).
+
+    Returns
+    -------
+    int
+        How many points were looked at, for choosing between backends.
+    """
+    mismatch, reservoir, most = exact.mismatch, room.reservoir, ks[-1]
+    numbers = centers.values.shape[1] - len(mismatch)
+    # a candidate stands for one person at least, so that so many are always enough for k
+    full = _FULL * most
+    looked_at = 0
+    last_radius = np.inf
+    for query in range(len(centers.values)):
+        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+        radius = _starting_radius(centers, query, last_radius, mismatch)
+        scale, last, size, people = scale_for(radius), BINS - 1, 0, np.int64(0)
+        reservoir.bins[:] = 0
+        room.waiting[0], room.away[0] = 0, 0.0
+        depth = 1
+        while depth:
+            leaf, away, depth = _next_leaf(
+                tree, mismatch, center, slants, bits, radius, room, depth
+            )
+            if away > radius:
+                continue
+            start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
+            looked_at += points
+            outside = sum_steps(
+                steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums
+            )
+            for first in range(0, points, STRETCH):
+                if outside > radius:
+                    break  # the radius has shrunk from within this very leaf
+                limit = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
+                stop = min(first + STRETCH, points)
+                found = collect(room.sums, first, stop, limit, room.near)
+                if found == 0:
+                    continue
+                size, people = _take_up(
+                    exact, centers, query, start, found, room, size, scale, last, people
+                )
+                if size >= full:
+                    size, scale, last, people = settle(reservoir, size, most)
+                else:
+                    last, people = shrink(reservoir.bins, last, people, most)
+                radius = min(radius, edge(last, scale))
+        last_radius = answer(reservoir, size, scale, last, people, ks, answers, query)
+    return looked_at
+
+
+@kernel
+def within_in_tree(
+    tree: Tree,
+    steps: Steps,
+    exact: Exact,
+    centers: Centers,
+    limits: NDArray[np.float64],
+    room: Room,
+    found: NDArray[np.int64],
+) -> None:
+    """Count others, and the refused among them, within each query's limit, and how far they go.
+
+    `found` has three columns: people, negatives, and the farthest distance (-1: nobody).
+    """
+    mismatch = exact.mismatch
+    numbers = centers.values.shape[1] - len(mismatch)
+    for query in range(len(centers.values)):
+        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+        radius = limits[query]
+        people, farthest = np.int64(0), -1.0
+        room.waiting[0], room.away[0] = 0, 0.0
+        depth = 1
+        while depth:
+            leaf, away, depth = _next_leaf(
+                tree, mismatch, center, slants, bits, radius, room, depth
+            )
+            if away > radius:
+                continue
+            start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
+            outside = sum_steps(
+                steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums
+            )
+            most = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
+            for index in range(collect(room.sums, 0, points, most, room.near)):
+                place = start + room.near[index]
+                distance = measure(exact.points, place, center, mismatch)
+                others = exact.crowd[place] - centers.herself[query] * (place == centers.own[query])
+                if distance <= radius and others >= ONE_PERSON:
+                    people += others
+                    farthest = max(farthest, distance)
+        found[query, 0], found[query, 1] = people >> HALF, people & LOWER
+        found[query, 2] = np.int64(farthest)

@@ -1,0 +1,135 @@
+"""Ties are a policy, in one place.
+
+Let r be the distance of the k-th nearest row. Rows strictly inside r belong to the group. The m
+rows at exactly r compete for the places that are left, and no order among them means anything, so
+under the policy "fair" they share: each holds (k - inside)/m of a place. Under "all" every one of
+them belongs, and the group is larger than k. Either way, sorting the file differently changes
+nothing (docs/adr/0002-ties.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from mutandis.search.share import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Neighbourhoods", "Ties", "select", "share_of"]
+
+Ties = Literal["fair", "all"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbourhoods:
+    """For each query (row) and each k (column): who is within the k-th nearest distance.
+
+    Parameters
+    ----------
+    radius
+        The integer distance of the k-th nearest row.
+    inside, negatives_inside
+        Rows strictly nearer than that, and those of them with a negative outcome.
+    rim, negatives_rim
+        Rows at exactly that distance, and those of them with a negative outcome.
+    """
+
+    radius: NDArray[np.int64]
+    inside: NDArray[np.int64]
+    negatives_inside: NDArray[np.int64]
+    rim: NDArray[np.int64]
+    negatives_rim: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, queries: int, ks: int) -> Neighbourhoods:
+        """Make room for the answers to so many queries."""
+        return cls(**{f.name: np.zeros((queries, ks), dtype=np.int64) for f in fields(cls)})
+
+    def take(self, queries: NDArray[Any]) -> Neighbourhoods:
+        """Give the chosen queries, repeated as often as asked for."""
+        return Neighbourhoods(**{f.name: getattr(self, f.name)[queries] for f in fields(self)})
+
+    def put(self, queries: NDArray[Any], answers: Neighbourhoods) -> None:
+        """Write the answers of some queries into their places."""
+        for f in fields(self):
+            getattr(self, f.name)[queries] = getattr(answers, f.name)
+
+
+def select(
+    distances: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    negatives: NDArray[np.int64],
+    ks: Sequence[int],
+) -> Neighbourhoods:
+    """Find the k-th nearest distance among candidates and count who is inside it and on it.
+
+    Parameters
+    ----------
+    distances
+        One row per query, its candidates in any order.
+    counts, negatives
+        How many rows each candidate stands for, and how many of those are negative.
+    ks
+        Group sizes; the candidates of each query stand for at least max(ks) rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = select(np.array([[4, 1, 4]]), np.array([[1, 1, 1]]), np.array([[1, 0, 0]]), [2])
+    >>> int(found.radius[0, 0]), int(found.inside[0, 0]), int(found.rim[0, 0])
+    (4, 1, 2)
+    """
+    order = np.argsort(distances, axis=1, kind="stable")
+    near = np.take_along_axis(distances, order, axis=1)
+    people = _running_totals(np.take_along_axis(counts, order, axis=1))
+    refused = _running_totals(np.take_along_axis(negatives, order, axis=1))
+    found = Neighbourhoods.empty(len(distances), len(ks))
+    for column, k in enumerate(ks):
+        # the k-th nearest person stands where the running count first reaches k
+        last = np.argmax(people[:, 1:] >= k, axis=1)
+        radius = np.take_along_axis(near, last[:, None], axis=1)
+        inner, outer = (near < radius).sum(axis=1), (near <= radius).sum(axis=1)
+        inside, refused_inside = _before(people, inner), _before(refused, inner)
+        found.radius[:, column] = radius[:, 0]
+        found.inside[:, column] = inside
+        found.negatives_inside[:, column] = refused_inside
+        found.rim[:, column] = _before(people, outer) - inside
+        found.negatives_rim[:, column] = _before(refused, outer) - refused_inside
+    return found
+
+
+def _running_totals(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the totals of the first 0, 1, 2, … candidates of each query."""
+    totals = np.zeros((len(values), values.shape[1] + 1), dtype=np.int64)
+    np.cumsum(values, axis=1, out=totals[:, 1:])
+    return totals
+
+
+def _before(totals: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the running total of the first `stop` candidates."""
+    return np.asarray(np.take_along_axis(totals, stop[:, None], axis=1)[:, 0], dtype=np.int64)
+
+
+def share_of(
+    found: Neighbourhoods, column: int, *, k: int | NDArray[np.int64], ties: Ties
+) -> Share:
+    """Count the negative outcomes in each group, sharing the last places as the policy says.
+
+    Under "fair": p = (negatives_inside * m + (k - inside) * negatives_rim) / (k * m). The group
+    size k is the same for all queries, or one for each.
+    """
+    inside, rim = found.inside[:, column], found.rim[:, column]
+    refused, refused_rim = found.negatives_inside[:, column], found.negatives_rim[:, column]
+    if ties == "all":
+        return Share(negatives=refused + refused_rim, size=inside + rim, split=np.ones_like(rim))
+    return Share(
+        negatives=refused * rim + (k - inside) * refused_rim,
+        size=np.full_like(rim, k),
+        split=rim,
+    )

@@ -1,0 +1,186 @@
+"""Exact search through SciPy's KD-tree.
+
+A nominal attribute becomes one coordinate per level, 0 or half the mismatch: two different levels
+then differ by half in two coordinates, the full mismatch in all. So the whole distance is an L1
+metric and a KD-tree with p=1 searches it.
+
+The tree works in float64 and may miss or misorder ties, so it only proposes. Candidates are
+measured again in integers. All points that were not proposed lie at least as far (in float64) as
+the last one that was; once the exact radius is smaller than that by more than rounding could
+explain, no point inside or on the radius can be missing. Otherwise twice as many are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.search.progress import silent
+from mutandis.search.ties import Neighbourhoods, select
+from mutandis.search.within import RadiusCounts, count_candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from scipy.spatial import cKDTree
+
+    from mutandis.search.distance import Points
+    from mutandis.search.engine import Queries, Space
+    from mutandis.search.progress import Progress
+
+__all__ = ["TreeSearch", "tree_dimensions"]
+
+# In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
+# rounding moves a float64 distance by far less than this, and by far less than this part of it.
+_ROUNDING = 1e-9
+# how many points are looked at first for people within a caliper
+_FIRST_WIDTH = 32
+# candidates held at a time (queries x neighbours): bounds the memory of a search
+_BATCH = 2_000_000
+
+
+def tree_dimensions(points: Points) -> int:
+    """Count the coordinates a tree over these points would have."""
+    return int(points.coordinates.shape[1]) + sum(_levels(points))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeSearch:
+    """Search with a KD-tree that proposes and integers that decide.
+
+    Parameters
+    ----------
+    space
+        Where to search.
+    tree
+        The tree over its points.
+    levels
+        How many levels each nominal attribute has among them.
+    unit
+        The integer that stands for 1.0 in the tree, a power of two.
+    threads
+        How many threads ask the tree; -1 for all there are.
+    """
+
+    space: Space
+    tree: cKDTree
+    levels: tuple[int, ...]
+    unit: float
+    threads: int = -1
+    name: str = "tree"
+
+    @classmethod
+    def build(cls, space: Space, *, threads: int = -1) -> TreeSearch:
+        """Build the tree over the distinct points of a space."""
+        from scipy.spatial import cKDTree
+
+        levels, unit = _levels(space.points), _tree_unit(space)
+        tree = cKDTree(_floats(space, space.points, levels, unit))
+        return cls(space=space, tree=tree, levels=levels, unit=unit, threads=threads)
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
+        """Answer all queries for all ks."""
+        found = Neighbourhoods.empty(len(queries), len(ks))
+        pending = np.arange(len(queries))
+        # her own point may be left empty without her: k others stand on at most k + 1 points
+        width = max(ks) + 2
+        while len(pending):
+            width = min(width, len(self.space.points))
+            unfinished = []
+            for chunk in _chunks(pending, _BATCH // width):
+                answers, complete = self._answer(queries.take(chunk), ks, width)
+                found.put(chunk[complete], answers.take(np.flatnonzero(complete)))
+                unfinished.append(chunk[~complete])
+                progress(int(np.count_nonzero(complete)))
+            pending = np.concatenate(unfinished)
+            width *= 2
+        return found
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        """Count the people within each query's own limit."""
+        found = RadiusCounts.empty(len(queries))
+        pending = np.arange(len(queries))
+        width = _FIRST_WIDTH
+        while len(pending):
+            width = min(width, len(self.space.points))
+            unfinished = []
+            for chunk in _chunks(pending, _BATCH // width):
+                measured = self._candidates(queries.take(chunk), width)
+                distances, counts, negatives, horizon = measured
+                answers = count_candidates(distances, counts, negatives, limits[chunk])
+                complete = limits[chunk] / self.unit < horizon
+                found.put(chunk[complete], answers.take(np.flatnonzero(complete)))
+                unfinished.append(chunk[~complete])
+            pending = np.concatenate(unfinished)
+            width *= 2
+        return found
+
+    def _answer(
+        self, queries: Queries, ks: Sequence[int], width: int
+    ) -> tuple[Neighbourhoods, NDArray[np.bool_]]:
+        """Answer from the `width` nearest candidates; tell which answers are certain."""
+        distances, counts, negatives, horizon = self._candidates(queries, width)
+        answers = select(distances, counts, negatives, ks)
+        largest = answers.radius.max(axis=1) / self.unit
+        return answers, largest < horizon
+
+    def _candidates(
+        self, queries: Queries, width: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Measure the `width` nearest points, and count who stands there beside herself.
+
+        The last column is how far (in the tree's unit) nothing can have been missed.
+        """
+        centers = _floats(self.space, queries.points, self.levels, self.unit)
+        near, candidates = self._nearest(centers, width)
+        counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
+        own = candidates == queries.own[:, None]
+        counts -= own
+        negatives -= own & queries.own_negative[:, None]
+        distances = self.space.metric.to_candidates(queries.points, self.space.points, candidates)
+        if width == len(self.space.points):
+            return distances, counts, negatives, np.full(len(queries), np.inf)
+        return distances, counts, negatives, near * (1 - _ROUNDING) - _ROUNDING
+
+    def _nearest(
+        self, centers: NDArray[np.float64], width: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Propose candidates, with the distance beyond which nothing was looked at."""
+        ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
+        near, candidates = self.tree.query(centers, k=ranks, p=1, workers=self.threads)
+        return np.asarray(near)[:, -1], np.asarray(candidates, dtype=np.intp)
+
+
+def _levels(points: Points) -> tuple[int, ...]:
+    return tuple(int(codes.max(initial=-1)) + 1 for codes in points.codes.T)
+
+
+def _tree_unit(space: Space) -> float:
+    largest = max(
+        int(np.max(np.abs(space.points.coordinates), initial=1)),
+        int(np.max(space.metric.mismatch, initial=1)),
+    )
+    return 2.0 ** largest.bit_length()
+
+
+def _floats(
+    space: Space, points: Points, levels: Sequence[int], unit: float
+) -> NDArray[np.float64]:
+    """Give the points as float64 coordinates whose L1 distance is the distance itself."""
+    blocks = [points.coordinates / unit]
+    for codes, cost, count in zip(points.codes.T, space.metric.mismatch, levels, strict=True):
+        block = np.zeros((len(points), count + 1))
+        # a level that the space never holds differs from all others: the spare last coordinate
+        block[np.arange(len(points)), np.where(codes < count, codes, count)] = cost / unit / 2
+        blocks.append(block)
+    return np.concatenate(blocks, axis=1)
+
+
+def _chunks(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
+    for start in range(0, len(rows), max(1, size)):
+        yield rows[start : start + max(1, size)]

@@ -1,1 +1,0 @@
-"""Situation testing: spaces, groups, and their comparison."""

@@ -1,0 +1,304 @@
+"""Given equations: what the expert states, and what is left to be estimated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mutandis.causal import Equation, FittedStated, Stated, Worldview
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.population import Population
+from mutandis.errors import CycleError, EquationError, FormulaError, UnknownColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+
+def _numbers(*values: float) -> Numbers:
+    return Numbers(np.array(values, dtype=np.float64))
+
+
+def _names(codes: Sequence[int], levels: Sequence[Any]) -> Categories:
+    return Categories(np.array(codes, dtype=np.int32), tuple(levels))
+
+
+def _people(table: Mapping[str, Any] | pd.DataFrame) -> Population:
+    return Population.from_frame(pd.DataFrame(table), columns=map(str, table))
+
+
+def _after(table: Any, equations: Mapping[str, Equation], **do: Any) -> Population:
+    return Worldview(equations).counterfactuals(_people(table), do=do).population
+
+
+def test_the_stated_equation_by_hand() -> None:
+    """f = 0.5·Salary - 20·Gender. At Gender 1 and Salary 100: f = 30; at Gender 0: 50, 20 more."""
+    table = {"Gender": [1, 0], "Salary": [100.0, 80.0], "Balance": [37.0, 41.0]}
+    equation = Stated("0.5 * Salary - 20 * Gender")
+    assert equation.parents == ("Salary", "Gender")
+    assert _after(table, {"Balance": equation}, Gender=0).numbers("Balance").tolist() == [57.0, 41]
+    fitted = equation.fit(_numbers(37, 41), {"Gender": _numbers(1, 0), "Salary": _numbers(100, 80)})
+    noise = fitted.abduct(_numbers(37, 41), {"Gender": _numbers(1, 0), "Salary": _numbers(100, 80)})
+    assert noise.residual.tolist() == [7.0, 1.0]
+
+
+def test_the_true_function_gives_the_true_counterfactual() -> None:
+    rng = np.random.default_rng(0)
+    gender, age = rng.choice(["female", "male"], 400), rng.uniform(18, 70, 400)
+    u, v = rng.normal(0, 5, 400), rng.normal(0, 0.2, 400)
+
+    def world(female: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
+        salary = 30 + np.where(female & (age > 40), -9, 0.1 * age**2) / np.sqrt(age) + u
+        return {"Salary": salary, "Balance": np.exp(1 - 0.3 * female + np.log(age) / 4 + v)}
+
+    equations = {
+        "Salary": Stated('where(Gender == "female" and Age > 40, -9, 0.1 * Age ** 2) / sqrt(Age)'),
+        "Balance": Stated('-0.3 * (Gender == "female") + log(Age) / 4', link="log"),
+    }
+    facts = {"Gender": gender, "Age": age, **world(gender == "female")}
+    truth = world(np.zeros(400, dtype=np.bool_))
+    after = _after(facts, equations, Gender="male")
+    for name in ("Salary", "Balance"):
+        assert after.numbers(name) == pytest.approx(truth[name], abs=1e-9)
+
+
+def test_a_constant_in_the_formula_makes_no_difference() -> None:
+    table = {"A": [0.0, 1.0, 3.0], "X": [2.0, 5.0, 4.0]}
+    plain, shifted = (
+        _after(table, {"X": Stated(formula)}, A=1).numbers("X").tolist()
+        for formula in ("2 * A", "2 * A + 64")
+    )
+    assert plain == shifted == [4.0, 5.0, 0.0]
+
+
+def test_log_link_multiplies() -> None:
+    """log f = A·log 2: each unit of A doubles."""
+    table = {"A": [0.0, 1.0, 3.0], "X": [3.0, 3.0, 8.0]}
+    after = _after(table, {"X": Stated("A * log(2)", link="log")}, A=1)
+    assert after.numbers("X").tolist() == pytest.approx([6.0, 3.0, 2.0])
+    with pytest.raises(EquationError, match="Equation for 'X': the log link needs values above 0"):
+        _after({"A": [0.0, 1.0], "X": [0.0, 1.0]}, {"X": Stated("A", link="log")}, A=1)
+
+
+@pytest.mark.parametrize("link", ["identity", "log"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "exp(A / 7) * log(B) - A ** 3 + sqrt(B) / 3",
+        'where(G == "f", exp(A), log(B) * A ** 5 / 9) / B ** -0.3',
+        "b * exp(A / 3) + log(B) * c",
+    ],
+)
+def test_unchanged_causes_give_the_same_bits(formula: str, link: Any) -> None:
+    """Also where the rows that take a branch are others than before."""
+    rng = np.random.default_rng(4)
+    gender = rng.choice(["f", "m"], 1001)
+    table = {
+        "G": gender,
+        "A": rng.normal(size=1001),
+        "B": rng.lognormal(size=1001),
+        "X": rng.lognormal(size=1001),
+    }
+    names = ("b", "c") if "b *" in formula else ()
+    formula += ' + 0.1 * (G == "f")'
+    people = _people(table)
+    worldview = Worldview({"X": Stated(formula, fit=names, link=link)})
+    after = worldview.counterfactuals(people, do={"G": "m"}).population
+    men = gender == "m"
+    assert after.numbers("X")[men].tobytes() == people.numbers("X")[men].tobytes()
+    assert (after.numbers("X")[~men] != people.numbers("X")[~men]).all()
+
+
+def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
+    rng = np.random.default_rng(5)
+    matrix = rng.lognormal(size=(257, 2))
+    fitted = FittedStated(
+        formula=Stated("exp(A / 9) * log(B) + b * A ** 2.5").parsed, coefficients={"b": 0.7}
+    )
+
+    def explained(rows: Any) -> NDArray[np.float64]:
+        # columns of a matrix are scattered in memory
+        columns = {"A": Numbers(matrix[rows, 0]), "B": Numbers(matrix[rows, 1])}
+        return fitted.explained(columns, rows=len(columns["A"]))
+
+    whole = explained(slice(None))
+    assert np.concatenate([explained([row]) for row in range(257)]).tobytes() == whole.tobytes()
+    assert explained(slice(None, None, -1)).tobytes() == whole[::-1].tobytes()
+
+
+def test_names_of_all_kinds_of_levels() -> None:
+    """Levels are text, numbers or truths, and a formula reads each as what it is."""
+    parents: dict[str, Column] = {
+        "Town": _names([1, 0, 1], ["Aix", "Ulm"]),
+        "Grade": _names([0, 2, 1], [1, 2, 3]),
+        "Member": _names([0, 1, 1], [False, True]),
+    }
+    equation = Stated('10 * (Town == "Ulm") + Grade + 100 * (Member and Grade != 3)')
+    fitted = equation.fit(_numbers(0, 0, 0), parents)
+    assert fitted.explained(parents, rows=3).tolist() == [11.0, 3.0, 112.0]
+    # another table has other codes for the same levels
+    other: dict[str, Column] = {**parents, "Town": _names([0, 1, 2], ["Ulm", "Aix", "Rom"])}
+    assert fitted.explained(other, rows=3).tolist() == [11.0, 3.0, 102.0]
+
+
+@pytest.mark.parametrize(
+    ("equation", "shown"),
+    [
+        (Stated(" 2 * A "), "Stated('2 * A')"),
+        (
+            Stated("0.3 * A + b * B + c", fit=["b", "c"]),
+            "Stated('0.3 * A + b * B + c', fit=('b', 'c'))",
+        ),
+        (Stated("A + B", parents=("A", "B")), "Stated('A + B')"),
+        (Stated("A + B", parents=["B", "A"]), "Stated('A + B', parents=('B', 'A'))"),
+        (
+            Stated("A", link="log", bounds=(0, None), decimals=1, levels=(0, 1)),
+            "Stated('A', link='log', bounds=(0.0, None), decimals=1, levels=(0.0, 1.0))",
+        ),
+        (Stated("3 * ('A B' == `C` and 1 < 2 or 7 > 3 * `x y`)"), None),
+    ],
+)
+def test_repr_makes_the_same_equation_again(equation: Stated, shown: str | None) -> None:
+    assert shown is None or repr(equation) == shown
+    again = eval(repr(equation), {"Stated": Stated})  # noqa: S307 - a text of this file
+    assert again == equation
+    assert hash(again) == hash(equation)
+    assert isinstance(equation, Equation)
+
+
+def test_equations_differ_by_every_setting_and_cannot_be_changed() -> None:
+    different = {
+        Stated("A + b"),
+        Stated("A + B"),
+        Stated("A + b", fit=("b",)),
+        Stated("A + b", link="log"),
+        Stated("A + b", bounds=(0, None)),
+        Stated("A + b", decimals=2),
+        Stated("A + b", levels=(1, 2)),
+        Stated("A + b", parents=("b", "A")),
+    }
+    assert len(different) == 8
+    with pytest.raises(AttributeError):
+        Stated("A").link = "log"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("formula", "settings", "message"),
+    [
+        (
+            "A > 3",
+            {},
+            (
+                "the formula gives true or false, but it explains a number. "
+                "Say how much a truth counts: 2000 * (Gender == 1), for example."
+            ),
+        ),
+        ("A", {"link": "logit"}, "link='logit' is not known. Use 'identity' or 'log'."),
+        (
+            "A + Bx",
+            {"parents": ("A", "B")},
+            (
+                "the formula holds 'Bx', which is neither among its parents nor in fit. "
+                "Correct the name, add it to the parents, or have it estimated with fit."
+            ),
+        ),
+        (
+            "A + b",
+            {"parents": ("A", "b", "C"), "fit": ("b",)},
+            (
+                "the parents include 'b' and 'C', which the formula does not read as a column. "
+                "A cause that changes nothing is no parent: take it out, or use it in the formula."
+            ),
+        ),
+        ("A", {"parents": "A"}, "parents='A' is one text. Give a tuple of names: ('A',)."),
+    ],
+)
+def test_bad_declarations(formula: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(EquationError) as caught:
+        Stated(formula, **settings)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("formula", ["__import__('os')", "A.real", "(lambda: 1)()", "A ** 99", ""])
+def test_what_is_not_in_the_language_does_not_become_an_equation(formula: str) -> None:
+    with pytest.raises(FormulaError):
+        Stated(formula)
+
+
+def test_nothing_causes_itself() -> None:
+    with pytest.raises(CycleError, match="The worldview has a cycle: X → X"):
+        Worldview({"X": Stated("2 * X + A")})
+
+
+def test_a_name_that_is_no_column() -> None:
+    with pytest.raises(UnknownColumnError, match="names 'b', which the population does not have"):
+        Worldview({"X": Stated("b * A")}).fit(_people({"A": [1.0, 2.0], "X": [1.0, 2.0]}))
+
+
+@pytest.mark.parametrize("names", [(), ("b",)])
+def test_a_division_by_zero_is_counted_and_the_attribute_named(names: tuple[str, ...]) -> None:
+    people = _people({"A": [1.0, 0.0, 0.0], "B": [1.0, 2.0, 5.0], "X": [1.0, 2.0, 3.0]})
+    formula = "1 / A + b * B" if names else "1 / A + B"
+    with pytest.raises(FormulaError) as caught:
+        Worldview({"X": Stated(formula, fit=names)}).fit(people)
+    assert str(caught.value).startswith(
+        "Equation for 'X': '1 / A' (character 1) has no finite result in 2 of 3 rows "
+        "(a division by zero,"
+    )
+
+
+def test_a_division_by_zero_under_an_intervention() -> None:
+    people = _people({"A": [1.0, 2.0], "X": [1.0, 2.0]})
+    worldview = Worldview({"X": Stated("1 / A")})
+    assert worldview.counterfactuals(people, do={"A": 2}).population.numbers("X").tolist() == [
+        0.5,
+        2.0,
+    ]
+    with pytest.raises(FormulaError, match=r"^Equation for 'X': '1 / A' .* in 2 of 2 rows"):
+        worldview.counterfactuals(people, do={"A": 0})
+
+
+def test_names_where_numbers_are_needed() -> None:
+    people = _people({"G": ["f", "m"], "X": [1.0, 2.0]})
+    with pytest.raises(FormulaError, match=r"^Equation for 'X': 'G' .* is text where a number is"):
+        Worldview({"X": Stated("2 * G")}).fit(people)
+
+
+def test_truths_alone_are_no_numbers() -> None:
+    with pytest.raises(EquationError, match="the formula gives true or false"):
+        Stated("G").fit(_numbers(1, 2), {"G": _names([0, 1], [False, True])})
+
+
+def test_a_child_of_names_is_refused() -> None:
+    with pytest.raises(EquationError, match="it explains numbers, but the attribute holds names"):
+        Stated("A").fit(_names([0, 1], "ab"), {"A": _numbers(1, 2)})
+
+
+@pytest.mark.parametrize(
+    "formula", ['3 * (G == "femal")', '3 * ("femal" != G)', '3 * (not ("femal" == G))']
+)
+def test_a_comparison_with_a_value_that_does_not_exist(formula: str) -> None:
+    people = _people({"G": ["female", "male"] * 2, "X": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(EquationError) as caught:
+        Worldview({"X": Stated(formula)}).fit(people)
+    assert str(caught.value) == (
+        "Equation for 'X': the formula compares 'G' with 'femal', which is not a value of that "
+        "column. Its values are 'female', 'male'. Correct the formula."
+    )
+
+
+def test_comparisons_of_numbers_are_left_alone() -> None:
+    people = _people({"G": [0.0, 1.0], "X": [1.0, 2.0]})
+    Worldview({"X": Stated("3 * (G == 7)")}).fit(people)
+
+
+def test_a_formula_without_names_is_all_constant() -> None:
+    fitted = Stated("7").fit(_numbers(1, 2), {})
+    assert fitted.explained({}, rows=2).tolist() == [7.0, 7.0]
+    estimated = Stated("c", fit=("c",)).fit(_numbers(1, 2), {})
+    assert dict(estimated.coefficients) == {"c": 1.5}
+    assert Stated("c", fit=("c",)).parents == ()

@@ -1,0 +1,347 @@
+"""What formulas compute, and on which columns."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from mutandis.data.expression import Kind
+from mutandis.data.formula import Formula
+from mutandis.errors import FormulaError, MissingValuesError, UnknownColumnError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+X = np.array([1.0, 4.0, -2.0])
+Y = np.array([3.0, 0.5, -2.0])
+FLAG = np.array([True, False, True])
+JOB = np.array(["cook", "clerk", "cook"], dtype=object)
+COLUMNS = {"x": X, "y": Y, "flag": FLAG, "job": JOB}
+
+
+def value(text: str, **columns: Any) -> list[Any]:
+    result: list[Any] = Formula.parse(text).evaluate({**COLUMNS, **columns}).tolist()
+    return result
+
+
+# --- what it computes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x + 2 * y", [7.0, 5.0, -6.0]),
+        ("(x + 2) * y", [9.0, 3.0, 0.0]),
+        ("-x ** 2", [-1.0, -16.0, -4.0]),
+        ("x ** -1", [1.0, 0.25, -0.5]),
+        ("2 ** 3 / 4 - +1", [1.0, 1.0, 1.0]),
+        ("1_000 * .5e1", [5000.0, 5000.0, 5000.0]),
+        ("abs(x) - max(x, y, 0)", [-2.0, 0.0, 2.0]),
+        ("min(x, y)", [1.0, 0.5, -2.0]),
+        ("sqrt(abs(x))", [1.0, 2.0, math.sqrt(2)]),
+        ("log(exp(y))", [3.0, 0.5, -2.0]),
+        ("round(y)", [3.0, 0.0, -2.0]),  # half to even
+        ("round(x / 3, 2)", [0.33, 1.33, -0.67]),
+        ("round(1234 * x, -3)", [1000.0, 5000.0, -2000.0]),
+        ("round(1e300, 15)", [1e300] * 3),
+        ("where(x > 0, x, 10 * y)", [1.0, 4.0, -20.0]),
+        ("3 * (job == 'cook') + flag", [4.0, 0.0, 4.0]),
+        ("where(flag, x > 1, 2)", [0.0, 2.0, 0.0]),
+        ("x", [1.0, 4.0, -2.0]),
+    ],
+)
+def test_numbers(text: str, expected: list[float]) -> None:
+    result = Formula.parse(text).evaluate(COLUMNS)
+    assert result.dtype == np.float64
+    assert result.tolist() == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x > y", [False, True, False]),
+        ("x >= y", [False, True, True]),
+        ("x != y", [True, True, False]),
+        ("-3 < x <= 1", [True, False, True]),
+        ("-3 < x <= 1 != y", [True, False, True]),
+        ("x > 3 or y > 2 and flag", [True, True, False]),
+        ("(x > 3 or y > 2) and flag", [True, False, False]),
+        ("not x > 3 or flag", [True, False, True]),
+        ("not flag", [False, True, False]),
+        ("flag == 1", [True, False, True]),
+        ("(x > 3) == flag", [False, False, False]),
+        ('job == "cook"', [True, False, True]),
+        ("'cook' != job", [False, True, False]),
+        ("job == job", [True, True, True]),
+        ('"a" == "b"', [False, False, False]),
+        ("where(x > 0, flag, y < 0)", [True, False, True]),
+        ("1 < 2", [True, True, True]),
+        ("flag", [True, False, True]),
+    ],
+)
+def test_truths(text: str, expected: list[bool]) -> None:
+    result = Formula.parse(text).evaluate(COLUMNS)
+    assert result.dtype == np.bool_
+    assert result.tolist() == expected
+
+
+def test_text_is_taken_as_written() -> None:
+    jobs = np.array(["it's", 'the "boss"', "a`b`c", "# {x}"], dtype=object)
+    for number, text in enumerate(['"it\'s"', "'the \"boss\"'", "'a`b`c'", "'# {x}'"]):
+        assert value(f"job == {text}", job=jobs) == [place == number for place in range(4)]
+
+
+def test_names_in_backticks() -> None:
+    formula = Formula.parse("`Annual Salary` > 3 * `class` + `a``b` - ß_ * `__x__` + `Größe.1`")
+    assert formula.names == ("Annual Salary", "class", "a`b", "ß_", "__x__", "Größe.1")
+    columns = {name: np.array([float(place)]) for place, name in enumerate(formula.names)}
+    columns["Annual Salary"] = np.array([0.5])
+    # 3·1 + 2 − 3·4 + 5 = −2
+    assert formula.evaluate(columns).tolist() == [True]
+    columns["Annual Salary"] = np.array([-2.0])
+    assert formula.evaluate(columns).tolist() == [False]
+
+
+def test_nothing_grows_together_with_a_name_in_backticks() -> None:
+    # signs that Python takes for parts of a name: a connector, a combining accent
+    for text in ("`a`\u203fb", "x\u203f`a`", "`a`\u0308"):
+        with pytest.raises(FormulaError, match="would be read as"):
+            Formula.parse(text)
+
+
+def test_a_column_may_be_called_like_a_function() -> None:
+    assert value("min(min, `abs`) + where", min=X, abs=Y, where=X) == [2.0, 4.5, -4.0]
+
+
+def test_names_come_in_order_of_first_appearance() -> None:
+    assert Formula.parse("where(d > b, min(c, a), b) < d").names == ("d", "b", "c", "a")
+
+
+def test_lines_and_the_space_around_do_not_matter() -> None:
+    formula = Formula.parse("\n  x > 1\n  and\ty > 0\r\n")
+    assert formula.evaluate(COLUMNS).tolist() == [False, True, False]
+    assert formula.text.startswith("x > 1")
+
+
+def test_equal_text_makes_equal_formulas_and_the_tree_stays_out_of_sight() -> None:
+    formula = Formula.parse("a + 1")
+    assert formula == Formula.parse(" a + 1 ")
+    assert formula != Formula.parse("a + 2")
+    assert hash(formula) == hash(Formula.parse("a + 1"))
+    assert repr(formula) == "Formula(text='a + 1', names=('a',))"
+
+
+def test_a_formula_travels_as_text() -> None:
+    long = Formula.parse(" + ".join(["x"] * 199))
+    for twin in (pickle.loads(pickle.dumps(long)), copy.deepcopy(long)):  # noqa: S301 - ours
+        assert twin == long
+        assert twin.evaluate(COLUMNS).tolist() == [199.0, 796.0, -398.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("a", Kind.COLUMN),
+        ("a + 1", Kind.NUMBER),
+        ("a < 1", Kind.TRUTH),
+        ("not a", Kind.TRUTH),
+        ("a or b", Kind.TRUTH),
+        ("where(a, b, c)", Kind.COLUMN),
+        ("where(a, b, 1)", Kind.NUMBER),
+        ("where(a, b < 1, c < 1)", Kind.TRUTH),
+        ("where(a, b < 1, c)", Kind.COLUMN),
+    ],
+)
+def test_the_kind_follows_from_the_text(text: str, kind: Kind) -> None:
+    assert Formula.parse(text).kind is kind
+
+
+# --- rows are followed one by one -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("where(z != 0, 1 / z, -1)", [-1.0, 0.5, -0.25]),
+        ("where(z <= 0, 0, log(z)) * 0", [0.0, 0.0, 0.0]),
+        ("z != 0 and 1 / z > 0", [False, True, False]),
+        ("z == 0 or 1 / z > 0", [True, True, False]),
+        ("0 < z < 1 + 1 / z", [False, False, False]),
+        ("where(z > 0, where(z != 2, 1 / (z - 2), z), 7)", [7.0, 2.0, 7.0]),
+    ],
+)
+def test_a_guarded_operation_is_not_worked_out_where_it_is_not_needed(
+    text: str, expected: list[Any]
+) -> None:
+    assert value(text, z=np.array([0.0, 2.0, -4.0])) == expected
+
+
+def test_nested_branches_are_each_worked_out_once() -> None:
+    text = "x"
+    for _ in range(60):  # 2⁶⁰ evaluations, if each level asked twice
+        text = f"where(x > 0, {text}, 0)"
+    assert value(text) == [1.0, 4.0, 0.0]
+
+
+def test_operands_are_checked_even_where_no_row_needs_them() -> None:
+    with pytest.raises(FormulaError, match=r"'x' \(character 20\) is neither true nor false"):
+        value("1 > 2 and (flag or x)")
+    with pytest.raises(FormulaError, match=r"'job'.*is text"):
+        value("where(x > 100, job, 1)")
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("1 / z", 1),
+        ("z / z", 1),
+        ("log(z)", 2),
+        ("sqrt(z)", 1),
+        ("z ** 0.5", 1),
+        ("z ** -2", 1),
+        ("exp(1000 * z)", 1),
+        ("1e308 * z", 1),
+        ("1 / 0", 3),
+    ],
+)
+def test_a_result_that_is_not_finite_is_an_error_with_the_number_of_rows(
+    text: str, rows: int
+) -> None:
+    with pytest.raises(FormulaError) as caught:
+        value(f"0 < {text}", z=np.array([0.0, 2.0, -1.0]))
+    assert f"no finite result in {rows} of 3 rows" in str(caught.value)
+    assert f"{text!r} (character 5)" in str(caught.value)
+
+
+# --- the columns ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1, 0, 1], dtype=np.int8),
+        np.array([1, 0, 1], dtype=np.uint64),
+        np.array([1, 0, 1], dtype=np.float32),
+        np.array([1, 0, 1], dtype=object),
+        np.array([1.0, 0, np.float64(1)], dtype=object),
+        np.array([Decimal(1), Decimal(0), Decimal(1)], dtype=object),
+    ],
+)
+def test_numbers_of_any_type_are_read_as_float64(column: NDArray[Any]) -> None:
+    assert value("2 * a", a=column) == [2.0, 0.0, 2.0]
+
+
+def test_booleans_in_an_object_column_are_truths() -> None:
+    assert value("not a", a=np.array([True, False, np.True_], dtype=object)) == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.array(["u", "v", "u"]), np.array(["u", "v", "u"], dtype=np.dtypes.StringDType())],
+)
+def test_text_columns_of_any_type(column: NDArray[Any]) -> None:
+    assert value("a == 'u'", a=column) == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array([1.0, np.nan, np.inf]),
+        np.array(["u", None, np.nan], dtype=object),
+        np.array([True, None, None], dtype=object),
+        np.array([1, None, np.nan], dtype=object),
+        np.array([1, math.inf, -math.inf], dtype=object),
+    ],
+)
+def test_missing_and_infinite_values_are_counted_not_guessed(column: NDArray[Any]) -> None:
+    with pytest.raises(MissingValuesError, match="Column 'a' has 2 missing or infinite values"):
+        value("a == 1", a=column)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array(["2020-01-01"] * 3, dtype="datetime64[D]"),
+        np.array([1 + 2j] * 3),
+        np.array(["u", 1, 2], dtype=object),
+        np.array([10**400, 1, 2], dtype=object),
+        np.array([b"secret"] * 3),
+        np.zeros((3, 1)),
+    ],
+)
+def test_other_columns_are_refused_without_quoting_a_cell(column: NDArray[Any]) -> None:
+    with pytest.raises(FormulaError, match="Column 'a'") as caught:
+        value("a == 1", a=column)
+    assert "secret" not in str(caught.value)
+    assert "0000" not in str(caught.value)
+
+
+def test_columns_that_the_formula_does_not_name_are_not_looked_at() -> None:
+    assert value("x", other=np.array([np.nan] * 3)) == X.tolist()
+
+
+def test_an_unknown_name_is_named() -> None:
+    with pytest.raises(UnknownColumnError, match="reads 'salary', which the 4 columns"):
+        value("salary > x")
+
+
+def test_lengths_must_agree() -> None:
+    with pytest.raises(FormulaError, match=r"lengths \[2, 3\]"):
+        value("x + a", a=np.array([1.0, 2.0]))
+    with pytest.raises(FormulaError, match=r"lengths \[3, 4\]"):
+        Formula.parse("x").evaluate(COLUMNS, length=4)
+
+
+def test_a_formula_of_constants_takes_its_length_from_the_table() -> None:
+    assert value("2 + 1") == [3.0, 3.0, 3.0]
+    assert Formula.parse("2 > 1").evaluate({}, length=2).tolist() == [True, True]
+    assert Formula.parse("x > 1").evaluate({"x": np.array([])}).shape == (0,)
+    with pytest.raises(FormulaError, match="length="):
+        Formula.parse("2 > 1").evaluate({})
+
+
+def test_the_result_is_a_copy() -> None:
+    column = np.array([1.0, 2.0])
+    result = Formula.parse("a").evaluate({"a": column})
+    result[0] = 9.0
+    assert column.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x and flag", "flag or y", "not x", "where(x, 1, 2)", "job and flag", "x + 1 and flag"],
+)
+def test_a_number_is_no_truth(text: str) -> None:
+    with pytest.raises(FormulaError, match="neither true nor false"):
+        value(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("job + 1", "'job' .*is text where a number is needed"),
+        ("abs(job)", "'job' .*is text where a number is needed"),
+        ("job", "'job' .*is text where a number is needed"),
+        ("where(flag, job, x)", "'job' .*is text where a number is needed"),
+        ("where(flag, job, job)", "'job' .*is text where a number is needed"),
+        ("job == 1", "'job' .*is text and is compared with '1'"),
+        ("x == 'cook'", "'cook'.*is text and is compared with 'x'"),
+        ("flag == 'cook'", "'cook'.*is text and is compared with 'flag'"),
+        ("job < job", "put in order by <"),
+    ],
+)
+def test_text_is_only_equal_or_different(text: str, message: str) -> None:
+    with pytest.raises(FormulaError, match=message):
+        value(text)
+
+
+def test_the_deepest_formulas_that_parse_can_also_be_evaluated() -> None:
+    assert value("-" * 198 + "x") == X.tolist()
+    assert value("x" + "+x" * 198) == (199 * X).tolist()
+    assert value("not " * 198 + "flag") == FLAG.tolist()

@@ -1,0 +1,121 @@
+"""The outcome: two values, one of them negative, kept as the table has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories
+from mutandis.data.outcome import Outcome
+from mutandis.data.population import Population
+from mutandis.errors import MissingValuesError, OutcomeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    AsFrame = Callable[[Mapping[str, Sequence[Any]]], Any]
+
+SECRET = "SECRET-NAME"
+
+
+def read(frame: Any, *, negative: object, **options: Any) -> Outcome:
+    nominal = [Attribute(name="granted", kind=AttributeKind.NOMINAL)]
+    people = Population.from_frame(frame, attributes=nominal, **options)
+    return Outcome.read("granted", people.categories("granted"), negative=negative)
+
+
+@pytest.mark.parametrize(
+    ("values", "negative", "positive"),
+    [
+        ([-1, 1, 1, -1], -1, 1),
+        ([1, 0, 0, 1], 1, 0),
+        ([-1.0, 1.0, 1.0, -1.0], -1.0, 1.0),
+        (["no", "yes", "yes", "no"], "no", "yes"),
+        ([True, False, False, True], True, False),
+    ],
+)
+def test_both_values_are_found_in_every_frame(
+    as_frame: AsFrame, values: list[Any], negative: Any, positive: Any
+) -> None:
+    outcome = read(as_frame({"granted": values}), negative=negative)
+    assert outcome.column == "granted"
+    assert (outcome.negative, outcome.positive) == (negative, positive)
+    assert type(outcome.negative) is type(negative)
+    assert outcome.is_negative.tolist() == [True, False, False, True]
+    labels = outcome.labels(np.array([False, True]))
+    assert labels.tolist() == [positive, negative]
+    assert [type(label) for label in labels.tolist()] == [type(positive), type(negative)]
+
+
+@pytest.mark.parametrize(("values", "negative"), [([-1, 1], -1.0), ([-1.0, 1.0], -1)])
+def test_the_negative_value_is_the_tables_own(values: list[Any], negative: Any) -> None:
+    outcome = read({"granted": values}, negative=negative)
+    assert outcome.negative == -1
+    assert type(outcome.negative) is type(values[0])
+    assert outcome.is_negative.tolist() == [True, False]
+
+
+def test_labels_of_two_types_stay_as_they_are() -> None:
+    outcome = read({"granted": [1, "refused", 1]}, negative="refused")
+    assert outcome.labels(np.array([True, False])).tolist() == ["refused", 1]
+
+
+def test_labels_belong_to_any_mask() -> None:
+    outcome = read({"granted": [0, 1]}, negative=0)
+    assert outcome.labels(np.array([], dtype=np.bool_)).tolist() == []
+    # b() may answer with 0 and 1: they are truth values here, never positions
+    assert outcome.labels(np.array([1, 0, 2])).tolist() == [0, 1, 0]
+
+
+def test_three_values_are_too_many_and_shown() -> None:
+    granted = ["no", "yes", "later"] * 2
+    with pytest.raises(OutcomeError, match=r"3 distinct values \('later', 'no', 'yes'\), not two"):
+        read({"granted": granted}, negative="no")
+
+
+def test_one_value_is_too_few() -> None:
+    with pytest.raises(OutcomeError, match=r"1 distinct value \('no'\), not two"):
+        read({"granted": ["no", "no"]}, negative="no")
+
+
+def test_many_values_are_not_shown(as_frame: AsFrame) -> None:
+    salaries = [10_000 + row for row in range(4_993)]
+    with pytest.raises(OutcomeError, match=r"4993 distinct values \(too many to show\)") as caught:
+        read(as_frame({"granted": salaries}), negative=-1)
+    assert "10000" not in str(caught.value)
+
+
+def test_values_of_single_rows_are_not_shown(as_frame: AsFrame) -> None:
+    with pytest.raises(OutcomeError) as caught:
+        read(as_frame({"granted": ["no", "no", "yes", "yes", SECRET]}), negative="no")
+    assert SECRET not in str(caught.value)
+    assert "('no', 'yes' and 1 more that a single row has)" in str(caught.value)
+
+
+@pytest.mark.parametrize("negative", [0, "-1", None, float("nan")])
+def test_a_negative_value_that_does_not_occur_is_refused(negative: object) -> None:
+    with pytest.raises(OutcomeError, match=r"is not a value of outcome 'granted' \(-1, 1\)"):
+        read({"granted": [-1, 1, -1, 1]}, negative=negative)
+
+
+def test_values_of_dropped_rows_do_not_count() -> None:
+    frame = {"granted": ["no", "yes", "later"], "salary": [1.0, 2.0, None]}
+    outcome = read(frame, negative="yes", columns=["salary"], missing="drop")
+    assert (outcome.negative, outcome.positive) == ("yes", "no")
+    assert outcome.is_negative.tolist() == [False, True]
+    with pytest.raises(OutcomeError, match="negative='later' is not a value"):
+        read(frame, negative="later", columns=["salary"], missing="drop")
+
+
+def test_a_missing_outcome_is_never_read_as_positive() -> None:
+    with pytest.raises(MissingValuesError, match="'granted' has 1 missing values"):
+        Outcome.read("granted", Categories(np.array([0, 1, -1]), ("no", "yes")), negative="no")
+
+
+def test_the_mask_cannot_be_written_to() -> None:
+    outcome = read({"granted": [0, 1]}, negative=0)
+    with pytest.raises(ValueError, match="read-only"):
+        outcome.is_negative[0] = False

@@ -1,0 +1,260 @@
+"""The population: rows in order, ids that stay, and no way back into the caller's table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories, Numbers
+from mutandis.data.population import Population, open_frame
+from mutandis.errors import (
+    AlignmentError,
+    KindError,
+    MissingValuesError,
+    UnknownColumnError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    AsFrame = Callable[[Mapping[str, Sequence[Any]]], Any]
+    ColumnsOf = Callable[[Any], dict[str, list[Any]]]
+    Table = dict[str, list[Any]]
+
+SECRET = "SECRET-NAME"
+
+
+def test_named_columns_are_read_from_every_frame(
+    as_frame: AsFrame, applicants: Table, columns_of: ColumnsOf
+) -> None:
+    people = Population.from_frame(as_frame(applicants), columns=["salary", "job"])
+    assert list(people.columns) == ["salary", "job"]
+    assert len(people) == 3
+    assert people.numbers("salary").tolist() == [30.5, 10.0, 20.25]
+    assert people.categories("job").levels == ("clerk", "cook")
+    assert people.categories("job").codes.tolist() == [1, 0, 1]
+    assert people.ids.tolist() == people.positions.tolist() == [0, 1, 2]
+    assert not people.dropped
+    assert columns_of(people.frame()) == applicants
+
+
+def test_declared_kinds_come_before_types(as_frame: AsFrame, applicants: Table) -> None:
+    attributes = [
+        Attribute(name="gender", kind=AttributeKind.NOMINAL),
+        Attribute(name="job", kind=AttributeKind.ORDINAL, levels=("cook", "clerk")),
+    ]
+    people = Population.from_frame(
+        as_frame(applicants), columns=["gender", "salary"], attributes=attributes
+    )
+    assert people.categories("gender").levels == (0, 1)
+    assert people.categories("job").codes.tolist() == [0, 1, 0]
+    assert people.numbers("salary")[0] == 30.5
+
+
+def test_frames_come_back_in_the_callers_type(applicants: Table) -> None:
+    for frame, kind in (
+        (pd.DataFrame(applicants), pd.DataFrame),
+        (pl.DataFrame(applicants), pl.DataFrame),
+        (pa.table(applicants), pa.Table),
+        (pl.LazyFrame(applicants), pd.DataFrame),
+        (applicants, pd.DataFrame),
+    ):
+        people = Population.from_frame(frame, columns=["salary"])
+        assert isinstance(people.frame(), kind)
+        changed = people.with_columns({"salary": Numbers(np.zeros(3))})
+        assert isinstance(changed.frame(), kind)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [[2, 0, 1], [7, 7, 7], [1, 1, 0], ["c", "a", "b"], pd.MultiIndex.from_tuples([(1, 2)] * 3)],
+)
+def test_a_pandas_index_is_ignored(index: Any, applicants: Table, columns_of: ColumnsOf) -> None:
+    frame = pd.DataFrame(applicants, index=index)
+    people = Population.from_frame(frame, columns=["salary", "job"], id="note")
+    assert people.numbers("salary").tolist() == applicants["salary"]
+    assert people.ids.tolist() == applicants["note"]
+    assert people.positions.tolist() == [0, 1, 2]
+    changed = people.with_columns(
+        {"salary": Numbers(np.array([1.5, 2.5, 3.5])), "job": people.categories("job").filled(0)}
+    )
+    assert columns_of(changed.frame()) == applicants | {
+        "salary": [1.5, 2.5, 3.5],
+        "job": ["clerk"] * 3,
+    }
+
+
+def test_rows_are_dropped_by_position_whatever_the_index(
+    applicants: Table, columns_of: ColumnsOf
+) -> None:
+    frame = pd.DataFrame(applicants, index=[5, 5, 5])
+    frame["salary"] = [30.5, np.nan, 20.25]
+    people = Population.from_frame(frame, columns=["salary", "job"], missing="drop")
+    assert people.positions.tolist() == [0, 2]
+    changed = people.with_columns({"salary": Numbers(np.array([1.0, 2.0]))})
+    assert columns_of(changed.frame()) == {
+        "salary": [1.0, 2.0],
+        "job": ["cook", "cook"],
+        "gender": [1, 1],
+        "note": [SECRET, "c"],
+    }
+
+
+def test_an_index_of_a_series_in_a_dict_is_ignored() -> None:
+    people = Population.from_frame(
+        {"a": pd.Series([1.0, 2.0], index=[1, 0]), "b": pd.Series([3.0, 4.0]), "c": [5, 6]},
+        columns=["a", "b", "c"],
+    )
+    assert people.numbers("a").tolist() == [1.0, 2.0]
+    assert people.numbers("b").tolist() == [3.0, 4.0]
+
+
+def test_changed_columns_are_written_into_every_frame(
+    as_frame: AsFrame, applicants: Table, columns_of: ColumnsOf
+) -> None:
+    nominal = [Attribute(name="gender", kind=AttributeKind.NOMINAL)]
+    people = Population.from_frame(
+        as_frame(applicants), columns=["salary", "job"], attributes=nominal
+    )
+    changed = people.with_columns(
+        {
+            "salary": Numbers(np.array([3.0, 2.0, 1.0])),
+            "gender": people.categories("gender").filled(0),
+            "job": Categories(np.array([0, 1, 1]), ("clerk", "cook")),
+        }
+    )
+    assert changed.changed == {"salary", "gender", "job"}
+    assert changed.ids is people.ids
+    frame = changed.frame()
+    assert columns_of(frame) == {
+        "salary": [3.0, 2.0, 1.0],
+        "job": ["clerk", "cook", "cook"],
+        "gender": [0, 0, 0],
+        "note": applicants["note"],
+    }
+    assert open_frame(frame).columns == list(applicants)
+    # the people that it was made from are as they were
+    assert columns_of(people.frame()) == applicants
+    assert people.numbers("salary").tolist() == applicants["salary"]
+
+
+def test_whole_numbers_may_become_fractions(as_frame: AsFrame, columns_of: ColumnsOf) -> None:
+    people = Population.from_frame(as_frame({"age": [30, 40]}), columns=["age"])
+    changed = people.with_columns({"age": Numbers(np.array([30.25, 40.0]))})
+    assert columns_of(changed.frame()) == {"age": [30.25, 40.0]}
+
+
+def test_truth_values_read_as_numbers_are_not_rounded_to_truth(columns_of: ColumnsOf) -> None:
+    continuous = [Attribute(name="owner", kind=AttributeKind.CONTINUOUS)]
+    people = Population.from_frame({"owner": [True, False]}, attributes=continuous)
+    changed = people.with_columns({"owner": Numbers(np.array([0.25, 0.0]))})
+    assert columns_of(changed.frame()) == {"owner": [0.25, 0.0]}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": pd.Categorical(["a", "b", "a"], categories=["c", "b", "a"])}),
+        pd.DataFrame({"x": pd.Categorical(["a", "b", "a"], ordered=True)}),
+        pd.DataFrame({"x": pd.array(["a", "b", "a"], dtype="string[pyarrow]")}),
+        pd.DataFrame({"x": pd.Series(["a", "b", "a"], dtype=object)}),
+        pl.DataFrame({"x": ["a", "b", "a"]}, schema={"x": pl.Enum(["c", "a", "b"])}),
+        pl.DataFrame({"x": ["a", "b", "a"]}, schema={"x": pl.Categorical}),
+        pa.table({"x": pa.array(["a", "b", "a"]).dictionary_encode()}),
+    ],
+)
+def test_changed_names_keep_the_type_of_their_column(frame: Any, columns_of: ColumnsOf) -> None:
+    people = Population.from_frame(frame, columns=["x"])
+    changed = people.with_columns({"x": people.categories("x").filled(1)}).frame()
+    assert columns_of(changed) == {"x": ["b", "b", "b"]}
+    if isinstance(frame, pa.Table):
+        assert changed.schema == frame.schema
+    else:
+        assert changed["x"].dtype == frame["x"].dtype
+
+
+def test_changed_codes_keep_the_width_of_their_column() -> None:
+    nominal = [Attribute(name="x", kind=AttributeKind.NOMINAL)]
+    for frame in (
+        pd.DataFrame({"x": np.array([1, 0], dtype=np.int8)}),
+        pd.DataFrame({"x": pd.array([1, 0], dtype="Int64")}),
+        pd.DataFrame({"x": pd.array([True, False], dtype="boolean")}),
+    ):
+        people = Population.from_frame(frame, attributes=nominal)
+        changed = people.with_columns({"x": people.categories("x").filled(0)}).frame()
+        assert changed["x"].tolist() == [0, 0]
+        assert changed["x"].dtype == frame["x"].dtype
+
+
+def test_a_level_that_no_row_has_can_be_written(as_frame: AsFrame, columns_of: ColumnsOf) -> None:
+    ordinal = [
+        Attribute(name="grade", kind=AttributeKind.ORDINAL, levels=("low", "high", "highest"))
+    ]
+    people = Population.from_frame(as_frame({"grade": ["high", "low"]}), attributes=ordinal)
+    changed = people.with_columns({"grade": people.categories("grade").filled(2)})
+    assert columns_of(changed.frame()) == {"grade": ["highest", "highest"]}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": pd.Categorical(["a", "b"])}),
+        pd.DataFrame({"x": pd.Categorical(["a", "b"], ordered=True)}),
+        pl.DataFrame({"x": ["a", "b"]}, schema={"x": pl.Enum(["a", "b"])}),
+        pl.DataFrame({"x": ["a", "b"]}, schema={"x": pl.Categorical}),
+    ],
+)
+def test_a_new_level_is_never_lost_in_a_closed_type(frame: Any, columns_of: ColumnsOf) -> None:
+    people = Population.from_frame(frame, columns=["x"])
+    changed = people.with_columns({"x": Categories(np.array([1, 0]), ("a", "new"))})
+    assert columns_of(changed.frame()) == {"x": ["new", "a"]}
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=8), st.data())
+def test_any_change_of_names_is_written_row_by_row(names: list[str], data: st.DataObject) -> None:
+    index = data.draw(st.lists(st.integers(0, 3), min_size=len(names), max_size=len(names)))
+    codes = data.draw(st.lists(st.integers(0, 2), min_size=len(names), max_size=len(names)))
+    people = Population.from_frame(pd.DataFrame({"x": names}, index=index), columns=["x"])
+    changed = people.with_columns({"x": Categories(np.array(codes), ("c", "a", "new"))})
+    assert changed.frame()["x"].tolist() == [("c", "a", "new")[code] for code in codes]
+
+
+def test_new_values_come_one_a_row(applicants: Table) -> None:
+    people = Population.from_frame(applicants, columns=["salary"])
+    with pytest.raises(AlignmentError, match="'salary' has 2 new values for 3 rows"):
+        people.with_columns({"salary": Numbers(np.zeros(2))})
+
+
+def test_new_values_are_complete(applicants: Table) -> None:
+    people = Population.from_frame(applicants, columns=["salary", "job"])
+    with pytest.raises(MissingValuesError, match="'salary' has 1 missing and 1 infinite"):
+        people.with_columns({"salary": Numbers(np.array([np.nan, 1.0, np.inf]))})
+    with pytest.raises(MissingValuesError, match="'job' has 2 missing"):
+        people.with_columns({"job": Categories(np.array([-1, 0, -1]), ("cook",))})
+
+
+def test_only_columns_that_were_read_can_be_changed_or_asked_for(applicants: Table) -> None:
+    people = Population.from_frame(applicants, columns=["salary"])
+    for ask in (
+        lambda: people.with_columns({"job": Numbers(np.zeros(3))}),
+        lambda: people.numbers("job"),
+        lambda: people.categories("job"),
+    ):
+        with pytest.raises(UnknownColumnError, match=r"'job'\. The population holds 'salary'"):
+            ask()
+
+
+def test_a_column_has_one_form(applicants: Table) -> None:
+    people = Population.from_frame(applicants, columns=["salary", "job"])
+    with pytest.raises(KindError, match="'job' holds names, not numbers"):
+        people.numbers("job")
+    with pytest.raises(KindError, match="'salary' holds numbers, not names"):
+        people.categories("salary")

@@ -1,0 +1,77 @@
+"""Coverage of the intervals, exactly, on a coarse grid; benchmarks have a fine one."""
+
+from __future__ import annotations
+
+import importlib.util
+from math import comb
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from mutandis.evidence.intervals import INTERVALS
+
+if TYPE_CHECKING:
+    from mutandis.evidence.intervals import IntervalName
+
+GRID = np.arange(1, 20) / 20
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> Any:
+    path = Path(__file__).parents[2] / "benchmarks" / "interval_coverage.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_coverage", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["miettinen-nurminen", "wald"])
+def test_coverage_is_the_sum_over_all_outcomes(benchmark: Any, name: IntervalName) -> None:
+    k, grid = 6, np.array([0.25, 0.5, 0.75])
+    found = benchmark.coverage(name, k, grid=grid)
+    control, test = benchmark.outcomes(k)
+    bounds = INTERVALS[name](control, test, tau=0.0, alpha=0.05)
+    for row, p in enumerate(grid):
+        for column, q in enumerate(grid):
+            interval = lower = 0.0
+            for x, y, low, high in zip(
+                control.negatives, test.negatives, bounds.low, bounds.high, strict=True
+            ):
+                chance = comb(k, x) * p**x * (1 - p) ** (k - x)
+                chance *= comb(k, y) * q**y * (1 - q) ** (k - y)
+                holds = low <= p - q + 1e-9
+                lower += chance * holds
+                interval += chance * (holds and p - q - 1e-9 <= high)
+            assert found["interval"][row, column] == pytest.approx(interval, abs=1e-12)
+            assert found["lower"][row, column] == pytest.approx(lower, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [15, 30])
+def test_the_default_is_within_two_points_of_nominal_on_average(benchmark: Any, k: int) -> None:
+    found = benchmark.coverage("miettinen-nurminen", k, grid=GRID)
+    assert found["interval"].mean() == pytest.approx(0.90, abs=0.02)
+    assert found["lower"].mean() == pytest.approx(0.95, abs=0.02)
+    # and nowhere on this grid far off
+    assert found["interval"].min() > 0.85
+
+
+def test_wald_is_not(benchmark: Any) -> None:
+    found = benchmark.coverage("wald", 15, grid=GRID)
+    assert found["interval"].mean() < 0.88
+    assert found["interval"].min() < 0.80
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.05, 0.1])
+def test_the_default_test_keeps_its_level_on_average(benchmark: Any, tau: float) -> None:
+    for k in (15, 30):
+        found = benchmark.size_of_test("miettinen-nurminen", k, tau)
+        assert 0.03 < found.mean() < 0.056
+        assert found.max() < 0.085
+
+
+def test_the_exact_test_never_exceeds_its_level(benchmark: Any) -> None:
+    assert max(benchmark.size_of_test("fisher", k, 0.0).max() for k in (5, 15, 30)) <= 0.05

@@ -1,0 +1,196 @@
+"""Explanations: every verdict in words, none of which says more than was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mutandis.errors import PlanError
+from mutandis.evidence.case import Case, GroupMembers
+from mutandis.evidence.sentences import MethodWords, Terms, explain, explain_insufficient
+from mutandis.evidence.verdict import Verdict
+
+GROUPS = MethodWords(
+    title="CST (w/o)",
+    around="the complainant's counterfactual",
+    given="the worldview",
+    counts_neighbours=True,
+    centers=0,
+)
+TERMS = Terms(
+    ground="the ground of 'Gender'",
+    negative="refused",
+    alpha=0.05,
+    tau=0.0,
+    direction="negative",
+    max_distance=0.1,
+    min_group=5,
+    primary=("cst_without", 15),
+    methods={
+        "st": replace(GROUPS, title="ST", around="the complainant", given=""),
+        "cst_without": GROUPS,
+        "cst_with": replace(GROUPS, title="CST (w/)", centers=1),
+        "cf": replace(GROUPS, title="CF", counts_neighbours=False),
+    },
+)
+NAN = float("nan")
+ROW: dict[str, Any] = {
+    "id": 44,
+    "outcome": "refused",
+    "outcome_cf": "granted",
+    "p_control": 0.8,
+    "p_test": 0.2,
+    "delta_p": 0.6,
+    "p_value": 0.0004,
+    "q_value": 0.0123,
+    "n_control": 15,
+    "n_test": 15,
+    "verdict": "significant-adjusted",
+}
+
+
+def sentence(method: str = "cst_without", terms: Terms = TERMS, **changes: Any) -> str:
+    return explain({**ROW, **changes}, method, 15, terms)
+
+
+def test_significant_after_adjustment() -> None:
+    assert sentence() == (
+        "CST (w/o) with k = 15, given the worldview, provides prima facie evidence for "
+        "discrimination against complainant 44 on the ground of 'Gender': 80.0% of the control "
+        "group (15 of the same protected status) had the outcome refused, against 20.0% of the "
+        "test group (15 of the reference status around the complainant's counterfactual; "
+        "Δp = 0.600, more than τ = 0), a difference that chance alone hardly explains, all "
+        "complainants tested taken into account (q = 0.012 at the level α = 0.05)."
+    )
+
+
+def test_significant_by_itself() -> None:
+    assert sentence(verdict="significant", q_value=0.2).endswith(
+        "a difference that chance alone hardly explains when the case is taken by itself "
+        "(p < 0.001 at the level α = 0.05), but may explain when all complainants tested are "
+        "taken into account (q = 0.200)."
+    )
+    assert sentence(verdict="significant", q_value=NAN).endswith(
+        "(p < 0.001 at the level α = 0.05), not adjusted for the number of complainants tested."
+    )
+
+
+def test_evidence_alone() -> None:
+    text = sentence("st", verdict="evidence", p_value=0.21)
+    assert text.startswith("ST with k = 15 provides prima facie evidence for discrimination")
+    assert text.endswith("a difference that chance may explain (p = 0.210 at the level α = 0.05).")
+
+
+def test_no_evidence_is_no_acquittal() -> None:
+    text = sentence(verdict="no-evidence", p_control=0.2, delta_p=0.0)
+    assert "provides no evidence for discrimination against complainant 44" in text
+    assert text.endswith("Δp = 0.000, not more than τ = 0), which does not rule it out.")
+
+
+def test_counterfactual_fairness_has_no_test() -> None:
+    assert sentence("cf", verdict="evidence", p_value=NAN, delta_p=1.0) == (
+        "CF, given the worldview, provides prima facie evidence for discrimination against "
+        "complainant 44 on the ground of 'Gender': the outcome on record is refused, the outcome "
+        "of the counterfactual would be granted (Δp = 1, more than τ = 0), a single comparison to "
+        "which no test applies."
+    )
+
+
+def test_centers_are_mentioned_where_they_count() -> None:
+    text = sentence("cst_with", n_control=16, n_test=16)
+    assert "(16 of the same protected status, the complainant included)" in text
+    assert "around the complainant's counterfactual, itself included;" in text
+
+
+def test_positive_discrimination_is_named_otherwise() -> None:
+    terms = replace(TERMS, direction="positive", tau=0.1)
+    text = sentence(terms=terms, delta_p=-0.6)
+    assert "prima facie evidence for favourable treatment of complainant 44" in text
+    assert "Δp = -0.600, less than -τ = -0.1)" in text
+    assert "not less than -τ" in sentence(terms=terms, delta_p=0.0, verdict="no-evidence")
+
+
+def test_insufficient_says_why() -> None:
+    assert sentence(verdict="insufficient", n_test=3) == (
+        "CST (w/o) with k = 15 gives no answer about complainant 44: there are too few people to "
+        "compare with, since the test group holds 3 people within distance 0.1, and at least 5 "
+        "are asked for."
+    )
+    # search centers are not people to compare with
+    assert "the control group holds 4 people" in sentence(
+        "cst_with", verdict="insufficient", n_control=5, n_test=6
+    )
+
+
+@pytest.mark.parametrize(
+    ("control", "test", "farthest", "least", "expected"),
+    [
+        (5, 5, 0.1, 5, ""),
+        (0, 9, 0.25, 1, "the control group holds nobody within distance 0.25, and at least one"),
+        (1, 0, None, 2, "the control group holds 1 person and the test group nobody, and at"),
+    ],
+)
+def test_reasons(
+    control: int, test: int, farthest: float | None, least: int, expected: str
+) -> None:
+    found = explain_insufficient(control, test, max_distance=farthest, min_group=least)
+    assert found.startswith(expected)
+    assert bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "method", "direction"),
+    list(product(Verdict, TERMS.methods, ("negative", "positive"))),
+)
+def test_no_sentence_claims_too_much(verdict: Verdict, method: str, direction: Any) -> None:
+    terms = replace(TERMS, direction=direction, note=", with a note")
+    text = sentence(method, terms, verdict=verdict.value, n_test=2)
+    lowered = text.lower()
+    for word in ("prove", "proof", "guilt", "liable", "innocent", "certain", "caused by"):
+        assert word not in lowered
+    # one sentence: what ends with a period is the end
+    assert text.endswith(".")
+    assert ". " not in text
+    assert " nan" not in lowered
+    assert text.count("prima facie evidence for") == (
+        verdict not in (Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT)
+    )
+
+
+# --- from a case -------------------------------------------------------------------------------
+
+
+def nobody(method: str, k: int) -> GroupMembers:
+    raise AssertionError("no words depend on the members")
+
+
+def case(terms: Terms | None = TERMS) -> Case:
+    return Case(
+        id=44,
+        outcome="refused",
+        outcome_cf="granted",
+        factual={"salary": np.float64(1)},
+        counterfactual=None,
+        results={("cst_without", 15): ROW, ("st", 15): {**ROW, "verdict": "evidence"}},
+        _members=nobody,
+        _terms=terms,
+    )
+
+
+def test_a_case_explains_the_primary_result_by_default() -> None:
+    assert case().explain() == sentence()
+    assert case().explain("st") == sentence("st", verdict="evidence")
+    assert case().explain("st", 15) == case().explain("st", k=15)
+    with pytest.raises(PlanError, match="The audit did not run method 'st' at k=7"):
+        case().explain("st", 7)
+
+
+def test_a_case_without_an_audit_has_no_words() -> None:
+    with pytest.raises(PlanError, match="made without an audit"):
+        case(terms=None).explain()
+    with pytest.raises(PlanError, match="made without an audit"):
+        case().balance("st", 15)

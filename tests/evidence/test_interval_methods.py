@@ -1,0 +1,317 @@
+"""Intervals against published values, numeric likelihood, statsmodels and their own invariants."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.stats import fisher_exact, norm
+
+from mutandis.errors import PlanError
+from mutandis.evidence.fisher import fisher
+from mutandis.evidence.interval_bounds import Counts
+from mutandis.evidence.intervals import INTERVALS, REJECTS
+from mutandis.evidence.miettinen_nurminen import (
+    constrained_shares,
+    miettinen_nurminen,
+    score_statistic,
+)
+from mutandis.evidence.wald import wald
+from mutandis.search.share import Share
+
+BOUNDED = [name for name in INTERVALS if name != "fisher"]
+
+# (refused in control, of, refused in test, of): Newcombe (1998), Table II
+PAIRS = {
+    "a": (56, 70, 48, 80),
+    "b": (9, 10, 3, 10),
+    "c": (6, 7, 2, 7),
+    "d": (5, 56, 0, 29),
+    "e": (0, 10, 0, 20),
+    "f": (0, 10, 0, 10),
+    "g": (10, 10, 0, 20),
+    "h": (10, 10, 0, 10),
+}
+
+
+def share(negatives: int, size: int, split: int = 1) -> Share:
+    return Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([split]))
+
+
+def one(name: str, control: Share, test: Share, **options: Any) -> tuple[float, float, float]:
+    found = INTERVALS[name](control, test, **{"tau": 0.0, "alpha": 0.05} | options)  # type: ignore[index]
+    return float(found.low[0]), float(found.high[0]), float(found.p_value[0])
+
+
+def all_pairs(n_control: int, n_test: int) -> tuple[Share, Share]:
+    control, test = np.divmod(np.arange((n_control + 1) * (n_test + 1)), n_test + 1)
+    ones = np.ones_like(control)
+    return (
+        Share(negatives=control, size=n_control * ones, split=ones),
+        Share(negatives=test, size=n_test * ones, split=ones),
+    )
+
+
+@st.composite
+def shares(draw: st.DrawFn) -> Share:
+    size, split = draw(st.integers(1, 120)), draw(st.sampled_from([1, 1, 2, 3, 7, 1000]))
+    return share(draw(st.integers(0, size * split)), size, split)
+
+
+levels = st.sampled_from([0.05, 0.01, 0.001, 0.025, 0.2, 0.49])
+thresholds = st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.5, 0.99])
+
+
+# --- published values --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "low", "high"),
+    [
+        ("miettinen-nurminen", "a", 0.0528, 0.3382),
+        ("miettinen-nurminen", "b", 0.1700, 0.8406),
+        ("miettinen-nurminen", "c", 0.0342, 0.8534),
+        ("miettinen-nurminen", "d", -0.0326, 0.1933),
+        ("miettinen-nurminen", "e", -0.1658, 0.2844),
+        ("miettinen-nurminen", "f", -0.2879, 0.2879),
+        ("miettinen-nurminen", "g", 0.7156, 1.0000),
+        ("miettinen-nurminen", "h", 0.6636, 1.0000),
+        ("newcombe", "a", 0.0524, 0.3339),
+        ("newcombe", "b", 0.1705, 0.8090),
+        ("newcombe", "c", 0.0582, 0.8062),
+        ("newcombe", "d", -0.0381, 0.1926),
+        ("newcombe", "e", -0.1611, 0.2775),
+        ("newcombe", "f", -0.2775, 0.2775),
+        ("newcombe", "g", 0.6791, 1.0000),
+        ("newcombe", "h", 0.6075, 1.0000),
+        ("wald", "a", 0.0575, 0.3425),
+        ("wald", "b", 0.2605, 0.9395),
+    ],
+)
+def test_newcombe_1998(name: str, case: str, low: float, high: float) -> None:
+    x, m, y, n = PAIRS[case]
+    found = one(name, share(x, m), share(y, n), alpha=0.025)
+    assert [round(bound, 4) for bound in found[:2]] == [low, high]
+
+
+# --- independent computations ------------------------------------------------------------------
+
+
+def log_likelihood(p: float, counts: tuple[float, int, float, int], difference: float) -> float:
+    x, m, y, n = counts
+
+    def term(count: float, probability: float) -> float:
+        return 0.0 if count == 0 else count * math.log(max(probability, 1e-300))
+
+    q = p - difference
+    return term(x, p) + term(m - x, 1 - p) + term(y, q) + term(n - y, 1 - q)
+
+
+def most_likely(counts: tuple[float, int, float, int], difference: float) -> float:
+    bounds = (max(0.0, difference), min(1.0, 1 + difference))
+    found = minimize_scalar(
+        lambda p: -log_likelihood(p, counts, difference),
+        bounds=bounds,
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return max([*bounds, float(found.x)], key=lambda p: log_likelihood(p, counts, difference))
+
+
+@settings(max_examples=200, deadline=None)
+@given(control=shares(), test=shares(), difference=st.floats(-0.99, 0.99))
+@example(control=share(0, 10), test=share(0, 20), difference=0.1)
+@example(control=share(10, 10), test=share(0, 10), difference=0.5)
+@example(control=share(7, 30, 1), test=share(3, 15, 1), difference=0.0)
+def test_constrained_shares_are_the_most_likely(
+    control: Share, test: Share, difference: float
+) -> None:
+    m, n = int(control.size[0]), int(test.size[0])
+    x, y = float(control.values()[0]) * m, float(test.values()[0]) * n
+    arguments = (control.values(), test.values(), np.array([float(m)]), np.array([float(n)]))
+    first, second = constrained_shares(*arguments, np.array([difference]))
+    ours, counts = float(first[0]), (x, m, y, n)
+    assert second[0] == pytest.approx(ours - difference, abs=1e-15)
+    numeric = most_likely(counts, difference)
+    # the curve is flat at its top: likelihoods tell more than places
+    best = log_likelihood(numeric, counts, difference)
+    assert log_likelihood(ours, counts, difference) >= best - 1e-9 * (1 + abs(best))
+    assert ours == pytest.approx(numeric, abs=2e-5)
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_the_bounds_are_where_the_numeric_score_is_critical(case: str) -> None:
+    x, m, y, n = PAIRS[case]
+    low, high, _ = one("miettinen-nurminen", share(x, m), share(y, n))
+
+    def statistic(difference: float) -> float:
+        p = most_likely((x, m, y, n), difference)
+        q = p - difference
+        variance = (p * (1 - p) / m + q * (1 - q) / n) * (m + n) / (m + n - 1)
+        return (x / m - y / n - difference) / math.sqrt(variance)
+
+    assert statistic(low) == pytest.approx(norm.ppf(0.95), abs=1e-4)
+    if high < 1:
+        assert statistic(high) == pytest.approx(norm.ppf(0.05), abs=1e-4)
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (15, 15), (7, 30), (16, 4)])
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [("wald", "wald"), ("agresti-caffo", "agresti-caffo"), ("newcombe", "newcomb")],
+)
+def test_statsmodels_gives_the_same_bounds(name: str, theirs: str, sizes: tuple[int, int]) -> None:
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    control, test = all_pairs(*sizes)
+    found = INTERVALS[name](control, test, tau=0.0, alpha=0.05)  # type: ignore[index]
+    expected = [
+        proportion.confint_proportions_2indep(x, sizes[0], y, sizes[1], method=theirs, alpha=0.1)
+        for x, y in zip(control.negatives, test.negatives, strict=True)
+    ]
+    lows, highs = np.array(expected).T
+    assert np.allclose(found.low, lows, rtol=0, atol=1e-12)
+    assert np.allclose(found.high, highs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (15, 15), (8, 20)])
+def test_scipy_gives_the_same_exact_p_value(sizes: tuple[int, int]) -> None:
+    control, test = all_pairs(*sizes)
+    found = fisher(control, test, tau=0.0, alpha=0.05)
+    expected = [
+        fisher_exact(np.array([[x, sizes[0] - x], [y, sizes[1] - y]]), alternative="greater").pvalue
+        for x, y in zip(control.negatives, test.negatives, strict=True)
+    ]
+    assert found.p_value.tolist() == pytest.approx(expected, rel=1e-10)
+    assert np.isnan(found.low).all()
+    assert np.isnan(found.high).all()
+
+
+def test_fisher_rounds_parts_of_people_against_the_claim() -> None:
+    # 3 2/3 of 5 count as 3, and 1 1/3 of 5 as 2
+    fractions = one("fisher", share(11, 5, 3), share(4, 5, 3))
+    assert fractions[2] == one("fisher", share(3, 5), share(2, 5))[2]
+    assert fractions[2] > one("fisher", share(4, 5), share(1, 5))[2]
+
+
+def test_a_p_value_of_exactly_alpha_is_significant() -> None:
+    # 1 in 20 ways to choose 3 of 6; and 1 in 10
+    assert one("fisher", share(3, 3), share(0, 3))[2] == 0.05
+    assert one("fisher", share(8, 8), share(5, 8), alpha=0.1)[2] == 0.1
+
+
+def test_fisher_refuses_another_threshold() -> None:
+    with pytest.raises(PlanError, match=r"τ = 0 only, not against tau=0\.1"):
+        one("fisher", share(3, 3), share(0, 3), tau=0.1)
+
+
+# --- invariants --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@settings(max_examples=150, deadline=None)
+@given(control=shares(), test=shares(), tau=thresholds, alpha=levels)
+def test_significance_p_value_and_bound_agree(
+    name: str, control: Share, test: Share, tau: float, alpha: float
+) -> None:
+    found = INTERVALS[name](control, test, tau=tau, alpha=alpha)  # type: ignore[index]
+    assume(not found.degenerate[0])
+    rejected = REJECTS[name](control, test, tau=tau, alpha=alpha)  # type: ignore[index]
+    assert (found.p_value <= alpha).tolist() == (found.low >= tau).tolist() == rejected.tolist()
+    assert 0 <= found.p_value[0] <= 1
+    assert found.low[0] < found.high[0]
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@settings(max_examples=100, deadline=None)
+@given(control=shares(), test=shares(), tau=thresholds)
+def test_the_p_value_is_the_level_at_which_the_bound_reaches_the_threshold(
+    name: str, control: Share, test: Share, tau: float
+) -> None:
+    _, _, p_value = one(name, control, test, tau=tau)
+    assume(1e-6 < p_value < 0.499 or 0.501 < p_value < 1 - 1e-6)
+    if p_value < 0.5:
+        assert one(name, control, test, tau=tau, alpha=p_value)[0] == pytest.approx(tau, abs=1e-7)
+    else:
+        high = one(name, control, test, tau=tau, alpha=1 - p_value)[1]
+        assert high == pytest.approx(tau, abs=1e-7)
+
+
+@settings(max_examples=200, deadline=None)
+@given(control=shares(), test=shares(), alpha=levels)
+def test_the_default_has_a_width_contains_the_difference_and_mirrors(
+    control: Share, test: Share, alpha: float
+) -> None:
+    found = miettinen_nurminen(control, test, tau=0.0, alpha=alpha)
+    mirrored = miettinen_nurminen(test, control, tau=0.0, alpha=alpha)
+    delta = control.values() - test.values()
+    assert found.low[0] < found.high[0]
+    assert -1 <= found.low[0] <= delta[0] <= found.high[0] <= 1
+    assert mirrored.low[0] == pytest.approx(-found.high[0], abs=1e-12)
+    assert mirrored.high[0] == pytest.approx(-found.low[0], abs=1e-12)
+    assert mirrored.p_value[0] == pytest.approx(1 - found.p_value[0], abs=1e-12)
+    assert not found.degenerate[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(control=shares(), test=shares(), times=st.integers(2, 9), alpha=levels)
+def test_the_default_shrinks_as_groups_grow(
+    control: Share, test: Share, times: int, alpha: float
+) -> None:
+    def width(factor: int) -> float:
+        grown = [
+            Share(negatives=s.negatives * factor, size=s.size * factor, split=s.split)
+            for s in (control, test)
+        ]
+        found = miettinen_nurminen(*grown, tau=0.0, alpha=alpha)
+        return float(found.high[0] - found.low[0])
+
+    assert width(times) < width(1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(control=shares(), test=shares())
+def test_the_score_falls_as_the_hypothetical_difference_grows(control: Share, test: Share) -> None:
+    grid = np.linspace(-0.999, 0.999, 400)
+    counts = Counts(*(np.broadcast_to(column, grid.shape) for column in Counts.of(control, test)))
+    assert (np.diff(score_statistic(*counts, grid)) < 0).all()
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize(("n_control", "n_test"), [(1, 1), (15, 15), (5, 90)])
+def test_nothing_against_nothing_is_a_toss_up(name: str, n_control: int, n_test: int) -> None:
+    p_value = one(name, share(0, n_control), share(0, n_test))[2]
+    # Agresti–Caffo's added people are another share of groups of another size
+    if name == "agresti-caffo" and n_control != n_test:
+        assert p_value < 0.5
+    else:
+        assert p_value == 0.5
+
+
+def test_equal_evidence_from_parts_of_people_is_equal() -> None:
+    whole = one("miettinen-nurminen", share(6, 15), share(3, 15))
+    assert one("miettinen-nurminen", share(42, 15, 7), share(9, 15, 3)) == whole
+
+
+def test_parts_of_people_lie_between_whole_ones() -> None:
+    less, part, more = (
+        one("miettinen-nurminen", negatives, share(3, 15))
+        for negatives in (share(8, 15), share(17, 15, 2), share(9, 15))
+    )
+    assert less[0] < part[0] < more[0]
+    assert less[1] < part[1] < more[1]
+    assert less[2] > part[2] > more[2]
+
+
+def test_wald_says_where_it_is_degenerate() -> None:
+    control, test = all_pairs(3, 3)
+    found = wald(control, test, tau=0.0, alpha=0.05)
+    corners = np.isin(control.negatives, (0, 3)) & np.isin(test.negatives, (0, 3))
+    assert found.degenerate.tolist() == corners.tolist()
+    assert (found.high == found.low).tolist() == corners.tolist()
+    # 0-0, 0-3, 3-0, 3-3
+    assert found.p_value[corners].tolist() == [0.5, 1.0, 0.0, 0.5]

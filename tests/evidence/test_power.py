@@ -1,0 +1,182 @@
+"""Power against plain enumeration and against simulation."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import mutandis as mm
+from mutandis.errors import PlanError
+from mutandis.evidence.comparison import compare
+from mutandis.evidence.findings import Group
+from mutandis.evidence.intervals import INTERVALS, REJECTS
+from mutandis.evidence.power import power, smallest_difference, smallest_k
+from mutandis.search.share import Share
+
+if TYPE_CHECKING:
+    from mutandis.evidence.intervals import IntervalName
+
+TESTS: list[tuple[IntervalName, float]] = [
+    (name, tau) for name in INTERVALS for tau in (0.0, 0.1) if name != "fisher" or tau == 0
+]
+
+
+def group(negatives: np.ndarray[Any, Any], k: int) -> Group:
+    ones = np.ones_like(negatives)
+    share = Share(negatives=negatives, size=k * ones, split=ones)
+    return Group(share=share, rows=k * ones, radius=np.zeros(len(ones)))
+
+
+def significant(k: int, *, alpha: float, tau: float, interval: IntervalName) -> list[list[bool]]:
+    """What an audit says of every pair of refusals: rows are the control group's."""
+    controls, tests = np.divmod(np.arange((k + 1) ** 2), k + 1)
+    found = compare(
+        group(controls, k), group(tests, k), tau=tau, alpha=alpha, interval=INTERVALS[interval]
+    ).significant
+    rows: list[list[bool]] = found.reshape(k + 1, k + 1).tolist()
+    return rows
+
+
+def enumerated(p_control: float, p_test: float, table: list[list[bool]]) -> float:
+    k = len(table) - 1
+
+    def chance(count: int, p: float) -> float:
+        return comb(k, count) * p**count * (1 - p) ** (k - count)
+
+    return sum(
+        chance(x, p_control) * chance(y, p_test)
+        for x in range(k + 1)
+        for y in range(k + 1)
+        if table[x][y]
+    )
+
+
+@pytest.mark.parametrize(("interval", "tau"), TESTS)
+@pytest.mark.parametrize("k", [1, 5, 15, 24])
+def test_power_is_the_sum_over_all_outcomes(interval: IntervalName, tau: float, k: int) -> None:
+    options: dict[str, Any] = {"alpha": 0.05, "tau": tau, "interval": interval}
+    table = significant(k, **options)
+    for p_control, p_test in ((0.6, 0.3), (0.3, 0.6), (0.95, 0.05), (1.0, 0.0), (0.5, 0.5)):
+        expected = enumerated(p_control, p_test, table)
+        assert power(p_control, p_test, k=k, **options) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("interval", "tau"), [*TESTS, ("wald", 0.3), ("miettinen-nurminen", 0.7)])
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
+def test_more_refusals_in_the_control_group_are_never_less_significant(
+    interval: IntervalName, tau: float, alpha: float
+) -> None:
+    # power relies on it: it looks for the least that are significant
+    for k in (1, 2, 3, 7, 15, 30, 41):
+        table = np.array(significant(k, alpha=alpha, tau=tau, interval=interval))
+        assert (table[:-1] <= table[1:]).all()
+        # nor are fewer in the test group
+        assert (table[:, 1:] <= table[:, :-1]).all()
+
+
+def test_power_agrees_with_a_simulation() -> None:
+    rng = np.random.default_rng(11)
+    k, repeats = 30, 20_000
+    controls, tests = (group(rng.binomial(k, p, repeats), k) for p in (0.65, 0.35))
+    found = compare(
+        controls, tests, tau=0.05, alpha=0.05, interval=INTERVALS["miettinen-nurminen"]
+    ).significant.mean()
+    expected = power(0.65, 0.35, k=k, tau=0.05)
+    assert 0.5 < expected < 0.9
+    assert found == pytest.approx(expected, abs=4 * (0.25 / repeats) ** 0.5)
+
+
+def test_the_smallest_k_is_the_one_after_the_last_that_fails() -> None:
+    options: dict[str, Any] = {"alpha": 0.05, "tau": 0.0, "interval": "miettinen-nurminen"}
+    curve = [enumerated(0.8, 0.3, significant(k, **options)) for k in range(1, 41)]
+    reached = [k for k, found in enumerate(curve, start=1) if found >= 0.8]
+    failed = [k for k, found in enumerate(curve, start=1) if found < 0.8]
+    # power falls again after it was reached for the first time
+    assert min(reached) < max(failed)
+    assert smallest_k(0.8, 0.3, k_max=40) == max(failed) + 1
+
+
+def test_no_k_is_enough_without_a_difference() -> None:
+    assert smallest_k(0.3, 0.3, k_max=60) is None
+    assert smallest_k(0.6, 0.3, k_max=33) == 33
+    assert smallest_k(0.6, 0.3, k_max=32) is None
+
+
+@pytest.mark.parametrize(("interval", "tau"), TESTS)
+def test_the_smallest_difference_has_just_enough_power(interval: IntervalName, tau: float) -> None:
+    options: dict[str, Any] = {"alpha": 0.05, "tau": tau, "interval": interval}
+    least = smallest_difference(20, 0.2, power=0.8, **options)
+    assert least is not None
+    table = significant(20, **options)
+    assert enumerated(0.2 + least, 0.2, table) >= 0.8
+    assert enumerated(0.2 + least - 1e-5, 0.2, table) < 0.8
+
+
+def test_there_may_be_no_difference_large_enough() -> None:
+    # even 1 against 0.8 is seldom significant in groups of ten
+    assert smallest_difference(10, 0.8) is None
+    assert smallest_difference(1, 0.0) is None
+
+
+def test_an_analysis_puts_it_all_together() -> None:
+    found = mm.power(0.6, 0.3, power=0.9, ks=(30, 15), alpha=0.01, interval="newcombe", k_max=90)
+    options: dict[str, Any] = {"alpha": 0.01, "interval": "newcombe"}
+    assert found.ks == (15, 30)
+    assert found.powers == tuple(power(0.6, 0.3, k=k, **options) for k in (15, 30))
+    assert found.smallest_k == smallest_k(0.6, 0.3, power=0.9, k_max=90, **options)
+    assert found.smallest_differences == tuple(
+        smallest_difference(k, 0.3, power=0.9, **options) for k in (15, 30)
+    )
+    assert len(found.curve) == 90
+    table = found.table()
+    assert table.columns.tolist() == ["k", "power", "smallest_difference"]
+    assert table["power"].tolist() == list(found.powers)
+
+
+def test_what_is_not_reached_is_said() -> None:
+    found = mm.power(0.9, 0.85, ks=(5,), k_max=20)
+    assert found.smallest_k is None
+    assert "     5   " in str(found)
+    assert str(found).endswith("Power 0.8 is not reached up to k = 20.")
+    assert found.table()["smallest_difference"].isna().tolist() == [True]
+    assert found.as_dict()["rows"][0]["smallest_difference"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"p_control": 1.2}, "p_control=1.2 is no probability. Give a number from 0 to 1."),
+        ({"p_test": -0.1}, "p_test=-0.1 is no probability. Give a number from 0 to 1."),
+        ({"alpha": 0.5}, "alpha=0.5 is outside (0, 0.5). Give a level such as 0.05."),
+        ({"tau": 1}, "tau=1 is outside [0, 1). Give a least difference such as 0.1."),
+        ({"power": 1.0}, "power=1.0 is outside (0, 1). Give a probability such as 0.8."),
+        ({"ks": ()}, "ks is empty. Give at least one group size: ks=(15, 30)."),
+        ({"ks": (0,)}, "k=0 is not allowed. Give an integer of at least 1."),
+        ({"k_max": True}, "k_max=True is not allowed. Give an integer of at least 1."),
+        (
+            {"interval": "guess"},
+            (
+                "interval='guess' is unknown. Allowed: miettinen-nurminen, agresti-caffo, "
+                "newcombe, wald, fisher."
+            ),
+        ),
+        (
+            {"interval": "fisher", "tau": 0.1},
+            (
+                "interval='fisher' tests against τ = 0 only, not against tau=0.1. "
+                "Use 'miettinen-nurminen' for another τ."
+            ),
+        ),
+    ],
+)
+def test_refusals(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        mm.power(**{"p_control": 0.6, "p_test": 0.3} | options)
+    assert str(caught.value) == message
+
+
+def test_every_interval_has_its_test() -> None:
+    assert list(REJECTS) == list(INTERVALS)

@@ -1,0 +1,217 @@
+"""Groups and their members: whoever holds a place is listed, and the shares follow from that."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.evidence.case import Members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KS = (1, 3, 4)
+
+
+def crowd(seed: int) -> pd.DataFrame:
+    """Make a table in which nearly everybody ties with somebody."""
+    rng = np.random.default_rng(seed)
+    size = 40
+    return pd.DataFrame(
+        {
+            "who": [f"p{number:02}" for number in rng.permutation(size)],
+            "woman": rng.integers(0, 2, size),
+            "x": rng.integers(0, 4, size).astype(float),
+            "job": rng.choice(["cook", "clerk"], size),
+            "ok": rng.choice(["no", "yes"], size),
+        }
+    )
+
+
+def audit(table: pd.DataFrame, **options: Any) -> mm.Audit:
+    settings: dict[str, Any] = {
+        "outcome": "ok",
+        "negative": "no",
+        "protected": mm.Protection("woman", value=1, reference=0),
+        "attributes": {"x": "continuous", "job": "nominal"},
+        "worldview": mm.Worldview({"x": mm.Linear("woman", decimals=0)}),
+        "decision": "x > 1",
+        "ks": KS,
+        "id": "who",
+    }
+    return mm.audit(table, **{**settings, **options})
+
+
+def held(members: Members) -> Fraction:
+    """Add up the places, as the fractions that the floats stand for."""
+    return sum((Fraction(float(p)).limit_denominator(100) for p in members.place), Fraction(0))
+
+
+def share(members: Members) -> float:
+    places = [Fraction(float(place)).limit_denominator(100) for place in members.place]
+    refused = sum(
+        (place for place, no in zip(places, members.is_negative, strict=True) if no), Fraction(0)
+    )
+    return float(refused / sum(places, Fraction(0)))
+
+
+@pytest.mark.parametrize("preset", [None, "eaamo23"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_members_account_for_every_number(seed: int, preset: Any) -> None:
+    table = crowd(seed)
+    found = audit(table, preset=preset)
+    outcome = dict(zip(table["who"], table["ok"], strict=True))
+    status = dict(zip(table["who"], table["woman"], strict=True))
+    shared = 0
+    for who in found.findings("st", k=1)["id"]:
+        case = found.case(who)
+        for method in found.methods:
+            for k in KS:
+                groups, result = case.groups(method, k=k), case.result(method, k=k)
+                for name, members in (("control", groups.control), ("test", groups.test)):
+                    assert held(members) == result[f"n_{name}"]
+                    assert share(members) == result[f"p_{name}"]
+                    assert len(members) == result[f"rows_{name}"]
+                    assert len(set(members.ids)) == len(members)
+                    if method != "cf":
+                        assert members.distance.max() == result[f"radius_{name}"]
+                        assert (np.diff(members.distance[~members.is_center]) >= 0).all()
+                    shared += bool((members.place < 1).any())
+                    people = members.ids[~members.is_center]
+                    assert {status[other] for other in people} <= {int(name == "control")}
+                    refused = members.is_negative[~members.is_center]
+                    assert [outcome[other] == "no" for other in people] == refused.tolist()
+    assert bool(shared) == (preset is None)
+
+
+@pytest.mark.parametrize("ties", ["fair", "all"])
+def test_places_add_up_to_k_or_to_all_who_tie(ties: Any) -> None:
+    found = audit(crowd(3), ties=ties)
+    larger = 0
+    for who in found.findings("st", k=1)["id"]:
+        case = found.case(who)
+        for k in KS:
+            members = case.groups("st", k=k).control
+            result = case.result("st", k=k)
+            if ties == "fair":
+                assert held(members) == k == result["n_control"]
+            else:
+                assert (members.place == 1).all()
+                assert len(members) == result["n_control"] == result["rows_control"] >= k
+                larger += len(members) > k
+    assert (larger > 0) == (ties == "all")
+
+
+def test_a_complainant_is_not_her_own_neighbour() -> None:
+    found = audit(crowd(4))
+    for who in found.findings("st", k=1)["id"]:
+        case = found.case(who)
+        for k in KS:
+            assert who not in case.groups("st", k=k).control.ids
+            assert who not in case.groups("cst_without", k=k).control.ids
+
+
+def test_others_who_equal_her_are_her_neighbours() -> None:
+    table = pd.DataFrame(
+        {
+            "who": ["a", "b", "c", "d", "e"],
+            "woman": [1, 1, 1, 0, 0],
+            "x": [2.0, 2.0, 2.0, 2.0, 5.0],
+            "ok": ["no", "yes", "yes", "no", "yes"],
+        }
+    )
+    alone = {"x": "continuous"}
+    found = audit(table, worldview=None, decision=None, attributes=alone, ks=(1, 2))
+    first = found.case("a").groups("st", k=2).control
+    assert first.ids.tolist() == ["b", "c"]
+    assert first.distance.tolist() == [0, 0]
+    # one place for two who are alike: half of it each
+    assert found.case("a").groups("st", k=1).control.place.tolist() == [0.5, 0.5]
+    assert found.findings("st", k=1)["p_control"].tolist() == [0, 0.5, 0.5]
+    assert found.findings("st", k=1)["p_test"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("preset", [None, "eaamo23"])
+def test_search_centers_are_listed_where_they_count(preset: Any) -> None:
+    table = crowd(5).drop_duplicates(["woman", "x", "job"]).reset_index(drop=True)
+    found = audit(table, preset=preset, ks=(1, 2), worldview=None, counterfactuals=table)
+    decided = found.findings("cf", k=1).set_index("id")
+    for who in decided.index:
+        case = found.case(who)
+        for method, centers in (("st", 0), ("cst_without", 0), ("cst_with", 1), ("cf", 1)):
+            groups = case.groups(method, k=2)
+            for members in (groups.control, groups.test):
+                assert members.is_center.sum() == centers
+                assert members.ids[members.is_center].tolist() == [who] * centers
+                assert members.distance[members.is_center].tolist() == [0] * centers
+                assert members.place[members.is_center].tolist() == [1] * centers
+            if centers:
+                mine = groups.control.is_negative[groups.control.is_center]
+                other = groups.test.is_negative[groups.test.is_center]
+                assert mine.tolist() == [decided.loc[who, "outcome"] == "no"]
+                assert other.tolist() == [decided.loc[who, "outcome_cf"] == "no"]
+
+
+def test_with_centers_the_denominator_is_k_plus_one() -> None:
+    found = audit(crowd(6))
+    for k in KS:
+        without, with_ = found.findings("cst_without", k=k), found.findings("cst_with", k=k)
+        assert set(without["n_control"]) | set(without["n_test"]) == {k}
+        assert set(with_["n_control"]) | set(with_["n_test"]) == {k + 1}
+        refused = (with_["outcome"] == "no").astype(int)
+        expected = (without["p_control"] * k + refused) / (k + 1)
+        assert with_["p_control"].tolist() == pytest.approx(expected.tolist(), abs=1e-15)
+        assert (with_["rows_control"] == without["rows_control"] + 1).all()
+        assert (with_["radius_test"] == without["radius_test"]).all()
+
+
+def test_members_can_be_put_together() -> None:
+    one: Mapping[str, Any] = {
+        "ids": np.array([7]),
+        "distance": np.array([0.5]),
+        "place": np.array([1.0]),
+        "is_negative": np.array([True]),
+        "is_center": np.array([False]),
+    }
+    both = Members(**one) + Members(**{**one, "ids": np.array([8])})
+    assert len(both) == 2
+    assert both.ids.tolist() == [7, 8]
+    assert both.distance.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+def test_chunks_of_complainants_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, *, continuous: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    salary = rng.normal(size=120) if continuous else rng.integers(0, 9, 120).astype(np.float64)
+    table = {
+        "origin": rng.choice(["here", "near", "far"], 120),
+        "salary": salary,
+        "granted": rng.choice(["no", "yes"], 120),
+    }
+    settings: dict[str, Any] = {
+        "outcome": "granted",
+        "negative": "no",
+        "protected": mm.Protection("origin", reference="here"),
+        "attributes": {"salary": "continuous"},
+        "counterfactuals": {"salary": salary + 100.0 * (np.array(table["origin"]) != "here")},
+        "methods": ["st", "cst_without"],
+        "ks": (3, 9),
+        "max_distance": 60.0,
+        "group_size": "k",
+    }
+    whole = mm.audit(table, **settings)
+    monkeypatch.setattr("mutandis.evidence.group_builder._CHUNK", 7)
+    told: list[int] = []
+    chunked = mm.audit(table, **settings, progress=lambda done, total: told.append(done))
+    for method in ("st", "cst_without"):
+        for k in (3, 9):
+            assert chunked.findings(method, k=k).equals(whole.findings(method, k=k))
+    assert (len(told) > 10) is continuous
+    assert told[-1] == len(whole.findings())

@@ -1,0 +1,134 @@
+"""An audit in a file: what it says reaches the audit, and what is wrong is named with its line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.errors import MutandisError
+from mutandis.files.audit_file import read_audit_file
+from mutandis.files.sources import TableFiles, read_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOAN = """\
+data: {source: loan.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous, AccountBalance: {kind: continuous, weight: 2}}
+worldview:
+  AnnualSalary:   {equation: linear, parents: [Gender], bounds: [0, null]}
+  AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
+decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
+test: {ks: [15, 30], alpha: 0.1, tau: 0.05, primary: [cf, 15], methods: [st, cf], seed: 7}
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "audit.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_everything_that_is_written_reaches_the_audit(tmp_path: Path) -> None:
+    written = read_audit_file(write(tmp_path, LOAN))
+    assert written.source == TableFiles(path="loan.csv", folder=tmp_path)
+    assert dict(written.settings) == {
+        "id": None,
+        "missing": "error",
+        "outcome": "LoanApproval",
+        "negative": -1,
+        "protected": mm.Protection("Gender", value=1, reference=0),
+        "attributes": {
+            "AnnualSalary": "continuous",
+            "AccountBalance": {"kind": "continuous", "levels": (), "weight": 2.0},
+        },
+        "worldview": mm.Worldview(
+            {
+                "AnnualSalary": mm.Linear("Gender", bounds=(0, None)),
+                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+            }
+        ),
+        "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+        "ks": (15, 30),
+        "alpha": 0.1,
+        "tau": 0.05,
+        "primary": ("cf", 15),
+        "methods": ("st", "cf"),
+        "seed": 7,
+    }
+
+
+def test_a_file_and_the_same_call_give_the_same_audit(tmp_path: Path) -> None:
+    table = mm.datasets.loan(n=800, seed=1)
+    table.to_csv(tmp_path / "loan.csv", sep=";", index=False)
+    written = read_audit_file(write(tmp_path, LOAN))
+    from_file = mm.audit(read_source(written.source), **written.settings)
+    called = mm.audit(table, **written.settings)
+    pd.testing.assert_frame_equal(from_file.counts(), called.counts())
+
+
+def test_what_is_not_written_is_left_to_the_audit(tmp_path: Path) -> None:
+    text = "\n".join(LOAN.splitlines()[:4])
+    settings = read_audit_file(write(tmp_path, text)).settings
+    assert not {"ks", "alpha", "worldview", "decision", "interval"} & set(settings)
+
+
+def test_several_values_ordinal_levels_and_recorded_outcomes(tmp_path: Path) -> None:
+    text = """\
+data: {source: t.parquet, id: applicant, missing: drop}
+outcome: {column: granted, negative: no}
+protected: {attribute: race, value: [black, other], reference: white, pool: true}
+attributes: {grade: {kind: ordinal, levels: [low, mid, high]}, job: nominal}
+decision: {recorded: true}
+"""
+    settings: Any = read_audit_file(write(tmp_path, text)).settings
+    assert settings["negative"] == "no"
+    assert settings["protected"] == mm.Protection(
+        "race", value=["black", "other"], reference="white", pool=True
+    )
+    assert settings["attributes"]["grade"]["levels"] == ("low", "mid", "high")
+    assert (settings["id"], settings["missing"]) == ("applicant", "drop")
+    assert "decision" not in settings
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "continuous,",
+            "continous,",
+            "line 4, at 'attributes' › 'AnnualSalary': 'continous' is no",
+        ),
+        ("ks: [15", "kss: [15", "line 9, at 'test' › 'kss': 'kss' is no key of the section 'test'"),
+        ("ks: [15, 30]", "ks: 15", "line 9, at 'test' › 'ks'"),
+        ("alpha: 0.1", "alpha: much", "line 9, at 'test' › 'alpha': A number is needed"),
+        ("[cf, 15]", "[cf]", "The primary verdict is a method and a k"),
+        ("[st, cf]", "[st, cff]", "'cff' is no method. Did you mean 'cf'?"),
+        ("outcome:", "outcom:", "'outcom' is no key of an audit. Did you mean 'outcome'?"),
+        ("reference: 0", "reference: 1", "line 3"),
+        ("negative: -1", "", "'negative' is missing"),
+        ("linear, parents: [Gender]", "linnear, parents: [Gender]", "Did you mean 'linear'?"),
+        ('{rule: "', '{rule2: "', "'rule2' is no key of the section 'decision'"),
+        ("decision: {rule", "decision: {recorded: true, rule", "Say who decides"),
+        ("[AnnualSalary, Gender]", "[AccountBalance]", "line 7"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in LOAN
+    with pytest.raises(MutandisError) as caught:
+        read_audit_file(write(tmp_path, LOAN.replace(old, new)))
+    assert message in str(caught.value)
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_caliper_can_be_written(tmp_path: Path) -> None:
+    text = LOAN.replace("seed: 7", "max_distance: 0.02, min_group: 5")
+    written = read_audit_file(write(tmp_path, text)).settings
+    assert (written["max_distance"], written["min_group"]) == (0.02, 5)

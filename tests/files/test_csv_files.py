@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from mutandis.files.csv_files import write_csv
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_numbers_round_trip_to_the_last_bit(tmp_path: Path) -> None:
+    values = np.array([0.1 + 0.2, 1 / 3, -5e-324, 1.7976931348623157e308])
+    write_csv(tmp_path / "t.csv", {"x": values, "n": np.arange(4)})
+    rows = read(tmp_path / "t.csv")
+    assert rows[0] == ["x", "n"]
+    assert [float(row[0]) for row in rows[1:]] == values.tolist()
+    assert [row[1] for row in rows[1:]] == ["0", "1", "2", "3"]
+
+
+def test_missing_values_are_empty(tmp_path: Path) -> None:
+    write_csv(
+        tmp_path / "t.csv",
+        {"x": np.array([np.nan, 1.0]), "y": np.array([None, "no"], dtype=object)},
+    )
+    assert read(tmp_path / "t.csv")[1:] == [["", ""], ["1.0", "no"]]
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_text_that_a_spreadsheet_would_run_is_defused(tmp_path: Path, start: str) -> None:
+    hostile = f"{start}cmd|' /C calc'!A0"
+    write_csv(tmp_path / "t.csv", {hostile: np.array([hostile, "fine"], dtype=object)})
+    assert read(tmp_path / "t.csv") == [[f"'{hostile}"], [f"'{hostile}"], ["fine"]]
+
+
+def test_negative_numbers_are_left_alone(tmp_path: Path) -> None:
+    write_csv(tmp_path / "t.csv", {"x": np.array([-1, 1]), "y": np.array([-0.5, 0.5])})
+    assert read(tmp_path / "t.csv")[1] == ["-1", "-0.5"]

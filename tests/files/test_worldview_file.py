@@ -1,0 +1,324 @@
+"""Worldviews in YAML: what is read, what is written, and that the one undoes the other."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mutandis as mm
+from mutandis.causal import Additive, Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
+from mutandis.errors import WorldviewError
+from mutandis.files.worldview_file import read_worldview, worldview_from_node, write_worldview
+from mutandis.files.yaml_lines import Entries, read_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVERYTHING = """\
+# agreed on by the bank and the regulator
+equations:
+  salary:  {equation: linear, parents: [gender], bounds: [0, null], decimals: 2}
+  balance: {equation: linear, parents: [salary, gender], link: log}
+  visits:  {equation: count, parents: [gender]}
+  grade:   {equation: ordinal, parents: [gender], levels: [low, mid, high], method: logit}
+  job:     {equation: categorical, parents: [gender]}
+  bonus:   {equation: stated, formula: "0.3 * salary + b * gender", fit: [b]}
+  stars:
+    equation: linear
+    parents:
+      - gender
+      - salary
+    interactions: true
+    levels: [1, 2, 2.5]
+latent:
+  knowledge:
+    residual_noise: false
+    equations:
+      UGPA: {equation: linear, parents: [sex]}
+      LSAT: {equation: count, parents: [sex], bounds: [10, 48]}
+resolving: [job]
+edges: [gender -> wealth, "salary -> wealth", age->pension]
+"""
+
+THE_SAME = Worldview(
+    {
+        "salary": Linear("gender", bounds=(0, None), decimals=2),
+        "balance": Linear("salary", "gender", link="log"),
+        "visits": Count("gender"),
+        "grade": Ordinal("gender", levels=("low", "mid", "high")),
+        "job": Categorical("gender"),
+        "bonus": Stated("0.3 * salary + b * gender", fit=("b",)),
+        "stars": Linear("gender", "salary", interactions=True, levels=(1, 2, 2.5)),
+        "wealth": Linear("gender", "salary"),
+        "pension": Linear("age"),
+    },
+    latents=[
+        Latent(
+            "knowledge",
+            {"UGPA": Linear("sex"), "LSAT": Count("sex", bounds=(10, 48))},
+            residual_noise=False,
+        )
+    ],
+    resolving=("job",),
+)
+
+
+def test_every_family_is_read_as_it_is_written_in_python() -> None:
+    found = read_worldview(EVERYTHING)
+
+    assert found == THE_SAME
+    assert list(found.equations) == list(THE_SAME.equations)
+
+
+def test_attributes_may_stand_at_the_top_level() -> None:
+    found = read_worldview("salary: {equation: linear, parents: [gender]}\n")
+
+    assert found == Worldview({"salary": Linear("gender")})
+
+
+def test_attributes_may_be_called_like_sections() -> None:
+    directly = (
+        "edges: {equation: linear, parents: [latent]}\nresolving: {equation: count, parents: [x]}\n"
+    )
+    in_sections = (
+        "equations: {equations: {equation: linear, parents: [equation]}}\nresolving: [equation]\n"
+    )
+
+    assert read_worldview(directly) == Worldview(
+        {"edges": Linear("latent"), "resolving": Count("x")}
+    )
+    assert read_worldview(in_sections) == Worldview(
+        {"equations": Linear("equation")}, resolving=("equation",)
+    )
+
+
+def test_names_are_their_own_text_and_never_truths_or_numbers() -> None:
+    found = read_worldview(
+        "equations:\n"
+        "  no: {equation: linear, parents: [yes, on, 2020, 1.10, null, ~, 2020-01-01, 0x1F]}\n"
+        "resolving: [no]\n"
+        "edges: [off -> y]\n"
+    )
+
+    assert found == Worldview(
+        {
+            "no": Linear("yes", "on", "2020", "1.10", "null", "~", "2020-01-01", "0x1F"),
+            "y": Linear("off"),
+        },
+        resolving=("no",),
+    )
+
+
+def test_levels_keep_their_types() -> None:
+    text = "grade: {equation: ordinal, parents: [x], levels: [no, '2', 3, 4.5, true, 1e3]}\n"
+
+    equation = read_worldview(text).equations["grade"]
+
+    assert isinstance(equation, Ordinal)
+    assert equation.levels is not None
+    assert list(map(repr, equation.levels)) == ["'no'", "'2'", "3", "4.5", "True", "1000.0"]
+
+
+def test_null_stands_for_what_is_left_out() -> None:
+    text = "salary: {equation: linear, parents: [x], bounds: null, decimals: ~, levels: null}\n"
+
+    assert read_worldview(text) == Worldview({"salary": Linear("x")})
+
+
+def test_a_part_of_a_larger_file_is_read_with_its_own_lines() -> None:
+    audit = (
+        "outcome: {column: approved, negative: 0}\n"
+        "worldview:\n"
+        "  salary: {equation: linear, parents: [gender]}\n"
+        "  balance: {equation: linnear, parents: [salary]}\n"
+    )
+    config = read_yaml(audit, source="audit.yaml")
+    assert isinstance(config, Entries)
+
+    with pytest.raises(mm.MutandisError, match=r"^audit\.yaml, line 4, at 'worldview' › 'balance'"):
+        worldview_from_node(config.entries["worldview"])
+    offset = read_yaml("a: {equation: linear}", source="audit.yaml", first_line=30)
+    with pytest.raises(mm.MutandisError, match=r"^audit\.yaml, line 30, at 'a'"):
+        worldview_from_node(offset)
+
+
+def test_it_is_written_as_two_experts_would_write_it() -> None:
+    assert write_worldview(THE_SAME) == (
+        "equations:\n"
+        "  salary: {equation: linear, parents: [gender], bounds: [0.0, null], decimals: 2}\n"
+        "  balance: {equation: linear, parents: [salary, gender], link: log}\n"
+        "  visits: {equation: count, parents: [gender]}\n"
+        "  grade: {equation: ordinal, parents: [gender], levels: [low, mid, high]}\n"
+        "  job: {equation: categorical, parents: [gender]}\n"
+        "  bonus: {equation: stated, formula: 0.3 * salary + b * gender, fit: [b]}\n"
+        "  stars: {equation: linear, parents: [gender, salary], levels: [1.0, 2.0, 2.5],"
+        " interactions: true}\n"
+        "  wealth: {equation: linear, parents: [gender, salary]}\n"
+        "  pension: {equation: linear, parents: [age]}\n"
+        "latent:\n"
+        "  knowledge:\n"
+        "    residual_noise: false\n"
+        "    equations:\n"
+        "      UGPA: {equation: linear, parents: [sex]}\n"
+        "      LSAT: {equation: count, parents: [sex], bounds: [10.0, 48.0]}\n"
+        "resolving: [job]\n"
+    )
+
+
+def test_an_empty_worldview_can_be_written_and_read() -> None:
+    assert read_worldview(write_worldview(Worldview({}))) == Worldview({})
+
+
+HOSTILE_NAMES = (
+    "a: b", "- x", "#no comment", "'", '"', "a -> b", "no", "null", "~", "", " ", " a ", "1e5",
+    "089", "2020", "2020-01-01", "{a}", "[a]", "*a", "&a", "!a", "|", ">", "%", "@", "`", "? x",
+    "a\nb", "a\r\n\tb", "\x00", "\x85", "\u2028", "\ufeff", "ünï", "年収", "<<", "=", "x" * 200,
+    "a, b", "equation", "parents", "\U0001f600", "\ud800", "a  b   c", "line\n\n\nbreaks", "---",
+)  # fmt: skip
+
+names = st.sampled_from(HOSTILE_NAMES) | st.text(max_size=12)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def bounds(draw: st.DrawFn) -> tuple[float | None, float | None] | None:
+    low, high = sorted(draw(st.lists(numbers, min_size=2, max_size=2, unique=True)))
+    return draw(st.sampled_from([None, (low, None), (None, high), (low, high)]))
+
+
+@st.composite
+def numeric_settings(draw: st.DrawFn) -> dict[str, Any]:
+    settings: dict[str, Any] = {"link": draw(st.sampled_from(["identity", "log"]))}
+    settings["decimals"] = draw(st.none() | st.integers(-15, 15))
+    if draw(st.booleans()):
+        settings["bounds"] = draw(bounds())
+    else:
+        settings["levels"] = sorted(draw(st.lists(numbers, min_size=2, max_size=4, unique=True)))
+    return settings
+
+
+@st.composite
+def equations(draw: st.DrawFn, causes: list[str], *, driven: bool = False) -> Any:
+    parents = draw(st.permutations(causes))[: draw(st.integers(0, 3))]
+    families = ["linear", "count"] if driven else ["linear", "count", "ordinal", "job", "stated"]
+    family = draw(st.sampled_from(families))
+    if family == "count":
+        whole = draw(st.none() | st.integers(0, 9))
+        return Count(*parents, bounds=None if whole is None else (whole, None))
+    if family == "linear":
+        settings = {} if driven else draw(numeric_settings())
+        many = not driven and len(parents) > 1 and draw(st.booleans())
+        return Linear(*parents, interactions=many, **settings)
+    if family == "ordinal":
+        plain = st.integers() | st.text(max_size=5) | numbers | st.sampled_from(HOSTILE_NAMES)
+        listed = st.none() | st.lists(plain, min_size=2, max_size=4, unique=True)
+        method: Any = draw(st.sampled_from(["logit", "empirical"]))
+        return Ordinal(*parents, levels=draw(listed), method=method)
+    if family == "job":
+        return Categorical(*parents)
+    order = draw(st.permutations(["alpha", "beta"]))
+    free = draw(st.sampled_from([(), ("b",), ("b", "c")]))
+    formula = "0.5 * alpha" + " + b * beta" * ("b" in free) + " + c" * ("c" in free)
+    chosen = [name for name in order if name in formula]
+    return Stated(formula, parents=chosen, fit=free, **draw(numeric_settings()))
+
+
+@st.composite
+def worldviews(draw: st.DrawFn) -> Worldview:
+    reserved = {"alpha", "beta"}
+    columns = draw(st.lists(names.filter(lambda n: n not in reserved), max_size=9, unique=True))
+    causes, children = columns[:3], columns[3:]
+    split = draw(st.integers(0, len(children)))
+    own, driven = children[:split], children[split:]
+    explained: dict[str, Any] = {}
+    for child in own:
+        explained[child] = draw(equations(causes))
+        causes = [*causes, child]
+    latents = []
+    if len(driven) >= 2:
+        hidden = draw(names.filter(lambda n: n not in columns))
+        under = {child: draw(equations(causes, driven=True)) for child in driven}
+        latents.append(Latent(hidden, under, residual_noise=draw(st.booleans())))
+    known = Worldview(explained, latents=latents).names
+    resolving = draw(st.lists(st.sampled_from(known), max_size=2)) if known else []
+    return Worldview(explained, latents=latents, resolving=resolving)
+
+
+@given(worldviews())
+def test_what_is_written_is_read_back(worldview: Worldview) -> None:
+    text = write_worldview(worldview)
+
+    found = read_worldview(text)
+
+    assert found == worldview
+    assert list(found.equations) == list(worldview.equations)
+    assert write_worldview(found) == text
+
+
+@given(worldviews())
+def test_any_other_reader_of_yaml_finds_the_same_names(worldview: Worldview) -> None:
+    plain = yaml.safe_load(write_worldview(worldview))
+
+    assert list(plain["equations"]) == list(worldview.equations)
+    for child, equation in worldview.equations.items():
+        written = plain["equations"][child].get("parents")
+        assert written is None or tuple(written) == equation.parents
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_hostile_names_survive_everywhere(name: str) -> None:
+    worldview = Worldview({name: Linear("x"), "z": Linear(name)}, resolving=(name,))
+
+    assert read_worldview(write_worldview(worldview)) == worldview
+
+
+def test_numbers_of_numpy_are_written_as_numbers() -> None:
+    worldview = Worldview({"a": Ordinal("x", levels=list(np.array([1, 2])))})
+
+    assert "levels: [1, 2]" in write_worldview(worldview)
+
+
+class _Mine(Linear):
+    pass
+
+
+class _Mean:
+    def fit(self, features: Any, target: Any, /) -> None: ...
+
+    def predict(self, features: Any, /) -> Any: ...
+
+
+@pytest.mark.parametrize("equation", [Additive("x", regressor=_Mean()), _Mine("x")])
+def test_an_equation_around_an_object_cannot_be_written(equation: Any) -> None:
+    with pytest.raises(WorldviewError, match=r"'salary' is of the type \w+, which a file cannot"):
+        write_worldview(Worldview({"salary": equation}))
+
+
+@pytest.mark.parametrize("level", [dt.date(2020, 1, 1), float("inf"), ("a", "b"), None])
+def test_a_level_that_is_no_plain_value_cannot_be_written(level: Any) -> None:
+    with pytest.raises(WorldviewError, match="'grade' has a level of type"):
+        write_worldview(Worldview({"grade": Ordinal("x", levels=["low", level])}))
+
+
+def test_files_are_read_by_their_ending(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.YML"):
+        (tmp_path / name).write_text(EVERYTHING, encoding="utf-8")
+        assert read_worldview(tmp_path / name) == THE_SAME
+        assert read_worldview(str(tmp_path / name)) == THE_SAME
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_bytes(b"\xef\xbb\xbfsalary: {equation: linear, parents: [x]}")
+
+    assert list(read_worldview(tmp_path / "w.yaml").equations) == ["salary"]
+
+
+def test_the_public_names_are_these_functions() -> None:
+    assert mm.read_worldview is read_worldview
+    assert mm.write_worldview is write_worldview

@@ -1,0 +1,34 @@
+"""Plots of power and coverage: plain SVG, the same bytes each time, with the numbers in them."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import mutandis as mm
+from mutandis.pictures.coverage import plot_coverage
+from mutandis.pictures.power import plot_power
+
+
+def texts(svg: str) -> set[str]:
+    root = ET.fromstring(svg)  # noqa: S314 - our own
+    return {"".join(node.itertext()).strip() for node in root.iter() if node.tag.endswith("text")}
+
+
+def test_power_names_its_setting_and_the_smallest_k() -> None:
+    found = mm.power(0.6, 0.3, k_max=60)
+    drawn = plot_power(found)
+    assert drawn == plot_power(found)
+    assert {"k = 33", "power"} <= texts(drawn)
+    assert any("refused 0.6 and 0.3" in text for text in texts(drawn))
+    assert "<script" not in drawn
+
+
+def test_power_that_is_never_reached_is_drawn_too() -> None:
+    drawn = plot_power(mm.power(0.31, 0.3, ks=(5,), k_max=20))
+    assert not any(text.startswith("k = ") for text in texts(drawn))
+
+
+def test_coverage_shows_every_interval_and_k() -> None:
+    rows = {15: (0.9, 0.88, 0.92), 30: (0.9, 0.89, 0.91)}
+    drawn = plot_coverage({"score": rows, "wald": {15: (0.86, 0.8, 0.9)}}, nominal=0.9)
+    assert {"score", "wald", "k = 15", "k = 30", "coverage"} <= texts(drawn)

@@ -1,0 +1,71 @@
+"""Integer distances against a loop over cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mutandis.search.distance import Metric, Points
+
+FAR = 2**57  # a center out of reach stands about 32 ranges of 2**52 away
+
+
+@st.composite
+def people(draw: st.DrawFn) -> tuple[Points, Metric]:
+    size, numbers, names = draw(st.integers(1, 8)), draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    coordinates = draw(
+        st.lists(
+            st.lists(st.integers(-FAR, FAR), min_size=numbers, max_size=numbers),
+            min_size=size,
+            max_size=size,
+        )
+    )
+    codes = draw(
+        st.lists(
+            st.lists(st.integers(0, 3), min_size=names, max_size=names),
+            min_size=size,
+            max_size=size,
+        )
+    )
+    mismatch = draw(st.lists(st.integers(1, 2**52), min_size=names, max_size=names))
+    points = Points(
+        coordinates=np.array(coordinates, dtype=np.int64).reshape(size, numbers),
+        codes=np.array(codes, dtype=np.int32).reshape(size, names),
+    )
+    return points, Metric(mismatch=np.array(mismatch, dtype=np.int64), unit=2.0**53)
+
+
+def slow_distance(points: Points, metric: Metric, one: int, other: int) -> int:
+    total = 0
+    for x, y in zip(points.coordinates[one], points.coordinates[other], strict=True):
+        total += abs(int(x) - int(y))
+    for a, b, cost in zip(points.codes[one], points.codes[other], metric.mismatch, strict=True):
+        total += int(cost) if a != b else 0
+    return total
+
+
+@given(people())
+def test_distances_are_sums_over_cells(drawn: tuple[Points, Metric]) -> None:
+    points, metric = drawn
+    size = len(points)
+    expected = [[slow_distance(points, metric, i, j) for j in range(size)] for i in range(size)]
+    from_centers = [metric.from_center(points.take(np.array([i])), points) for i in range(size)]
+    assert [row.tolist() for row in from_centers] == expected
+    everyone = np.tile(np.arange(size), (size, 1))
+    assert metric.to_candidates(points, points, everyone).tolist() == expected
+
+
+@given(people(), st.integers(0, 1000))
+def test_candidates_may_come_in_any_order(drawn: tuple[Points, Metric], seed: int) -> None:
+    points, metric = drawn
+    chosen = np.random.default_rng(seed).integers(0, len(points), (len(points), 3))
+    found = metric.to_candidates(points, points, chosen)
+    for center, row in enumerate(chosen):
+        for place, other in enumerate(row):
+            assert found[center, place] == slow_distance(points, metric, center, int(other))
+
+
+def test_integers_are_read_in_the_unit() -> None:
+    metric = Metric(mismatch=np.empty(0, dtype=np.int64), unit=8.0)
+    assert metric.as_float(np.array([0, 1, 12])).tolist() == [0.0, 0.125, 1.5]

@@ -1,0 +1,202 @@
+"""Spaces, queries, and what the tree does to be exact within bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from mutandis.search import tree
+from mutandis.search.brute import BruteSearch
+from mutandis.search.compiled import CompiledSearch
+from mutandis.search.distance import Metric, Points
+from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.progress import silent
+from mutandis.search.ties import Neighbourhoods
+from mutandis.search.tree import TreeSearch
+from mutandis.search.within import find_within
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.search.engine import Search
+    from mutandis.search.progress import Progress
+    from mutandis.search.within import RadiusCounts
+
+PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
+
+
+def line(*coordinates: int) -> Points:
+    """Give points on a line."""
+    size = len(coordinates)
+    return Points(
+        coordinates=np.array(coordinates, dtype=np.int64).reshape(size, 1),
+        codes=np.empty((size, 0), dtype=np.int32),
+    )
+
+
+def space_of(points: Points, metric: Metric = PLAIN) -> Space:
+    negative = np.arange(len(points)) % 2 == 0
+    return Space.of(points, negative, metric)[0]
+
+
+def assert_same(found: Neighbourhoods, expected: Neighbourhoods) -> None:
+    for part in fields(Neighbourhoods):
+        np.testing.assert_array_equal(getattr(found, part.name), getattr(expected, part.name))
+
+
+def backends(space: Space) -> list[Search]:
+    return [
+        BruteSearch(space=space),
+        TreeSearch.build(space, threads=1),
+        CompiledSearch(space, threads=2, kernel="tree"),
+        CompiledSearch(space, threads=2, kernel="scan"),
+    ]
+
+
+@dataclass
+class Spy:
+    """A search that counts what it is asked."""
+
+    inner: BruteSearch
+    asked: list[int] = field(default_factory=list)
+    name: str = "spy"
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    ) -> Neighbourhoods:
+        self.asked.append(len(queries))
+        return self.inner.neighbourhoods(queries, ks, progress=progress)
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        self.asked.append(len(queries))
+        return self.inner.within(queries, limits)
+
+
+def test_a_space_counts_the_rows_on_each_point() -> None:
+    space, standing = Space.of(line(7, 5, 7, 7), np.array([True, True, False, True]), metric=PLAIN)
+    assert space.points.coordinates[:, 0].tolist() == [7, 5]
+    assert space.counts.tolist() == [3, 1]
+    assert space.negatives.tolist() == [2, 1]
+    assert standing.tolist() == [0, 1, 0, 0]
+
+
+def test_repeated_queries_are_searched_once() -> None:
+    space = space_of(line(1, 2, 5))
+    spy = Spy(BruteSearch(space=space))
+    queries = Queries.outside(line(4, 0, 4, 4))
+    found = find_neighbourhoods(spy, queries, [1, 2])
+    assert spy.asked == [2]
+    assert_same(found, BruteSearch(space=space).neighbourhoods(queries, [1, 2]))
+    # the two at 4 who have the same limit are one query, the third at 4 is another
+    assert find_within(spy, queries, np.array([1, 1, 1, 2])).people.tolist() == [1, 1, 1, 2]
+    assert spy.asked == [2, 3]
+
+
+def test_queries_from_one_point_differ_by_who_asks() -> None:
+    """Two people stand on the same point, one of them refused: each is without herself."""
+    space, standing = Space.of(line(3, 3, 8), np.array([True, False, False]), PLAIN)
+    queries = Queries(
+        points=line(3, 3, 3),
+        own=np.array([standing[0], standing[1], -1]),
+        own_negative=np.array([True, False, False]),
+    )
+    for search in backends(space):
+        found = find_neighbourhoods(search, queries, [1])
+        assert found.rim[:, 0].tolist() == [1, 1, 2]
+        assert found.negatives_rim[:, 0].tolist() == [0, 1, 1]
+
+
+def test_no_queries_give_no_answers() -> None:
+    space = space_of(line(1, 2))
+    for search in backends(space):
+        assert find_neighbourhoods(search, Queries.outside(line()), [1]).radius.shape == (0, 1)
+
+
+@pytest.mark.parametrize("center", [-5, 3, 2**58])
+def test_one_point_is_enough(center: int) -> None:
+    space = space_of(line(3, 3, 3))
+    for search in backends(space):
+        found = find_neighbourhoods(search, Queries.outside(line(center)), [1, 3])
+        assert found.radius[0].tolist() == [abs(center - 3)] * 2
+        assert found.rim[0].tolist() == [3, 3]
+
+
+def test_progress_counts_complainants_not_queries() -> None:
+    space = space_of(line(*range(50)))
+    queries = Queries.outside(line(*(x % 7 for x in range(45))))
+    for search in backends(space):
+        told: list[int] = []
+        find_neighbourhoods(search, queries, [3], progress=told.append)
+        assert sum(told) == 45
+        assert min(told) >= 0
+
+
+def test_the_tree_asks_for_more_until_no_tie_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four hundred distinct points at the same distance: k + 2 candidates cannot hold them."""
+    ring = np.array([[i, 200 - i] for i in range(200)] + [[-i, i - 200] for i in range(1, 201)])
+    points = Points(coordinates=ring, codes=np.empty((400, 0), np.int32))
+    space = space_of(points)
+    widths: list[int] = []
+    answer = TreeSearch._answer
+
+    def spying(self: TreeSearch, queries: Queries, ks: Sequence[int], width: int) -> Any:
+        widths.append(width)
+        return answer(self, queries, ks, width)
+
+    monkeypatch.setattr(TreeSearch, "_answer", spying)
+    center = Points(coordinates=np.zeros((1, 2), np.int64), codes=np.empty((1, 0), np.int32))
+    found = TreeSearch.build(space, threads=1).neighbourhoods(Queries.outside(center), [3])
+    assert (found.radius[0, 0], found.inside[0, 0], found.rim[0, 0]) == (200, 0, 400)
+    assert (widths[0], widths[-1]) == (5, 400)
+
+
+def test_points_that_floats_cannot_tell_apart_are_told_apart() -> None:
+    """Neighbouring integers at 2**58 are one float, and still different distances."""
+    far = 2**58
+    assert float(far) == float(far + 1)
+    space = space_of(line(0, 1, 2, 3, 4, 5))
+    found = TreeSearch.build(space, threads=1).neighbourhoods(Queries.outside(line(far)), [1, 2, 6])
+    assert found.radius[0].tolist() == [far - 5, far - 4, far]
+    assert found.rim[0].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1000])
+def test_batches_bound_the_memory_and_change_nothing(
+    batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(2)
+    points = Points(
+        coordinates=rng.integers(0, 12, (300, 2)), codes=rng.integers(0, 3, (300, 1)).astype("i4")
+    )
+    metric = Metric(mismatch=np.array([5]), unit=1.0)
+    space = space_of(points, metric)
+    queries = Queries.outside(points)
+    expected = BruteSearch(space=space).neighbourhoods(queries, [1, 10])
+    held: list[int] = []
+    measure = Metric.to_candidates
+
+    def measuring(self: Metric, centers: Points, points: Points, candidates: Any) -> Any:
+        held.append(candidates.size)
+        return measure(self, centers, points, candidates)
+
+    monkeypatch.setattr(Metric, "to_candidates", measuring)
+    monkeypatch.setattr(tree, "_BATCH", batch)
+    assert_same(TreeSearch.build(space, threads=1).neighbourhoods(queries, [1, 10]), expected)
+    # one query at a time at least, and never more than the batch beyond that
+    assert max(held) <= max(batch, len(space.points))
+
+
+def test_a_rare_level_keeps_its_distance() -> None:
+    """Two different names differ by the full mismatch, whichever they are."""
+    codes = np.arange(70, dtype=np.int32).reshape(70, 1)
+    points = Points(coordinates=np.zeros((70, 0), dtype=np.int64), codes=codes)
+    space = space_of(points, Metric(mismatch=np.array([9]), unit=9.0))
+    unseen = Points(coordinates=np.zeros((2, 0), np.int64), codes=np.array([[69], [70]], "i4"))
+    found = TreeSearch.build(space, threads=1).neighbourhoods(Queries.outside(unseen), [1, 2])
+    assert found.radius.tolist() == [[0, 9], [9, 9]]
+    assert found.rim.tolist() == [[1, 69], [70, 70]]
