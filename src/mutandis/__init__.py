@@ -121,7 +121,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "datasets":
-        return import_module("mutandis.published")
+        return import_module("mutandis.datasets")
     if name not in _HOMES:
         raise AttributeError(f"module 'mutandis' has no attribute {name!r}")
     module, _, attribute = _HOMES[name].partition(":")

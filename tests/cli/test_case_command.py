@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from mutandis.cli.app import app
 from mutandis.cli.case import case_name
 from mutandis.errors import MutandisError, OutputError, UnknownIdError
 from mutandis.report import Report
+from mutandis.report.pdf import pdf_unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,7 +112,7 @@ def test_html_json_and_pdf(out: Path) -> None:
     assert run("verify", out).exit_code == 0
 
 
-@pytest.mark.skipif(find_spec("weasyprint") is None, reason="WeasyPrint is not installed")
+@pytest.mark.skipif(pdf_unavailable() is not None, reason=str(pdf_unavailable()))
 def test_pdf(out: Path) -> None:
     assert run("case", out, "Anna").exit_code == 0
     assert (out / "cases" / "Anna.pdf").read_bytes().startswith(b"%PDF")
@@ -132,7 +132,7 @@ def test_a_pdf_that_cannot_be_made_is_refused_before_the_search(
 def test_without_weasyprint_there_is_a_hint_and_no_pdf(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(case_module, "find_spec", lambda name: None)
+    monkeypatch.setattr(case_module, "pdf_unavailable", lambda: "It needs mutandis[pdf].")
     result = run("case", out, "Anna")
     assert result.exit_code == 0
     assert "mutandis[pdf]" in result.stderr

@@ -6,22 +6,21 @@ import builtins
 import re
 import shutil
 import subprocess
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import mutandis as mm
 from mutandis.errors import MutandisError
-from mutandis.report.pdf import to_pdf, write_pdf
+from mutandis.report.pdf import pdf_unavailable, to_pdf, write_pdf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-try:
-    import weasyprint  # noqa: F401
-except (ImportError, OSError):
-    pytest.skip("WeasyPrint, or the Pango it draws with, is not there", allow_module_level=True)
+_unavailable = pdf_unavailable()
+needs_pdf = pytest.mark.skipif(_unavailable is not None, reason=_unavailable or "")
 
 
 def pages(path: Path) -> list[str]:
@@ -35,6 +34,7 @@ def pages(path: Path) -> list[str]:
     return done.stdout.split("\f")[:-1]
 
 
+@needs_pdf
 def test_a_case_file_as_pdf(loan_audit: mm.Audit, tmp_path: Path) -> None:
     path = tmp_path / "case.pdf"
     document = loan_audit.case_file(5, path)
@@ -53,6 +53,7 @@ def test_a_case_file_as_pdf(loan_audit: mm.Audit, tmp_path: Path) -> None:
     assert "0.633 [0.482, 0.762]" in everything
 
 
+@needs_pdf
 def test_long_tables_repeat_their_header(
     audit_applicants: Callable[..., mm.Audit], tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_long_tables_repeat_their_header(
         assert re.search(r"Person\s+Distance", text)
 
 
+@needs_pdf
 def test_hostile_ids_stay_in_the_footer(tmp_path: Path) -> None:
     table: dict[str, list[Any]] = {
         "who": ['"} * {display: none} <b>', "b", "c", "d"],
@@ -86,6 +88,7 @@ def test_hostile_ids_stay_in_the_footer(tmp_path: Path) -> None:
         assert 'complainant "} * {display: none} <b>' in text
 
 
+@needs_pdf
 @pytest.mark.parametrize(
     "page",
     [
@@ -108,6 +111,7 @@ def test_nothing_is_fetched(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
         to_pdf(f"<html><body>{page}<p style='font-family: x'>text</p></body></html>")
 
 
+@needs_pdf
 def test_an_older_file_survives_a_failure(tmp_path: Path) -> None:
     path = tmp_path / "case.pdf"
     path.write_bytes(b"older")
@@ -121,7 +125,7 @@ def test_an_older_file_survives_a_failure(tmp_path: Path) -> None:
     ("raised", "told"),
     [
         (ImportError, r"pip install 'mutandis\[pdf\]'"),
-        (OSError, "libpango"),
+        (OSError, "libpango.*libharfbuzz-subset0"),
     ],
 )
 def test_what_is_missing_is_named(
@@ -137,3 +141,23 @@ def test_what_is_missing_is_named(
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MutandisError, match=told):
         to_pdf("<p>text</p>")
+    assert re.search(told, str(pdf_unavailable()))
+
+
+@needs_pdf
+def test_what_a_later_weasyprint_will_need_is_no_error_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def warning(name: str, *rest: Any, **options: Any) -> Any:
+        if name == "weasyprint":
+            # what WeasyPrint says at its first import where HarfBuzz-Subset is missing
+            warnings.warn(
+                "HarfBuzz-Subset will be required by future versions of WeasyPrint. "
+                "Please install this library with your package manager.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        return original(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", warning)
+    assert pdf_unavailable() is None

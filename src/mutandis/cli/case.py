@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from mutandis.cli.warnings import collected_notes
 from mutandis.errors import OutputError, UnknownIdError
 from mutandis.files.results_folder import CASES, COUNTS, hash_file
 from mutandis.files.whole_files import remove_leftovers, write_whole
-from mutandis.report.pdf import to_pdf
+from mutandis.report.pdf import pdf_unavailable, to_pdf
 
 if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
@@ -53,15 +52,16 @@ def run_case(
         document = found.case_file(who, redact=redact, source=results.record.data["source"])
     stem = results.record.folder / CASES / f"{case_name(str(who))}{'.redacted' if redact else ''}"
     html = document.to_html()
-    with_pdf = find_spec("weasyprint") is not None if pdf is None else pdf
+    # a PDF that was asked for has been tried above
+    without_pdf = pdf_unavailable() if pdf is None else None
     contents: dict[str, str | bytes] = {"html": html, "json": document.to_json()}
-    if with_pdf:
+    if pdf is not False and without_pdf is None:
         contents["pdf"] = to_pdf(html)
     _write(stem, contents)
     for ending in contents:
         typer.echo(f"{stem}.{ending}")
-    if pdf is None and not with_pdf:
-        typer.echo("No PDF: it needs `pip install 'mutandis[pdf]'`.", err=True)
+    if without_pdf is not None:
+        typer.echo(f"No PDF was written. {without_pdf}", err=True)
 
 
 def _write(stem: Path, contents: dict[str, str | bytes]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,7 +15,7 @@ from mutandis.errors import MutandisError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["to_pdf", "write_pdf"]
+__all__ = ["pdf_unavailable", "to_pdf", "write_pdf"]
 
 
 def write_pdf(html: str, path: str | os.PathLike[str]) -> None:
@@ -51,22 +52,9 @@ def to_pdf(html: str) -> bytes:
 
     Nothing is fetched, from the network or from the disk: a page that asks for it is refused.
     """
-    try:
-        import weasyprint
-    except ImportError:
-        raise MutandisError(
-            "PDF files need WeasyPrint, which is not installed. "
-            "Install it with: pip install 'mutandis[pdf]'. The HTML file says the same, and a "
-            "browser prints it."
-        ) from None
-    except OSError:
-        raise MutandisError(
-            "WeasyPrint is installed, but the library Pango that it draws text with is not. "
-            "Install it with the system's packages (on Debian: libpango-1.0-0 and "
-            "libpangoft2-1.0-0)."
-        ) from None
+    weasyprint = _weasyprint()
     refused: list[str] = []
-    with _quiet("weasyprint"), _quiet("fontTools"):
+    with _quiet("weasyprint"), _quiet("fontTools"), _fixed_time():
         page = weasyprint.HTML(string=html, url_fetcher=_refusing(refused))
         written: Any = page.write_pdf(pdf_identifier=b"mutandis")
     if refused:
@@ -75,6 +63,37 @@ def to_pdf(html: str) -> bytes:
             "a PDF file holds everything it needs."
         )
     return bytes(written)
+
+
+def pdf_unavailable() -> str | None:
+    """Say why no PDF file can be made here, and what to install; None where one can be made."""
+    try:
+        _weasyprint()
+    except MutandisError as error:
+        return str(error)
+    return None
+
+
+def _weasyprint() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # Without HarfBuzz-Subset, WeasyPrint announces that a later version will need it (then
+            # an OSError, below). Until then fontTools does its work, and there is nothing to tell.
+            warnings.filterwarnings("ignore", "HarfBuzz-Subset", DeprecationWarning)
+            import weasyprint
+    except ImportError:
+        raise MutandisError(
+            "PDF files need WeasyPrint, which is not installed. "
+            "Install it with: pip install 'mutandis[pdf]'. The HTML file says the same, and a "
+            "browser prints it."
+        ) from None
+    except OSError:
+        raise MutandisError(
+            "WeasyPrint is installed, but the libraries that it draws text with are not complete. "
+            "Install Pango and HarfBuzz-Subset with the system's packages (on Debian: "
+            "libpango-1.0-0, libpangoft2-1.0-0 and libharfbuzz-subset0)."
+        ) from None
+    return weasyprint
 
 
 def _refusing(refused: list[str]) -> Any:
@@ -104,3 +123,17 @@ def _quiet(name: str) -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+@contextmanager
+def _fixed_time() -> Iterator[None]:
+    """Keep the time of day out of embedded fonts, where fontTools would write it."""
+    variable = "SOURCE_DATE_EPOCH"
+    if variable in os.environ:
+        yield
+        return
+    os.environ[variable] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[variable]
