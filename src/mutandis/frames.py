@@ -1,18 +1,86 @@
-"""Tables in the caller's own frame type."""
+"""Any dataframe in, and the caller's own frame type out."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.errors import InputError, UnknownColumnError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     import narwhals as nw
+    import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["columns_of", "to_frame"]
+__all__ = [
+    "EncodedTable",
+    "check_columns",
+    "columns_of",
+    "open_frame",
+    "to_frame",
+    "with_text",
+]
+
+
+def open_frame(frame: Any) -> nw.DataFrame[Any]:
+    """Open any dataframe through narwhals; a lazy one is collected into pandas.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> open_frame(pd.DataFrame({"a": [1, 2]})).shape
+    (2, 1)
+    """
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    if isinstance(frame, Mapping):
+        frame = _table_of(frame)
+    if isinstance(frame, EncodedTable):
+        frame = frame.frame
+    try:
+        opened = nw.from_native(frame)
+        return opened.collect("pandas") if isinstance(opened, nw.LazyFrame) else opened
+    except TypeError:
+        raise InputError(
+            f"Cannot read a table from {type(frame).__name__}. Give a dataframe (pandas, polars, "
+            "pyarrow, DuckDB relation, …) or a dict of columns."
+        ) from None
+    except DuplicateError:
+        # pyarrow's `columns` are the data, its `column_names` the names
+        names = Counter(getattr(frame, "column_names", None) or frame.columns)
+        repeated = ", ".join(repr(name) for name, times in names.items() if times > 1)
+        raise InputError(
+            f"The table has several columns of the same name: {repeated}. Rename them."
+        ) from None
+    except ModuleNotFoundError as absent:
+        raise InputError(
+            f"Collecting a lazy table needs {absent.name}. "
+            "Install it, or collect the table before the audit."
+        ) from None
+
+
+def _table_of(columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Put columns side by side, by position: the index of a series is ignored."""
+    import pandas as pd
+
+    plain = {
+        name: values.array if isinstance(values, pd.Series) else values
+        for name, values in columns.items()
+    }
+    try:
+        return pd.DataFrame(plain)
+    except (TypeError, ValueError):
+        raise InputError(
+            "Cannot read a table from this dict. Give one list or array per column, all of the "
+            "same length."
+        ) from None
 
 
 def to_frame(columns: Mapping[str, Any], like: nw.DataFrame[Any]) -> Any:
@@ -21,20 +89,19 @@ def to_frame(columns: Mapping[str, Any], like: nw.DataFrame[Any]) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> from mutandis.data.population import open_frame
     >>> to_frame({"k": [15]}, open_frame(pd.DataFrame())).shape
     (1, 1)
     """
     import narwhals as nw
 
-    plain = {name: _plain(np.array(values)) for name, values in columns.items()}
+    plain = {name: _array_or_list(np.array(values)) for name, values in columns.items()}
     table = nw.from_dict(plain, backend=like.implementation)
-    # what is not defined is null; pandas writes that as NaN, other frames tell the two apart
+    # an undefined value is null; pandas writes that as NaN, other frames distinguish the two
     return table.with_columns(nw.selectors.by_dtype(nw.Float64).fill_nan(None)).to_native()
 
 
-def _plain(values: NDArray[Any]) -> Any:
-    """Frame libraries find the type of mixed or missing values in a list, not in an array."""
+def _array_or_list(values: NDArray[Any]) -> Any:
+    """Frame libraries infer the type of mixed or missing values from a list, not from an array."""
     return values.tolist() if values.dtype.kind == "O" else values
 
 
@@ -51,3 +118,88 @@ def columns_of(records: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
         for name, value in record.items():
             columns.setdefault(name, []).append(value)
     return columns
+
+
+def check_columns(names: Iterable[str], have: list[str]) -> None:
+    """Refuse names that are not columns of a table, with the nearest one that is.
+
+    Examples
+    --------
+    >>> check_columns(["Salary"], ["salary"])
+    Traceback (most recent call last):
+    mutandis.errors.UnknownColumnError: Unknown column 'Salary'. Did you mean 'salary'? ...
+    """
+    for name in names:
+        if name not in have:
+            shown = ", ".join(map(repr, have[:20])) + (", …" if len(have) > 20 else "")
+            raise UnknownColumnError(
+                f"Unknown column {name!r}.{_nearest(name, have)} The table's columns are {shown}."
+            )
+
+
+def _nearest(name: str, have: list[str]) -> str:
+    from difflib import get_close_matches
+
+    # pandas allows names that are not text
+    close = get_close_matches(str(name), [other for other in have if isinstance(other, str)], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EncodedTable:
+    """A pandas frame some of whose categoricals stand for ordinary text.
+
+    Text kept as codes lets ten million decisions fit into memory. Files have no categoricals of
+    their own, so decision makers, and whoever else receives the table, get text. The frame is
+    handed over: its maker must not write to it afterwards.
+
+    Parameters
+    ----------
+    frame
+        The table.
+    text
+        Its categorical columns that are in fact text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"job": pd.Categorical(["cook", "clerk", "cook"])})
+    >>> table = EncodedTable(frame=frame, text=frozenset({"job"}))
+    >>> len(table), table.to_pandas()["job"].tolist()
+    (3, ['cook', 'clerk', 'cook'])
+    """
+
+    frame: pd.DataFrame
+    text: frozenset[str]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [str(name) for name in self.frame.columns]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give an ordinary frame, text as text."""
+        return with_text(self.frame, self.text)
+
+
+def with_text(frame: pd.DataFrame, names: frozenset[str]) -> pd.DataFrame:
+    """Copy a frame with the categoricals among the named columns written out as text."""
+    import pandas as pd
+
+    written = {
+        name: _as_text(frame[name])
+        for name in frame.columns
+        if name in names and isinstance(frame[name].dtype, pd.CategoricalDtype)
+    }
+    return frame.assign(**written)
+
+
+def _as_text(series: Any) -> pd.Series[Any]:
+    import pandas as pd
+
+    # one more at the end, where code -1 (missing) finds it
+    values = np.array([*series.cat.categories, None], dtype=np.object_)
+    return pd.Series(values[series.cat.codes.to_numpy()], index=series.index, name=series.name)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mutandis.causal.fitting import ordering
 from mutandis.causal.fitting.ordering import canonical_order, distinct_rows
 from mutandis.data.columns import Categories, Column, Numbers
-from mutandis.data.digests import row_digests
+from mutandis.data.equal_rows import row_digests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mutandis.data.population import open_frame
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable

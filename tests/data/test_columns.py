@@ -18,15 +18,15 @@ from mutandis.data.columns import (
     Categories,
     Numbers,
     describe_levels,
-    factorised,
+    factorise,
     frozen,
     in_order,
     read_categories,
     read_column,
     read_numbers,
 )
-from mutandis.data.population import open_frame
 from mutandis.errors import KindError
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -301,7 +301,7 @@ def test_codes_give_the_values_back(values: list[Any]) -> None:
     column = read_categories(series)
     assert [None if code < 0 else column.levels[code] for code in column.codes] == values
     assert set(column.levels) == set(values) - {None}
-    codes, found = factorised(series)
+    codes, found = factorise(series)
     assert found == list(dict.fromkeys(value for value in values if value is not None))
     assert [None if code < 0 else found[code] for code in codes] == values
 

@@ -11,8 +11,8 @@ import pytest
 import mutandis as mm
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories
-from mutandis.data.encoded_table import EncodedTable
 from mutandis.data.population import Population
+from mutandis.frames import EncodedTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from mutandis.data.expression import Kind
+from mutandis.data.expression import ValueKind
 from mutandis.data.formula import Formula
 from mutandis.errors import FormulaError, MissingValuesError, UnknownColumnError
 
@@ -147,18 +147,18 @@ def test_a_formula_travels_as_text() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("a", Kind.COLUMN),
-        ("a + 1", Kind.NUMBER),
-        ("a < 1", Kind.TRUTH),
-        ("not a", Kind.TRUTH),
-        ("a or b", Kind.TRUTH),
-        ("where(a, b, c)", Kind.COLUMN),
-        ("where(a, b, 1)", Kind.NUMBER),
-        ("where(a, b < 1, c < 1)", Kind.TRUTH),
-        ("where(a, b < 1, c)", Kind.COLUMN),
+        ("a", ValueKind.COLUMN),
+        ("a + 1", ValueKind.NUMBER),
+        ("a < 1", ValueKind.BOOLEAN),
+        ("not a", ValueKind.BOOLEAN),
+        ("a or b", ValueKind.BOOLEAN),
+        ("where(a, b, c)", ValueKind.COLUMN),
+        ("where(a, b, 1)", ValueKind.NUMBER),
+        ("where(a, b < 1, c < 1)", ValueKind.BOOLEAN),
+        ("where(a, b < 1, c)", ValueKind.COLUMN),
     ],
 )
-def test_the_kind_follows_from_the_text(text: str, kind: Kind) -> None:
+def test_the_kind_follows_from_the_text(text: str, kind: ValueKind) -> None:
     assert Formula.parse(text).kind is kind
 
 

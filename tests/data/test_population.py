@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
-from mutandis.data.population import Population, open_frame
+from mutandis.data.population import Population
 from mutandis.errors import (
     AlignmentError,
     KindError,
     MissingValuesError,
     UnknownColumnError,
 )
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -13,7 +13,8 @@ import pytest
 
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Numbers, read_numbers
-from mutandis.data.population import Population, open_frame
+from mutandis.data.population import Population
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

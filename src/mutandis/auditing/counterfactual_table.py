@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import Categories, Column, Numbers, frozen
-from mutandis.data.population import Population, open_frame
+from mutandis.data.population import Population
 from mutandis.errors import AlignmentError, KindError, MissingValuesError, MutandisWarning
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,14 +24,14 @@ from mutandis.auditing.protections import (
     read_protections,
 )
 from mutandis.data.attribute import Attribute, AttributeKind, read_attributes
-from mutandis.data.encoded_table import EncodedTable
 from mutandis.data.outcome import Outcome
-from mutandis.data.population import Population, open_frame
+from mutandis.data.population import Population
 from mutandis.decision import as_decision_maker, required_columns
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS, Method
 from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
 from mutandis.evidence.spaces import Stratum, check_group_sizes
+from mutandis.frames import EncodedTable, open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -16,13 +16,13 @@ from mutandis.auditing.provenance import Provenance, record
 from mutandis.auditing.support import balance_case, measure_support
 from mutandis.data.columns import Categories, Numbers, frozen
 from mutandis.data.overlay import as_overlay
-from mutandis.data.population import open_frame
 from mutandis.decision import Rule, compare_with_record, decide
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.evidence.case import Case, GroupMembers
 from mutandis.evidence.findings import Findings, count_cases
 from mutandis.evidence.multiplicity import adjust
 from mutandis.evidence.semantics import Grouping, Situation
+from mutandis.frames import open_frame
 from mutandis.search.progress import silent
 
 if TYPE_CHECKING:

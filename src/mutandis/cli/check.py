@@ -11,8 +11,8 @@ import typer
 
 from mutandis.cli.load import diagnose, prepare
 from mutandis.cli.warnings import collected_notes, show_notes
-from mutandis.data.population import open_frame
 from mutandis.decision import decide
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
     from pathlib import Path

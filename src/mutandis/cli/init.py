@@ -73,10 +73,7 @@ def _data_section(data: str, reading: Mapping[str, str | None], out: Path) -> di
 
 
 def _check_column(name: str | None, have: Any) -> None:
-    from mutandis.data.population import check_names
+    from mutandis.frames import check_columns
 
-    if name is not None and name not in have:
-        import narwhals as nw
-        import pandas as pd
-
-        check_names(nw.from_native(pd.DataFrame(columns=have)), [name])
+    if name is not None:
+        check_columns([name], list(have))

@@ -1,7 +1,7 @@
 """The two forms a column takes inside: numbers, and codes into named levels.
 
-Both are read-only, and copies unless somebody asks for shared memory. Nothing that mutandis does
-can reach back into the caller's table, and nothing the caller does later can change a result.
+Both are read-only, and copies unless shared memory is asked for. Nothing that mutandis does can
+change the caller's table, and nothing the caller does later can change a result.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mutandis.data.numerals import why_no_numbers
 from mutandis.errors import KindError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -28,7 +27,7 @@ __all__ = [
     "Column",
     "Numbers",
     "describe_levels",
-    "factorised",
+    "factorise",
     "frozen",
     "in_order",
     "read_categories",
@@ -39,13 +38,13 @@ __all__ = [
 
 _T = TypeVar("_T", bound=np.generic)
 
-# A column with more values than this is no outcome and no status; it may be a column of names.
+# A column with more values than this is neither an outcome nor a status; it may hold names.
 _SHOWN_LEVELS = 10
 
-# From here on float64 no longer tells neighbouring integers apart.
+# From here on float64 no longer distinguishes neighbouring integers.
 _INEXACT = 2**53
 
-# Rows that are looked at together, so that what is computed on the way stays small.
+# Rows processed together, so that temporary arrays stay small.
 _AT_ONCE = 2**18
 
 _REMEDY = "Convert it to numbers, or declare it as nominal or ordinal."
@@ -80,7 +79,6 @@ class Numbers:
         return len(self.values)
 
     def take(self, rows: NDArray[Any]) -> Numbers:
-        """Give the chosen rows."""
         return Numbers(self.values[rows])
 
     def missing(self) -> NDArray[np.bool_]:
@@ -109,7 +107,6 @@ class Categories:
         return len(self.codes)
 
     def take(self, rows: NDArray[Any]) -> Categories:
-        """Give the chosen rows."""
         return Categories(self.codes[rows], self.levels)
 
     def missing(self) -> NDArray[np.bool_]:
@@ -125,7 +122,7 @@ class Categories:
         return next((code for code, level in enumerate(self.levels) if _same(level, value)), None)
 
     def filled(self, code: int) -> Categories:
-        """Give a column of the same length that holds one level throughout, in no memory."""
+        """Give a column of the same length that holds one level throughout, without memory."""
         return Categories(np.broadcast_to(np.int32(code), len(self.codes)), self.levels)
 
 
@@ -159,14 +156,7 @@ def describe_levels(categories: Categories) -> str:
 
 
 def read_column(series: nw.Series[Any], *, share: bool = False) -> Column:
-    """Read a series whose kind was not declared: numbers, or names; refuse to guess at the rest.
-
-    Examples
-    --------
-    >>> import narwhals as nw, pandas as pd
-    >>> read_column(nw.from_native(pd.Series(["cook", "clerk"]), series_only=True)).levels
-    ('clerk', 'cook')
-    """
+    """Read a series whose kind was not declared: numbers, or names; refuse to guess at the rest."""
     import narwhals as nw
 
     dtype = series.dtype
@@ -189,21 +179,7 @@ def read_column(series: nw.Series[Any], *, share: bool = False) -> Column:
 
 
 def read_numbers(series: nw.Series[Any], *, share: bool = False) -> Numbers:
-    """Read a series as float64, or say that it holds something else.
-
-    Parameters
-    ----------
-    series
-        What to read.
-    share
-        Look at the memory of the series where that is possible, instead of copying it.
-
-    Examples
-    --------
-    >>> import narwhals as nw, pandas as pd
-    >>> read_numbers(nw.from_native(pd.Series([1, 2]), series_only=True)).values.tolist()
-    [1.0, 2.0]
-    """
+    """Read a series as float64; with `share`, as a view of its memory where that is possible."""
     import narwhals as nw
 
     dtype = series.dtype
@@ -222,24 +198,39 @@ def read_numbers(series: nw.Series[Any], *, share: bool = False) -> Numbers:
     if dtype == nw.Object and (numbers := _numbers_in(series)) is not None:
         return Numbers(numbers)
     text = dtype in {nw.String, nw.Categorical}
-    found = f"text{why_no_numbers(*factorised(series))}" if text else _type_name(dtype)
+    found = f"text{_why_not_numbers(*factorise(series))}" if text else _type_name(dtype)
     raise KindError(
         f"Column {series.name!r} is to be read as numbers but has type {found}. "
         f"{_REMEDY_DATE if dtype.is_temporal() else _REMEDY}"
     )
 
 
-def read_categories(series: nw.Series[Any], levels: tuple[Any, ...] = ()) -> Categories:
-    """Read a series as codes into its own sorted levels, or into the declared ones.
+def _why_not_numbers(codes: NDArray[Any], levels: Sequence[object]) -> str:
+    """Continue "has type text" with what keeps text that nearly is numbers from being read so."""
+    odd = np.array([not _is_numeral(str(level)) for level in levels], dtype=np.bool_)
+    rows = int(np.append(odd, False)[codes].sum())  # a missing value is not odd
+    if rows and all(_is_numeral(str(level).replace(",", ".")) for level in levels):
+        return " (its numbers have a decimal comma: add decimal: ',' to the data of an audit file)"
+    if not rows or odd.all():
+        return ""
+    hold = "row holds" if len(codes) == 1 else "rows holds" if rows == 1 else "rows hold"
+    return (
+        f" ({rows:,} of {len(codes):,} {hold} something that is not a number; if it stands for a "
+        "missing value, say so where the table is read: 'missing_text' in an audit file)"
+    )
 
-    Examples
-    --------
-    >>> import narwhals as nw, pandas as pd
-    >>> grades = nw.from_native(pd.Series(["mid", "low", "mid"]), series_only=True)
-    >>> read_categories(grades).codes.tolist(), read_categories(grades, ("low", "mid")).levels
-    ([1, 0, 1], ('low', 'mid'))
-    """
-    codes, found = factorised(series)
+
+def _is_numeral(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def read_categories(series: nw.Series[Any], levels: tuple[Any, ...] = ()) -> Categories:
+    """Read a series as codes into its own sorted levels, or into the declared ones."""
+    codes, found = factorise(series)
     ordered = levels or in_order(found)
     place = {level: code for code, level in enumerate(ordered)}
     unknown = [code for code, level in enumerate(found) if level not in place]
@@ -251,10 +242,10 @@ def read_categories(series: nw.Series[Any], levels: tuple[Any, ...] = ()) -> Cat
         )
     # one more slot at the end, so that code -1 (missing) maps to -1
     recode = np.array([*(place[level] for level in found), -1], dtype=np.int32)
-    return Categories(_looked_up(recode, codes), ordered)
+    return Categories(_look_up(recode, codes), ordered)
 
 
-def _looked_up(values: NDArray[np.int32], codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
+def _look_up(values: NDArray[np.int32], codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
     """Give ``values[codes]``, without the full-width copy of the codes that numpy makes first."""
     found = np.empty(len(codes), dtype=np.int32)
     for start in range(0, len(codes), _AT_ONCE):
@@ -280,16 +271,8 @@ def _sort_key(level: object) -> tuple[int, Any, str]:
     return 1, str(level), type(level).__name__
 
 
-def factorised(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[Any]]:
-    """Give each distinct value a number, -1 where there is none, and list the values.
-
-    Examples
-    --------
-    >>> import narwhals as nw, pandas as pd
-    >>> codes, found = factorised(nw.from_native(pd.Series([7, 5, 7]), series_only=True))
-    >>> codes.tolist(), found
-    ([0, 1, 0], [7, 5])
-    """
+def factorise(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[Any]]:
+    """Give each distinct value a number, -1 where there is none, and list the values."""
     import pandas as pd
     from narwhals.dependencies import is_pandas_series
 
@@ -303,7 +286,7 @@ def factorised(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[
     except (TypeError, ValueError):
         raise KindError(
             f"Column {series.name!r} has type {_type_name(series.dtype)}, whose values cannot be "
-            "compared. Use a column with one plain value a row."
+            "compared. Use a column with one plain value per row."
         ) from None
     # the values are looked up in the table, where they still have their own type
     some_row = np.empty(len(uniques) + 1, dtype=np.intp)
@@ -345,7 +328,7 @@ def _numbers_in(series: nw.Series[Any]) -> NDArray[np.float64] | None:
 
 
 def _is_void(series: nw.Series[Any]) -> bool:
-    """Tell whether a column has no value at all: then its type says nothing."""
+    """Tell whether a column has no values at all: then its type says nothing."""
     return series.null_count() == len(series)
 
 

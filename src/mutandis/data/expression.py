@@ -1,13 +1,12 @@
-"""The tree behind a formula, and how it is worked out on columns.
+"""The tree behind a formula, and how it is evaluated on columns.
 
-A small interpreter of its own: each node knows how to evaluate itself on rows, nothing is ever
-handed to Python to run. Values are numpy arrays of one of three types: float64 (numbers), bool
-(truths) and object (text).
+A small interpreter: each expression evaluates itself on rows, and no text is ever run by Python.
+Values are numpy arrays of one of three types: float64, bool, and object (text).
 
-Evaluation follows each row the way Python would follow one person: the right side of `and` is
-worked out only for rows where the left side holds, and `where` works out each branch only for the
-rows that take it. So `where(balance > 0, log(balance), 0)` is safe, and a division by zero is an
-error exactly when a row needs it.
+Each row is evaluated the way Python would: the right side of `and` only for rows where the left
+side holds, and each branch of `where` only for the rows that take it. So
+`where(balance > 0, log(balance), 0)` is safe, and a division by zero is an error exactly when a row
+needs it.
 """
 
 from __future__ import annotations
@@ -29,37 +28,37 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "COMPARISONS",
     "FUNCTIONS",
     "ColumnName",
-    "Comparison",
-    "Kind",
+    "ComparisonChain",
+    "Excerpt",
+    "Expression",
     "Logic",
-    "Node",
     "Not",
     "Number",
     "Numeric",
-    "Place",
     "Rows",
     "Text",
+    "ValueKind",
     "Where",
-    "not_a_truth",
+    "kind_of",
+    "not_a_boolean",
 ]
 
 
-class Kind(Enum):
-    """What a part of a formula gives, as far as its text tells."""
+class ValueKind(Enum):
+    """What an expression evaluates to, as far as its text tells."""
 
     NUMBER = auto()
-    TRUTH = auto()
+    BOOLEAN = auto()
     TEXT = auto()
     COLUMN = auto()
     """Whatever the column holds: known only when there is a table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a part of a formula stands."""
+class Excerpt:
+    """A part of a formula's text, and where it stands."""
 
     character: int
     text: str
@@ -71,19 +70,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that a node is worked out for: all of them, or those that got this far."""
+    """The rows that an expression is evaluated for: all of them, or those that got this far."""
 
     columns: Mapping[str, NDArray[Any]]
     count: int
     chosen: NDArray[np.intp] | None = None
 
     def column(self, name: str) -> NDArray[Any]:
-        """Give a column's values in these rows."""
         values = self.columns[name]
         return values if self.chosen is None else values[self.chosen]
 
     def only(self, mask: NDArray[np.bool_]) -> Rows:
-        """Give the rows where the mask holds."""
         if mask.all():
             return self
         chosen = np.flatnonzero(mask) if self.chosen is None else self.chosen[mask]
@@ -91,22 +88,17 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node(ABC):
+class Expression(ABC):
     """One part of a formula."""
 
-    place: Place
-
-    @property
-    @abstractmethod
-    def kind(self) -> Kind:
-        """What it gives."""
+    place: Excerpt
 
     @abstractmethod
     def evaluate(self, rows: Rows) -> NDArray[Any]:
-        """Work it out: one value a row, or a single one for all of them."""
+        """Give one value per row, or a single one for all of them."""
 
     def to_numbers(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Read what it gave as numbers; a truth counts as 0 or 1, text is refused."""
+        """Read its values as numbers; a boolean counts as 0 or 1, text is refused."""
         if values.dtype == np.object_:
             raise FormulaError(
                 f"{self.place} is text where a number is needed. "
@@ -114,16 +106,15 @@ class Node(ABC):
             )
         return values.astype(np.float64, copy=False)
 
-    def truths(self, rows: Rows) -> NDArray[np.bool_]:
-        """Work it out as true or false, one a row; numbers are refused."""
+    def booleans(self, rows: Rows) -> NDArray[np.bool_]:
+        """Give one boolean per row; numbers are refused."""
         values = self.evaluate(rows)
         if values.dtype != np.bool_:
-            raise not_a_truth(self.place)
+            raise not_a_boolean(self.place)
         return np.broadcast_to(values, rows.count)
 
 
-def not_a_truth(place: Place) -> FormulaError:
-    """Say that a number or text stands where true or false is needed."""
+def not_a_boolean(place: Excerpt) -> FormulaError:
     return FormulaError(
         f"{place} is neither true nor false, as and, or, not and where(condition, …) need it. "
         "Compare it with something, as in `salary > 0`."
@@ -131,50 +122,32 @@ def not_a_truth(place: Place) -> FormulaError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number(Node):
+class Number(Expression):
     """A constant."""
 
     value: float
 
-    @property
-    def kind(self) -> Kind:
-        """A number."""
-        return Kind.NUMBER
-
     def evaluate(self, rows: Rows) -> NDArray[Any]:  # noqa: ARG002 - the same for all rows
-        """Give the constant."""
         return np.array(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Node):
+class Text(Expression):
     """A text constant."""
 
     value: str
 
-    @property
-    def kind(self) -> Kind:
-        """Text."""
-        return Kind.TEXT
-
     def evaluate(self, rows: Rows) -> NDArray[Any]:  # noqa: ARG002 - the same for all rows
-        """Give the text."""
         return np.array(self.value, dtype=np.object_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnName(Node):
+class ColumnName(Expression):
     """A column."""
 
     name: str
 
-    @property
-    def kind(self) -> Kind:
-        """Depends on the table."""
-        return Kind.COLUMN
-
     def evaluate(self, rows: Rows) -> NDArray[Any]:
-        """Give the column's values."""
         return rows.column(self.name)
 
 
@@ -219,19 +192,14 @@ FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Numeric(Node):
+class Numeric(Expression):
     """An operator or function that makes a number of numbers."""
 
     operation: str
-    operands: tuple[Node, ...]
-
-    @property
-    def kind(self) -> Kind:
-        """A number."""
-        return Kind.NUMBER
+    operands: tuple[Expression, ...]
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
-        """Apply the operation; a result that is no finite number is an error."""
+        """Apply the operation; a result that is not a finite number is an error."""
         values = [operand.to_numbers(operand.evaluate(rows)) for operand in self.operands]
         with np.errstate(all="ignore"):
             result = np.asarray(_OPERATIONS[self.operation](*values))
@@ -246,7 +214,7 @@ class Numeric(Node):
         return result
 
 
-COMPARISONS: Mapping[str, Callable[..., NDArray[np.bool_]]] = MappingProxyType(
+_COMPARISONS: Mapping[str, Callable[..., NDArray[np.bool_]]] = MappingProxyType(
     {
         "==": np.equal,
         "!=": np.not_equal,
@@ -259,16 +227,11 @@ COMPARISONS: Mapping[str, Callable[..., NDArray[np.bool_]]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Node):
+class ComparisonChain(Expression):
     """One comparison, or a chain of them: `a < b <= c` means `a < b and b <= c`."""
 
     operators: tuple[str, ...]
-    operands: tuple[Node, ...]
-
-    @property
-    def kind(self) -> Kind:
-        """A truth."""
-        return Kind.TRUTH
+    operands: tuple[Expression, ...]
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
         """Compare along the chain, each link only in the rows where all before it hold."""
@@ -278,7 +241,7 @@ class Comparison(Node):
         for position, operator in enumerate(self.operators):
             right = self.operands[position + 1].evaluate(rows)
             self._check_link(position, left.dtype, right.dtype)
-            passed = np.broadcast_to(COMPARISONS[operator](left, right), rows.count)
+            passed = np.broadcast_to(_COMPARISONS[operator](left, right), rows.count)
             holding = holding[passed]
             rows = rows.only(passed)
             left = right[passed] if right.ndim else right
@@ -305,24 +268,19 @@ class Comparison(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Logic(Node):
+class Logic(Expression):
     """`and` or `or` between two or more conditions."""
 
     operator: str
-    operands: tuple[Node, ...]
-
-    @property
-    def kind(self) -> Kind:
-        """A truth."""
-        return Kind.TRUTH
+    operands: tuple[Expression, ...]
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
-        """Work out each condition only in the rows that those before it have not settled."""
+        """Evaluate each condition only in the rows that those before it have not settled."""
         settling = self.operator == "or"  # one true settles an `or`, one false an `and`
         result = np.full(rows.count, not settling)
         unsettled = np.arange(rows.count)
         for operand in self.operands:
-            settled = operand.truths(rows) == settling
+            settled = operand.booleans(rows) == settling
             result[unsettled[settled]] = settling
             unsettled = unsettled[~settled]
             rows = rows.only(~settled)
@@ -330,45 +288,51 @@ class Logic(Node):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Not(Node):
+class Not(Expression):
     """The opposite of a condition."""
 
-    operand: Node
-
-    @property
-    def kind(self) -> Kind:
-        """A truth."""
-        return Kind.TRUTH
+    operand: Expression
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
-        """Turn each truth around."""
-        return ~self.operand.truths(rows)
+        return ~self.operand.booleans(rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where(Node):
+class Where(Expression):
     """One value where a condition holds, another where it does not."""
 
-    condition: Node
-    chosen: Node
-    otherwise: Node
-
-    @property
-    def kind(self) -> Kind:
-        """A truth if both branches are; a number if one of them is."""
-        kinds = {self.chosen.kind, self.otherwise.kind}
-        if kinds == {Kind.TRUTH}:
-            return Kind.TRUTH
-        return Kind.NUMBER if Kind.NUMBER in kinds else Kind.COLUMN
+    condition: Expression
+    chosen: Expression
+    otherwise: Expression
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
-        """Work out each branch only in the rows that take it."""
-        holds = self.condition.truths(rows)
+        """Evaluate each branch only in the rows that take it."""
+        holds = self.condition.booleans(rows)
         chosen, otherwise = rows.only(holds), rows.only(~holds)
         branches = [self.chosen.evaluate(chosen), self.otherwise.evaluate(otherwise)]
         if any(branch.dtype != np.bool_ for branch in branches):
-            nodes = (self.chosen, self.otherwise)
-            branches = [node.to_numbers(b) for node, b in zip(nodes, branches, strict=True)]
+            branches = [
+                self.chosen.to_numbers(branches[0]),
+                self.otherwise.to_numbers(branches[1]),
+            ]
         result = np.empty(rows.count, dtype=branches[0].dtype)
         result[holds], result[~holds] = branches
         return result
+
+
+def kind_of(expression: Expression) -> ValueKind:
+    """Tell what an expression evaluates to; `where` gives booleans only if both branches do."""
+    match expression:
+        case Number() | Numeric():
+            return ValueKind.NUMBER
+        case ComparisonChain() | Logic() | Not():
+            return ValueKind.BOOLEAN
+        case Text():
+            return ValueKind.TEXT
+        case Where():
+            kinds = {kind_of(expression.chosen), kind_of(expression.otherwise)}
+            if kinds == {ValueKind.BOOLEAN}:
+                return ValueKind.BOOLEAN
+            return ValueKind.NUMBER if ValueKind.NUMBER in kinds else ValueKind.COLUMN
+        case _:
+            return ValueKind.COLUMN

@@ -1,6 +1,6 @@
 """A table of which most rows are those of another: only the rows that differ are kept.
 
-Under do(A := a') the people who have status a' already stay as they are, to the last bit. So D^CF
+Under do(A := a') the rows that have status a' already stay as they are, to the last bit. So D^CF
 repeats D for them, and need not be held twice.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["Overlay", "as_overlay"]
 
 
 class Overlay(Mapping[str, Column]):
-    """Columns that are put together when they are asked for, and not kept.
+    """Columns that are assembled on access, and not kept.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Overlay(Mapping[str, Column]):
         return len(self._base)
 
     def part(self, name: str, rows: NDArray[np.intp]) -> Column:
-        """Give some rows of a column, without putting the others together."""
+        """Give some rows of a column, without assembling the others."""
         if name in self._whole:
             return self._whole[name].take(rows)
         column = self._base[name].take(rows)
@@ -90,14 +90,8 @@ def as_overlay(
 ) -> Population:
     """Give the same table, held as what differs from another with the same columns and rows.
 
-    It is given back as it is where that would save nothing.
-
-    Parameters
-    ----------
-    population, base
-        The table, and the other.
-    likely
-        The rows that are expected to differ: if it is these, no second list of them is kept.
+    It is returned unchanged where that would save nothing. `likely` are the rows expected to
+    differ: if it is these, no second list of them is kept.
     """
     changed = {
         name: (column, base.columns[name])
@@ -128,7 +122,7 @@ def _differs(column: Column, other: Column) -> NDArray[np.bool_] | None:
         # as integers: -0.0 is not 0.0
         return np.asarray(column.values.view(np.int64) != other.values.view(np.int64))
     if isinstance(column, Categories) and isinstance(other, Categories):
-        # one code for everybody takes no memory; other levels are another column
+        # one code for all rows takes no memory; other levels are another column
         in_full = column.codes.strides == (0,) or column.levels != other.levels
         return None if in_full else np.asarray(column.codes != other.codes)
     return None
@@ -143,4 +137,4 @@ def _put(column: Column, rows: NDArray[np.intp], patch: Column) -> Column:
         codes = column.codes.copy()
         codes[rows] = patch.codes
         return Categories(codes, column.levels)
-    raise TypeError("a patch is of the kind of its column")
+    raise TypeError("a patch has the type of its column")

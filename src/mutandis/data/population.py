@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -15,15 +13,13 @@ from mutandis.data.columns import (
     Categories,
     Column,
     Numbers,
-    factorised,
+    factorise,
     frozen,
     read_categories,
     read_column,
     read_numbers,
 )
-from mutandis.data.encoded_table import EncodedTable, with_text
 from mutandis.data.overlay import Overlay
-from mutandis.data.table_columns import as_read_by_rules, with_exchanged
 from mutandis.errors import (
     AlignmentError,
     InputError,
@@ -32,72 +28,17 @@ from mutandis.errors import (
     PlanError,
     UnknownColumnError,
 )
+from mutandis.frames import EncodedTable, check_columns, open_frame, with_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import narwhals as nw
-    import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Missing", "Population", "check_known", "check_names", "open_frame"]
+__all__ = ["Missing", "Population"]
 
 Missing = Literal["error", "drop"]
-
-
-def open_frame(frame: Any) -> nw.DataFrame[Any]:
-    """Open any dataframe through narwhals; what is lazy is collected into pandas.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> open_frame(pd.DataFrame({"a": [1, 2]})).shape
-    (2, 1)
-    """
-    import narwhals as nw
-    from narwhals.exceptions import DuplicateError
-
-    if isinstance(frame, Mapping):
-        frame = _table_of(frame)
-    if isinstance(frame, EncodedTable):
-        frame = frame.frame
-    try:
-        opened = nw.from_native(frame)
-        return opened.collect("pandas") if isinstance(opened, nw.LazyFrame) else opened
-    except TypeError:
-        raise InputError(
-            f"Cannot read a table from {type(frame).__name__}. Give a dataframe (pandas, polars, "
-            "pyarrow, DuckDB relation, …) or a dict of columns."
-        ) from None
-    except DuplicateError:
-        # pyarrow's `columns` are the data, its `column_names` the names
-        names = Counter(getattr(frame, "column_names", None) or frame.columns)
-        repeated = ", ".join(repr(name) for name, times in names.items() if times > 1)
-        raise InputError(
-            f"The table has several columns of the same name: {repeated}. Rename them."
-        ) from None
-    except ModuleNotFoundError as absent:
-        raise InputError(
-            f"Collecting a lazy table needs {absent.name}. "
-            "Install it, or collect the table before the audit."
-        ) from None
-
-
-def _table_of(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Put columns side by side, by position: an index that a series has is ignored."""
-    import pandas as pd
-
-    plain = {
-        name: values.array if isinstance(values, pd.Series) else values
-        for name, values in columns.items()
-    }
-    try:
-        return pd.DataFrame(plain)
-    except (TypeError, ValueError):
-        raise InputError(
-            "Cannot read a table from this dict. Give one list or array a column, all of the same "
-            "length."
-        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,17 +50,17 @@ class Population:
     columns
         The columns that were asked for, by name.
     ids
-        One id a row: the id column, or the row's position in the table as it was given.
+        One id per row: the id column, or the row's position in the table as it was given.
     positions
         The row's position in the table as it was given (rows may have been dropped).
     source
-        The table itself, for decision makers that want all of it. Never written to.
+        The table itself, for decision makers that need all of it. Never written to.
     changed
         The columns that differ from the source: in D^CF, the counterfactual ones.
     dropped
         Rows dropped for a missing value, by column.
     encoded
-        The columns of the source that are kept as categoricals, and are text in truth.
+        The columns of the source that are kept as categoricals, but are in fact text.
 
     Examples
     --------
@@ -159,7 +100,7 @@ class Population:
         attributes
             Columns whose kind is declared.
         id
-            A column with a unique value a row. Default: the row's position.
+            A column with a unique value per row. Default: the row's position.
         missing
             What to do with rows that lack a value: refuse ("error"), or leave them out and count
             them ("drop").
@@ -169,7 +110,7 @@ class Population:
         source = open_frame(frame)
         declared = _declared(attributes)
         names = tuple(dict.fromkeys([*declared, *columns]))
-        check_names(source, [*names, *([id] if id else [])])
+        check_columns([*names, *([id] if id else [])], source.columns)
         if not len(source):
             raise InputError("The table has no rows. Check the file or query that it came from.")
         read = {name: _read(source[name], declared.get(name)) for name in names}
@@ -181,11 +122,11 @@ class Population:
                 "Complete them, or leave such a column out."
             )
         # a table read from a file is handed over; any other the caller may change later
-        mine = isinstance(frame, EncodedTable) and not dropped
-        kept = source if mine else _copied(source, positions)
+        handed_over = isinstance(frame, EncodedTable) and not dropped
+        kept = source if handed_over else _copy_rows(source, positions)
         return cls(
             columns=MappingProxyType(
-                {name: _kept(column, kept[name], positions) for name, column in read.items()}
+                {name: _keep(column, kept[name], positions) for name, column in read.items()}
             ),
             ids=frozen(_unique_ids(kept[id]) if id else positions),
             positions=frozen(positions),
@@ -195,7 +136,6 @@ class Population:
         )
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.ids)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -225,7 +165,7 @@ class Population:
             if len(column) != len(self):
                 raise AlignmentError(
                     f"Column {name!r} has {len(column)} new values for {len(self)} rows. "
-                    "Give one a row, in the order of the table."
+                    "Give one per row, in the order of the table."
                 )
         _complete_rows(columns, rows=len(self), missing="error")
         return replace(
@@ -237,7 +177,7 @@ class Population:
     def frame(self) -> Any:
         """Give the whole table in the caller's own frame type, with the changed columns in it.
 
-        It is a copy: whoever gets it may write to it. Changed numbers are float64, whatever the
+        It is a copy, and may be written to. Changed numbers are float64, whatever the
         type was before (a counterfactual of whole numbers need not be whole); changed names keep
         the column's own type.
 
@@ -251,13 +191,24 @@ class Population:
         b    11.5
         a    20.0
         """
-        changed = {name: self.columns[name] for name in sorted(self.changed)}
-        native = with_exchanged(self.source, changed).to_native()
+        changed = [
+            _series_like(self.source[name], self.columns[name]) for name in sorted(self.changed)
+        ]
+        rest = [name for name in self.source.columns if name not in self.changed]
+        if changed and rest:  # replaced columns are not copied first
+            copied = self.source.select(rest).clone()
+            native = copied.with_columns(changed).select(self.source.columns).to_native()
+        else:
+            native = self.source.with_columns(changed).clone().to_native()
         return with_text(native, self.encoded) if self.encoded else native
 
     def as_read_by_rules(self, name: str) -> NDArray[Any]:
         """Give a column as a rule reads it: numbers as float64, all else as the table has it."""
-        return as_read_by_rules(self.source[name], self._column(name), changed=name in self.changed)
+        series, column, changed = self.source[name], self._column(name), name in self.changed
+        if isinstance(column, Numbers) and (changed or series.dtype.is_numeric()):
+            return column.values
+        series = _series_like(series, column) if changed else series
+        return read_numbers(series).values if series.dtype.is_numeric() else series.to_numpy()
 
     def _column(self, name: str) -> Column:
         try:
@@ -281,36 +232,6 @@ def _declared(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     return declared
 
 
-def check_names(source: nw.DataFrame[Any], names: Iterable[str]) -> None:
-    """Refuse names that are no columns of the table, with the nearest one that is.
-
-    Examples
-    --------
-    >>> check_names(open_frame({"salary": [1.0]}), ["Salary"])
-    Traceback (most recent call last):
-    mutandis.errors.UnknownColumnError: Unknown column 'Salary'. Did you mean 'salary'? ...
-    """
-    check_known(names, source.columns)
-
-
-def check_known(names: Iterable[str], have: list[str]) -> None:
-    """Refuse names that are not among those of a table, with the nearest one that is."""
-    for name in names:
-        if name not in have:
-            shown = ", ".join(map(repr, have[:20])) + (", …" if len(have) > 20 else "")
-            raise UnknownColumnError(
-                f"Unknown column {name!r}.{_nearest(name, have)} The table's columns are {shown}."
-            )
-
-
-def _nearest(name: str, have: list[str]) -> str:
-    from difflib import get_close_matches
-
-    # pandas allows names that are no text
-    close = get_close_matches(str(name), [other for other in have if isinstance(other, str)], n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
-
-
 def _read(series: nw.Series[Any], declared: Attribute | None) -> Column:
     """Read a column; numbers may share the memory of the series."""
     if declared is None:
@@ -320,15 +241,15 @@ def _read(series: nw.Series[Any], declared: Attribute | None) -> Column:
     return read_categories(series, declared.levels)
 
 
-def _copied(source: nw.DataFrame[Any], positions: NDArray[np.intp]) -> nw.DataFrame[Any]:
+def _copy_rows(source: nw.DataFrame[Any], positions: NDArray[np.intp]) -> nw.DataFrame[Any]:
     """Copy some rows: the caller may change the table later, or the numpy memory below it."""
     if len(positions) == len(source) and source.implementation.is_pandas_like():
         return source.clone()  # where picking all rows would not copy them
     return source[positions]
 
 
-def _kept(column: Column, copied: nw.Series[Any], positions: NDArray[np.intp]) -> Column:
-    """Give the rows of a column that are kept, in memory that nobody else can reach."""
+def _keep(column: Column, copied: nw.Series[Any], positions: NDArray[np.intp]) -> Column:
+    """Give the kept rows of a column, in memory that nothing else refers to."""
     import narwhals as nw
 
     if isinstance(column, Numbers) and copied.dtype == nw.Float64:
@@ -371,7 +292,7 @@ def _describe(columns: Mapping[str, Column], counts: Mapping[str, int]) -> str:
 
 
 def _unique_ids(series: nw.Series[Any]) -> NDArray[Any]:
-    codes, distinct = factorised(series)
+    codes, distinct = factorise(series)
     lacking = int((codes < 0).sum())
     if lacking:
         raise InputError(
@@ -384,3 +305,32 @@ def _unique_ids(series: nw.Series[Any]) -> NDArray[Any]:
             "distinct values. Ids must be unique; leave id= out to use row positions."
         )
     return np.array(series.to_numpy())
+
+
+def _series_like(original: nw.Series[Any], column: Column) -> nw.Series[Any]:
+    """Write a column as a series: numbers as float64, names in the original's own type."""
+    import narwhals as nw
+
+    if isinstance(column, Numbers):
+        # a copy: not every library makes one
+        values = column.values.copy()
+        return nw.new_series(original.name, values, backend=original.implementation)
+    return _names_like(original, column)
+
+
+def _names_like(original: nw.Series[Any], column: Categories) -> nw.Series[Any]:
+    """Write names in the original series' own type, by picking rows of it that hold them."""
+    import narwhals as nw
+
+    codes, own = factorise(original)
+    some_row = np.full(len(own) + 1, -1)
+    some_row[codes] = np.arange(len(codes))
+    some_row[-1] = -1  # no row of its own has a level that is not there
+    place = {level: code for code, level in enumerate(own)}
+    picked = some_row[[place.get(level, -1) for level in column.levels]][column.codes]
+    if (picked >= 0).all():
+        return original[picked]
+    # names that the table never had
+    values = [column.levels[code] for code in column.codes.tolist()]
+    fresh = nw.new_series(original.name, values, backend=original.implementation)
+    return fresh.cast(nw.Categorical()) if original.dtype == nw.Categorical else fresh

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mutandis.data.columns import read_numbers
-from mutandis.data.expression import Kind
+from mutandis.data.expression import ValueKind
 from mutandis.data.formula import Formula
-from mutandis.data.population import check_names, open_frame
 from mutandis.decision.maker import DecisionMaker, DescribedMaker
 from mutandis.decision.models import ModelMaker, ModelScores
 from mutandis.decision.selection import opened_columns
 from mutandis.decision.threshold import Threshold, Thresholded
 from mutandis.errors import DecisionError, FormulaError
+from mutandis.frames import check_columns, open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,7 +63,7 @@ class Rule(DescribedMaker):
     formula: Formula
 
     def __post_init__(self) -> None:
-        if self.formula.kind is Kind.NUMBER:
+        if self.formula.kind is ValueKind.NUMBER:
             raise self._not_a_condition()
 
     @classmethod
@@ -128,7 +128,7 @@ class FormulaScores(DescribedMaker):
     formula: Formula
 
     def __post_init__(self) -> None:
-        if self.formula.kind is Kind.TRUTH:
+        if self.formula.kind is ValueKind.BOOLEAN:
             raise FormulaError(
                 f"The rule {self.formula.text!r} decides already: it gives true or false, not a "
                 "score. Leave the threshold out, or write a formula for the score."
@@ -150,7 +150,7 @@ class FormulaScores(DescribedMaker):
 
 def _evaluated(formula: Formula, frame: Any) -> NDArray[Any]:
     opened = open_frame(frame)
-    check_names(opened, formula.names)
+    check_columns(formula.names, opened.columns)
     columns = {name: _values(opened[name]) for name in formula.names}
     return formula.evaluate(columns, length=len(opened))
 

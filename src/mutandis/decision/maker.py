@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from mutandis.data.columns import describe_levels, frozen
-from mutandis.data.population import open_frame
 from mutandis.decision.answers import check_order, distinct_answers, one_a_row
 from mutandis.errors import DecisionError, MutandisError
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mutandis.data.population import check_names, open_frame
 from mutandis.errors import DecisionError
+from mutandis.frames import check_columns, open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,5 +43,5 @@ def opened_columns(frame: Any, names: tuple[str, ...]) -> nw.DataFrame[Any]:
     ['salary']
     """
     opened = open_frame(frame)
-    check_names(opened, names)
+    check_columns(names, opened.columns)
     return opened.select(names)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from mutandis.data.columns import describe_levels
-from mutandis.data.population import open_frame
 from mutandis.decision.answers import check_order, distinct_answers, one_a_row, scores_of
 from mutandis.decision.maker import DecisionMaker, DescribedMaker, describe_maker, label_of
 from mutandis.errors import DecisionError
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

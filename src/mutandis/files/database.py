@@ -13,13 +13,13 @@ from urllib.parse import quote
 
 import numpy as np
 
-from mutandis.data.population import check_known
 from mutandis.errors import InputError
 from mutandis.files.database_errors import connecting, querying
 from mutandis.files.database_urls import Address
 from mutandis.files.duckdb_files import arrow_relation, check_distinct, chosen
 from mutandis.files.duckdb_tables import Relation, connected, quoted
 from mutandis.files.duckdb_text import NUMBERS, read_text_columns
+from mutandis.frames import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -143,7 +143,7 @@ class DatabaseQuery:
             [bare if bare in names else own for bare, own in zip(plain, names, strict=True)],
             of=self.name,
         )
-        check_known([self.order_by] if self.order_by is not None else [], names)
+        check_columns([self.order_by] if self.order_by is not None else [], names)
         return tuple(names)
 
     def _answer(self, cursor: Any, names: Collection[str]) -> pa.Table:

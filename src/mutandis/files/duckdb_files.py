@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mutandis.data.population import check_known
 from mutandis.errors import InputError, MutandisError
 from mutandis.files.duckdb_tables import Relation, connected, literal, quoted
 from mutandis.files.duckdb_text import read_text_columns
 from mutandis.files.sources_csv import Header, read_header, text_of, wrong_encoding
 from mutandis.files.table_files import FileFormat
+from mutandis.frames import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -57,7 +57,7 @@ def chosen(names: Sequence[str], columns: Collection[str] | None, *, of: str) ->
     check_distinct(names, of=of)
     if columns is None:
         return list(names)
-    check_known(columns, list(names))
+    check_columns(columns, list(names))
     return [name for name in names if name in set(columns)]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.encoded_table import EncodedTable
+from mutandis.frames import EncodedTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

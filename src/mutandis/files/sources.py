@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from mutandis.data.encoded_table import EncodedTable
+    from mutandis.frames import EncodedTable
 
 __all__ = [
     "DatabaseQuery",

@@ -175,7 +175,7 @@ def support_table(part: Part, prefix: str) -> Table | None:
             Column(label="Reaches to"),
             Column(label="Usual there"),
             Column(label="99 of 100 reach to"),
-            Column(label="RadiusCounts that", numeric=False),
+            Column(label="Within that", numeric=False),
             Column(label="Center outside the range in", numeric=False),
         ),
         rows=tuple(rows),

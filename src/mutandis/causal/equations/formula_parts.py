@@ -55,7 +55,7 @@ def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
     [('Job', 'cook'), ('Race', 1.0)]
     """
     for node in _walk(formula.root):
-        if not isinstance(node, tree.Comparison):
+        if not isinstance(node, tree.ComparisonChain):
             continue
         for operator, sides in zip(node.operators, pairwise(node.operands), strict=True):
             for one, other in (sides, sides[::-1]):
@@ -67,7 +67,7 @@ def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
                     yield one.name, other.value
 
 
-def _slope(node: tree.Node, name: str) -> tree.Node:
+def _slope(node: tree.Expression, name: str) -> tree.Expression:
     """Differentiate by a name in which the node is linear."""
     if name not in _names(node):
         return tree.Number(place=node.place, value=0.0)
@@ -96,20 +96,20 @@ def _slope(node: tree.Node, name: str) -> tree.Node:
     )
 
 
-def _names(node: tree.Node) -> list[str]:
+def _names(node: tree.Expression) -> list[str]:
     return [part.name for part in _walk(node) if isinstance(part, tree.ColumnName)]
 
 
-def _walk(node: tree.Node) -> Iterator[tree.Node]:
+def _walk(node: tree.Expression) -> Iterator[tree.Expression]:
     """Give a part of a formula and all parts of it."""
     yield node
     for part in _parts(node):
         yield from _walk(part)
 
 
-def _parts(node: tree.Node) -> tuple[tree.Node, ...]:
+def _parts(node: tree.Expression) -> tuple[tree.Expression, ...]:
     match node:
-        case tree.Numeric() | tree.Comparison() | tree.Logic():
+        case tree.Numeric() | tree.ComparisonChain() | tree.Logic():
             return node.operands
         case tree.Not():
             return (node.operand,)

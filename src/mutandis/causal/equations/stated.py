@@ -30,7 +30,7 @@ from mutandis.causal.fitting.least_squares import (
     require_rows,
 )
 from mutandis.data.columns import Categories, describe_levels
-from mutandis.data.expression import Kind
+from mutandis.data.expression import ValueKind
 from mutandis.data.formula import Formula
 from mutandis.errors import EquationError
 
@@ -115,7 +115,7 @@ class Stated:
         levels: Iterable[float] | None = None,
     ) -> None:
         parsed = Formula.parse(formula)
-        if parsed.kind is Kind.TRUTH:
+        if parsed.kind is ValueKind.BOOLEAN:
             raise _true_or_false()
         coefficients = _read_names("fit", fit)
         _check_coefficients(parsed, coefficients)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.data.columns import Categories, Column
-from mutandis.data.digests import row_digests
+from mutandis.data.equal_rows import row_digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

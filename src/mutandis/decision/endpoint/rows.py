@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import factorised
+from mutandis.data.columns import factorise
 from mutandis.decision.selection import opened_columns
 from mutandis.errors import DecisionError, MissingValuesError
 
@@ -68,7 +68,7 @@ def distinct_rows(frame: Any, columns: tuple[str, ...]) -> tuple[list[str], NDAr
 
 def _encoded(series: nw.Series[Any]) -> tuple[NDArray[np.intp], list[str]]:
     """Give a code for each row, and the JSON of each code."""
-    codes, found = factorised(series)
+    codes, found = factorise(series)
     texts = [_json(value, series.name) for value in found]
     bad = [code for code, text in enumerate(texts) if not text]
     missing = int(np.count_nonzero((codes < 0) | np.isin(codes, bad)))

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.data import equal_rows as grouping
-from mutandis.data.digests import row_digests
-from mutandis.data.equal_rows import group_equal
+from mutandis.data.equal_rows import group_equal, row_digests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from mutandis.data.population import open_frame
-from mutandis.frames import columns_of, to_frame
+from mutandis.frames import columns_of, open_frame, to_frame
 
 COLUMNS: dict[str, Any] = {
     "id": np.array([3, 1]),

@@ -92,5 +92,5 @@ def test_names_that_the_other_table_never_had_are_kept() -> None:
 def test_a_patch_of_another_kind_is_refused() -> None:
     column = Numbers(np.array([1.0]))
     patched = Overlay({"x": column}, np.array([0]), {"x": Categories(np.array([0]), ("a",))}, {})
-    with pytest.raises(TypeError, match="kind"):
+    with pytest.raises(TypeError, match="type of its column"):
         patched["x"]
