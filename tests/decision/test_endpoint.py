@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +79,7 @@ class Endpoint:
         return [row for body in self.bodies for row in json.loads(body)]
 
     def maker(self, **options: Any) -> HttpMaker:
-        chosen: dict[str, Any] = {"columns": ("salary", "job"), "patience": SWIFT, **options}
+        chosen: dict[str, Any] = {"columns": ("salary", "job"), "retry_policy": SWIFT, **options}
         return HttpMaker(url=self.url, **chosen)
 
 
@@ -171,7 +176,7 @@ def test_an_answer_that_was_created_is_an_answer(endpoint: Endpoint) -> None:
     endpoint.respond = lambda rows: (201, *by_salary(rows)[1:])
     assert decide(endpoint.maker(), TABLE, GRANTED).tolist() == REFUSED
     endpoint.respond = lambda rows: (204, {}, b"")
-    assert "gave back nothing" in refusal(endpoint.maker())
+    assert "returned nothing" in refusal(endpoint.maker())
 
 
 def test_rows_in_an_envelope(endpoint: Endpoint) -> None:
@@ -199,7 +204,34 @@ def test_the_token_comes_from_the_environment_and_is_shown_nowhere(
     shown = f"{message} {maker!r} {maker.describe()} {maker.queries}"
     assert "s3cret" not in shown
     monkeypatch.setenv("BANK_TOKEN", "s3cret\r\nX-Evil: 1")
-    assert "characters that no token has" in refusal(endpoint.maker(**TOKEN))
+    assert "characters that are not allowed in a token" in refusal(endpoint.maker(**TOKEN))
+
+
+def test_only_what_is_meant_is_sent_and_to_no_other_address(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # what an HTTP client does unasked: proxies and passwords of the environment, cookies, logs
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/")
+    cookie = {"Set-Cookie": "session=s3cret; Path=/", "Content-Type": "application/json"}
+    endpoint.respond = lambda rows: (200, cookie, by_salary(rows)[2])
+    caplog.set_level("INFO")
+    url = f"{endpoint.url}?client=s3cret"
+    maker = HttpMaker(url=url, columns=("salary", "job"), batch=4, retry_policy=SWIFT)
+    assert decide(maker, TABLE, GRANTED).tolist() == REFUSED
+    assert [sorted(sent) for sent in endpoint.headers] == [
+        ["Accept", "Accept-Encoding", "Content-Length", "Content-Type", "Host", "User-Agent"]
+    ] * 2
+    assert endpoint.headers[0]["Accept-Encoding"] == "identity"
+    assert "s3cret" not in caplog.text
+
+
+def test_the_client_is_imported_when_an_endpoint_is_asked() -> None:
+    code = (
+        "import sys; from mutandis.decision import HttpMaker; "
+        "HttpMaker(url='https://bank.example/', columns=('a',)); assert 'httpx' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)  # noqa: S603
 
 
 def test_scores_need_a_threshold_and_a_threshold_needs_scores(endpoint: Endpoint) -> None:
@@ -261,22 +293,24 @@ def test_a_server_that_says_when_to_come_back_is_heeded(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("mutandis.decision.endpoint.maker.sleep", waits.append)
+    monkeypatch.setattr("mutandis.decision.endpoint.sleep", waits.append)
     endpoint.scripted = [failing(429, Retry_After="7"), failing(503, Retry_After="86400")]
-    patience = RetryPolicy(timeout=5, deadline=100, retries=3, backoff=0.5, longest_wait=20)
-    decide(endpoint.maker(patience=patience), TABLE, GRANTED)
+    policy = RetryPolicy(timeout=5, deadline=100, retries=3, backoff=0.5, longest_wait=20)
+    decide(endpoint.maker(retry_policy=policy), TABLE, GRANTED)
     assert waits == [7, 20]
     endpoint.scripted = [failing(500)] * 3
-    decide(endpoint.maker(patience=patience), TABLE, GRANTED)
+    decide(endpoint.maker(retry_policy=policy), TABLE, GRANTED)
     for wait, longest in zip(waits[2:], (0.5, 1, 2), strict=True):
         assert longest / 2 <= wait <= longest
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun(endpoint: Endpoint) -> None:
     endpoint.respond = failing(429, Retry_After="30")
-    patience = RetryPolicy(timeout=1, deadline=5, retries=3)
+    policy = RetryPolicy(timeout=1, deadline=5, retries=3)
     started = time.monotonic()
-    assert "not done within 5 seconds; batch 1" in refusal(endpoint.maker(patience=patience))
+    assert "did not finish within 5 seconds; batch 1" in refusal(
+        endpoint.maker(retry_policy=policy)
+    )
     assert time.monotonic() - started < 4
     assert len(endpoint.bodies) == 1
 
@@ -322,9 +356,9 @@ def test_a_slow_endpoint(endpoint: Endpoint) -> None:
         return by_salary(rows)
 
     endpoint.respond = slow
-    patience = RetryPolicy(timeout=0.1, deadline=5, retries=1, backoff=0.001)
+    policy = RetryPolicy(timeout=0.1, deadline=5, retries=1, backoff=0.001)
     started = time.monotonic()
-    message = refusal(endpoint.maker(patience=patience))
+    message = refusal(endpoint.maker(retry_policy=policy))
     done.set()
     assert time.monotonic() - started < 3
     assert "gave no answer: time-out. Batch 1 (7 rows) was sent 2 times" in message
@@ -345,10 +379,10 @@ def test_an_answer_that_trickles_in_is_cut_off() -> None:
 
     thread = threading.Thread(target=trickle)
     thread.start()
-    patience = RetryPolicy(timeout=0.4, deadline=5, retries=0)
+    policy = RetryPolicy(timeout=0.4, deadline=5, retries=0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     started = time.monotonic()
-    message = refusal(HttpMaker(url=url, columns=("salary",), patience=patience))
+    message = refusal(HttpMaker(url=url, columns=("salary",), retry_policy=policy))
     assert time.monotonic() - started < 3
     thread.join(10)
     assert "gave no answer: time-out" in message
@@ -357,7 +391,7 @@ def test_an_answer_that_trickles_in_is_cut_off() -> None:
 def test_a_connection_that_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    maker = HttpMaker(url=f"http://127.0.0.1:{port}/", columns=("salary",), patience=SWIFT)
+    maker = HttpMaker(url=f"http://127.0.0.1:{port}/", columns=("salary",), retry_policy=SWIFT)
     message = refusal(maker)
     assert "gave no answer: connection refused" in message
     assert "4 times" in message
@@ -375,7 +409,7 @@ def test_something_that_is_not_http() -> None:
     thread = threading.Thread(target=greet)
     thread.start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    message = refusal(HttpMaker(url=url, columns=("salary",), patience=SWIFT))
+    message = refusal(HttpMaker(url=url, columns=("salary",), retry_policy=SWIFT))
     thread.join(10)
     assert "something that is not HTTP" in message
 
@@ -402,12 +436,12 @@ def test_a_redirection_is_not_followed(
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"{not json", "gave back no JSON"),
+        (b"{not json", "returned something that is not JSON"),
         (f"<html><body>{SECRET}</body></html>".encode(), "an HTML or XML page"),
-        (b"", "gave back nothing"),
-        (b"\x80\x81", "gave back no JSON"),
-        (b"[" * 100_000, "gave back no JSON"),
-        (b"[NaN, NaN, NaN, NaN, NaN, NaN, NaN]", "gave back no JSON"),
+        (b"", "returned nothing"),
+        (b"\x80\x81", "returned something that is not JSON"),
+        (b"[" * 100_000, "returned something that is not JSON"),
+        (b"[NaN, NaN, NaN, NaN, NaN, NaN, NaN]", "returned something that is not JSON"),
         (b'"yes"', "str where a list is needed"),
         (f'{{"error": "{SECRET}"}}'.encode(), "an object without 'decisions' or 'scores'"),
         (b'["yes", "no"]', "2 answers to a batch of 7 rows"),
@@ -450,3 +484,35 @@ def test_what_was_answered_before_a_failure_is_not_asked_again(endpoint: Endpoin
 
 def test_rules_make_no_requests() -> None:
     assert query_records(Rule.parse("salary > 3")) == ()
+
+
+# --- time-outs and retries -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"timeout": 0},
+        {"timeout": -1},
+        {"deadline": float("inf")},
+        {"connect_timeout": True},
+        {"backoff": "1"},
+        {"retries": -1},
+        {"retries": 1.5},
+        {"retries": 1000},
+    ],
+)
+def test_impossible_policies(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(DecisionError, match=f"{name}="):
+        RetryPolicy(**options)
+
+
+def test_a_date_to_come_back_at() -> None:
+    policy = RetryPolicy(longest_wait=100)
+    soon = dt.datetime.now(UTC) + dt.timedelta(seconds=30)
+    wait = policy.wait(1, retry_after=format_datetime(soon, usegmt=True), jitter=0)
+    assert 25 < wait <= 30
+    past = soon - dt.timedelta(days=1)
+    assert policy.wait(1, retry_after=format_datetime(past), jitter=0) == 0
+    assert policy.wait(3, retry_after="soon", jitter=0) == 1.0  # 0.5 · 2² / 2

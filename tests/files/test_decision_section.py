@@ -119,9 +119,9 @@ favourable: below
     assert (asked.batch, asked.envelope, asked.columns) == (50, "instances", ("salary",))
     assert asked.headers == {"X-Client": "audit"}
     assert (asked.token_variable, asked.token_header) == ("BANK_TOKEN", "X-Api-Key")
-    patience = asked.patience
-    assert (patience.connect_timeout, patience.timeout, patience.deadline) == (1, 2.5, 60)
-    assert (patience.retries, patience.backoff, patience.longest_wait) == (0, 0.25, 5)
+    policy = asked.retry_policy
+    assert (policy.connect_timeout, policy.timeout, policy.deadline) == (1, 2.5, 60)
+    assert (policy.retries, policy.backoff, policy.longest_wait) == (0, 0.25, 5)
     assert asked.log == tmp_path / "queries.jsonl"
     assert describe_maker(maker)["kind"] == "http"
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_read(tmp_path: Path, text: str, said: str) -> None:
         ("onnx: absent.onnx", "line 1, at 'onnx': There is no file 'absent.onnx'"),
         ("skops: absent.skops", "There is no file 'absent.skops'"),
         ("pickle: absent.pkl", "'absent.pkl' is a pickle file, and was not opened"),
-        ("http: ftp://bank.example", "no web address"),
+        ("http: ftp://bank.example", "not a web address"),
         ("http: {url: 'https://a.example', batch: 0}", "batch=0 is not allowed"),
         ("http: {url: 'https://a.example', headers: {Cookie: s3cret}}", "is a secret"),
         ("http: https://a.example\nanswers: {favourable: 1, unfavourable: 1}", "both 1"),

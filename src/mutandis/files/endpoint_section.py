@@ -49,7 +49,7 @@ class _Endpoint(Settings):
     log: Name | None = None
 
 
-_PATIENCE = ("connect_timeout", "timeout", "deadline", "retries", "backoff", "longest_wait")
+_RETRY_POLICY = ("connect_timeout", "timeout", "deadline", "retries", "backoff", "longest_wait")
 
 
 def read_endpoint(node: Node, *, columns: tuple[str, ...], folder: Path) -> HttpMaker:
@@ -70,7 +70,7 @@ def read_endpoint(node: Node, *, columns: tuple[str, ...], folder: Path) -> Http
     >>> from mutandis.files.yaml_lines import read_yaml
     >>> node = read_yaml("{url: https://models.bank.example/credit, batch: 200, retries: 3}")
     >>> endpoint = read_endpoint(node, columns=("salary",), folder=Path("."))
-    >>> endpoint.batch, endpoint.patience.retries
+    >>> endpoint.batch, endpoint.retry_policy.retries
     (200, 3)
     """
     if not isinstance(node, Entries):
@@ -84,7 +84,7 @@ def read_endpoint(node: Node, *, columns: tuple[str, ...], folder: Path) -> Http
         headers=_read_headers(read.headers),
         token_variable=read.token_variable,
         token_header=read.token_header,
-        patience=RetryPolicy(**{name: getattr(read, name) for name in _PATIENCE}),
+        retry_policy=RetryPolicy(**{name: getattr(read, name) for name in _RETRY_POLICY}),
         log=None if read.log is None else folder / read.log,
     )
 

@@ -1,4 +1,4 @@
-"""One connection: answers in pieces, answers cut short, and a connection that is used again."""
+"""The client of an endpoint: addresses, headers and tokens; one connection and how it fails."""
 
 from __future__ import annotations
 
@@ -8,23 +8,109 @@ import ssl
 import subprocess
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mutandis.decision import RetryPolicy
-from mutandis.decision.endpoint.address import Address
-from mutandis.decision.endpoint.transport import Transport, TransportError
+from mutandis.decision import HttpMaker, RetryPolicy
+from mutandis.decision.endpoint_client import Address, Transport, TransportError
+from mutandis.errors import DecisionError, MutandisWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+# --- addresses, headers, tokens ----------------------------------------------------------------
+
+URL = "https://models.bank.example/credit"
+
+
+def refused(**options: Any) -> str:
+    chosen: dict[str, Any] = {"url": URL, "columns": ("salary",), **options}
+    with pytest.raises(DecisionError) as caught:
+        HttpMaker(**chosen)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("ftp://bank.example/", "not a web address"),
+        ("file:///etc/passwd", "not a web address"),
+        ("bank.example/credit", "not a web address"),
+        ("https://", "not a web address"),
+        ("", "not a web address"),
+        ("https://bank.example:port/", "malformed"),
+        ("https://bank.example:99999/", "malformed"),
+        ("https://[::1/", "malformed"),
+        ("https://bank.example/a b", "a space"),
+        ("https://bank.example/\r\nX-Evil: 1", "a space"),
+        ("https://bänk.example/", "non-ASCII"),
+        ("https://jane:s3cret@bank.example/", "a user name or a password"),
+        ("https://s3cret@bank.example/", "a user name or a password"),
+        ("https://bank.example/credit?v=2&key=s3cret", "contains 'key', which looks like a secret"),
+        ("https://bank.example/credit?apiKey=s3cret", "looks like a secret"),
+        ("https://bank.example/credit?access_token=s3cret", "looks like a secret"),
+        ("https://bank.example/credit?code=s3cret", "looks like a secret"),
+        ("https://bank.example/credit?sig=s3cret", "looks like a secret"),
+    ],
+)
+def test_addresses_that_are_refused(url: str, said: str) -> None:
+    message = refused(url=url)
+    assert said in message
+    assert "s3cret" not in message
+
+
+def test_addresses_are_shown_without_what_may_be_secret() -> None:
+    maker = HttpMaker(url=f"{URL}?client=s3cret&country_code=DE", columns=("salary",))
+    assert "s3cret" not in f"{maker!r} {maker.describe()} {maker.label}"
+    assert maker.describe()["url"] == URL
+    address = Address.parse("http://[::1]:8000")
+    assert (address.host, address.port, address.target) == ("::1", 8000, "/")
+    assert address.shown == "http://[::1]:8000/"
+    assert Address.parse(f"{URL}?version=1").target == "/credit?version=1"
+
+
+def test_what_is_listened_to_is_warned_of_before_it_is_sent() -> None:
+    assert not Address.parse("http://127.0.0.1:8000/").in_the_clear
+    assert not Address.parse(URL).in_the_clear
+    # a host that cannot exist (RFC 2606)
+    maker = HttpMaker(url="http://models.invalid/credit", columns=("salary",))
+    with pytest.raises(MutandisWarning, match=r"models\.invalid/credit unencrypted"):
+        maker.decide({"salary": [1]})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"columns": ()}, "and none are"),
+        ({"columns": "salary"}, "takes a list"),
+        ({"columns": ("salary", "salary")}, "more than once"),
+        ({"batch": 0}, "batch=0"),
+        ({"batch": True}, "batch=True"),
+        ({"headers": {"Authorization": "Bearer s3cret"}}, "is a secret"),
+        ({"headers": {"x-api-key": "s3cret"}}, "is a secret"),
+        ({"headers": {"Host": "elsewhere"}}, "set by mutandis"),
+        ({"headers": {"X-A": "s3cret\r\nX-B: 2"}}, "does not allow"),
+        ({"headers": {"X A": "1"}}, "does not allow"),
+        ({"headers": {"X-A": 1}}, "must be text"),
+        ({"token_variable": ""}, "name of an environment variable"),
+        ({"token_variable": "T", "token_header": "Host"}, "cannot carry a token"),
+    ],
+)
+def test_settings_that_are_refused(options: dict[str, Any], said: str) -> None:
+    message = refused(**options)
+    assert said in message
+    assert "s3cret" not in message
+
+
+# --- one connection -------------------------------------------------------------------------------
+
 REQUEST = (
     "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
     "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
 )
-PATIENCE = RetryPolicy(connect_timeout=2, timeout=2, deadline=5)
+POLICY = RetryPolicy(connect_timeout=2, timeout=2, deadline=5)
 
 
 @contextmanager
@@ -36,7 +122,7 @@ def serving(*connections: list[bytes]) -> Iterator[Transport]:
     def serve() -> None:
         for answers in connections:
             connection, _ = listener.accept()
-            with connection:
+            with suppress(ConnectionResetError), connection:  # by a client that read no further
                 connection.settimeout(5)
                 for answer in answers:
                     asked = b""
@@ -47,7 +133,7 @@ def serving(*connections: list[bytes]) -> Iterator[Transport]:
     thread = threading.Thread(target=serve)
     thread.start()
     address = Address.parse(f"http://127.0.0.1:{listener.getsockname()[1]}/")
-    transport = Transport(address, {}, PATIENCE)
+    transport = Transport(address, {}, POLICY)
     try:
         yield transport
     finally:
@@ -94,16 +180,35 @@ def test_a_server_that_hangs_up_after_each_answer() -> None:
 
 
 def test_an_answer_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mutandis.decision.endpoint.transport._BYTES", 100)
+    monkeypatch.setattr("mutandis.decision.endpoint_client._BYTES", 100)
     endless = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 1000
     with serving([endless]) as transport, pytest.raises(TransportError) as caught:
         transport.post(b"[]", within=5)
-    assert (caught.value.reason, caught.value.retry) == ("an answer without end", False)
+    assert (caught.value.reason, caught.value.retry) == ("an answer that is too long", False)
+
+
+def test_a_greeting_that_is_not_http() -> None:
+    # as mail and shell servers send it, and then wait: known at once, without the time-out
+    with (
+        serving([b"SSH-2.0-OpenSSH_9.2\r\n", b""]) as transport,
+        pytest.raises(TransportError) as caught,
+    ):
+        transport.post(b"[]", within=5)
+    assert (caught.value.reason, caught.value.retry) == ("something that is not HTTP", False)
+
+
+def test_headers_that_cannot_be_parsed() -> None:
+    with (
+        serving([b"HTTP/1.1 perhaps\r\n\r\n"]) as transport,
+        pytest.raises(TransportError) as caught,
+    ):
+        transport.post(b"[]", within=5)
+    assert (caught.value.reason, caught.value.retry) == ("something that is not HTTP", False)
 
 
 def test_a_host_that_does_not_exist() -> None:
     # reserved for tests by RFC 2606: it never resolves
-    transport = Transport(Address.parse("http://nowhere.invalid/"), {}, PATIENCE)
+    transport = Transport(Address.parse("http://nowhere.invalid/"), {}, POLICY)
     with pytest.raises(TransportError) as caught:
         transport.post(b"[]", within=5)
     assert caught.value.reason == "no such host"
@@ -152,7 +257,7 @@ def serving_encrypted(made: Path, key: Path, *, plainly: bool = False) -> Iterat
     thread = threading.Thread(target=serve)
     thread.start()
     address = Address.parse(f"https://127.0.0.1:{listener.getsockname()[1]}/")
-    transport = Transport(address, {}, PATIENCE)
+    transport = Transport(address, {}, POLICY)
     try:
         yield transport
     finally:

@@ -1,0 +1,430 @@
+"""A model behind an HTTP address: it stays where it is, and is asked row by row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from math import isfinite
+from numbers import Real
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.decision.endpoint_client import (
+    Address,
+    Reply,
+    Token,
+    Transport,
+    TransportError,
+    check_headers,
+)
+from mutandis.decision.endpoint_json import distinct_rows, read_reply
+from mutandis.decision.maker import DescribedMaker
+from mutandis.decision.selection import read_columns
+from mutandis.errors import DecisionError, MutandisWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["HttpMaker", "RetryPolicy"]
+
+_HINTS = {
+    400: " It does not accept the rows as they are: check columns and envelope.",
+    401: " Check the token (token_variable).",
+    403: " Check the token (token_variable), and that it may use this address.",
+    404: " Check the address.",
+    405: " Check the address: it must accept POST.",
+    413: " Send smaller batches (batch).",
+    415: " It must accept JSON.",
+    422: " It does not accept the rows as they are: check columns and envelope.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How long to wait for an endpoint, in seconds, and how often to try again.
+
+    Parameters
+    ----------
+    connect_timeout
+        For a connection.
+    timeout
+        For the whole answer to one batch, to its last byte.
+    deadline
+        For all batches of one table together, waiting included.
+    retries
+        How often a batch is sent again after the first time.
+    backoff
+        The wait before the first retry; it doubles each time, less a random part of up to a half,
+        so that several audits do not ask in step.
+    longest_wait
+        The cap on any wait, also on one that the endpoint asks for (Retry-After).
+
+    Examples
+    --------
+    >>> policy = RetryPolicy(backoff=0.5)
+    >>> [policy.wait(attempt, retry_after=None, jitter=1.0) for attempt in (1, 2, 3, 10)]
+    [0.5, 1.0, 2.0, 60.0]
+    >>> policy.wait(1, retry_after="7", jitter=1.0)
+    7.0
+    """
+
+    connect_timeout: float = 10.0
+    timeout: float = 60.0
+    deadline: float = 3600.0
+    retries: int = 5
+    backoff: float = 0.5
+    longest_wait: float = 60.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            is_number = type(value) is not bool and isinstance(value, Real) and isfinite(value)
+            if each.name == "retries":
+                if type(value) is not int or not 0 <= value <= 100:
+                    raise DecisionError(
+                        f"retries={value!r} is not allowed. Give a whole number from 0 to 100."
+                    )
+            elif not is_number or value < 0 or (value == 0 and "wait" not in each.name):
+                raise DecisionError(
+                    f"{each.name}={value!r} is not allowed. Give a number of seconds above 0."
+                )
+
+    def wait(self, attempt: int, *, retry_after: str | None, jitter: float) -> float:
+        """Say how long to wait before the next attempt.
+
+        Parameters
+        ----------
+        attempt
+            How many attempts there were.
+        retry_after
+            What the endpoint asked for: seconds, or a date.
+        jitter
+            A random number between 0 and 1.
+        """
+        asked = _read_retry_after(retry_after)
+        if asked is not None:
+            return min(asked, self.longest_wait)
+        doubled = self.backoff * 2.0 ** min(attempt - 1, 60)
+        return min(doubled, self.longest_wait) * (0.5 + 0.5 * jitter)
+
+
+def _read_retry_after(header: str | None) -> float | None:
+    from email.utils import parsedate_to_datetime
+
+    text = (header or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:12])
+    try:
+        moment = parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    number: int
+    rows: int
+    body: bytes
+
+
+@dataclass(slots=True)
+class _QueryLog:
+    """All requests so far, in memory and, if there is a path, at the end of a file.
+
+    Hashes stand for the data: whoever kept the two texts can show later that these were they.
+    """
+
+    path: Path | None = None
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def check(self) -> None:
+        """See that the file can be written, before anything is asked."""
+        self._append("")
+
+    def add(
+        self, sent: _Batch, found: Reply | TransportError, *, attempt: int, seconds: float
+    ) -> None:
+        status: int | str
+        if isinstance(found, Reply):
+            status, answer = found.status, hashlib.sha256(found.body).hexdigest()
+        else:
+            status, answer = found.reason, None
+        record = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "batch": sent.number,
+            "rows": sent.rows,
+            "attempt": attempt,
+            "status": status,
+            "seconds": round(seconds, 3),
+            "request_sha256": hashlib.sha256(sent.body).hexdigest(),
+            "answer_sha256": answer,
+        }
+        self.records.append(record)
+        self._append(json.dumps(record) + "\n")
+
+    def _append(self, line: str) -> None:
+        if self.path is None:
+            return
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            raise DecisionError(
+                f"The query log {self.path.name!r} cannot be written: {error.strerror}. Name "
+                "another file (log), or leave it out."
+            ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpMaker(DescribedMaker):
+    """A model that stays where it is: rows go to its address as JSON, answers come back.
+
+    Each distinct row is sent once, also if it occurs again in another table (a counterfactual
+    that changes nothing). Requests go to the address that is named, by POST, and nowhere else:
+    redirections are refused.
+
+    Parameters
+    ----------
+    url
+        The address, http or https, without secrets.
+    columns
+        What is sent of each row: these columns, and no others.
+    batch
+        Rows in one request.
+    envelope
+        The key that the list of rows is sent under, such as "instances". Default: the bare list.
+    scores
+        Whether it answers with scores, for a threshold (see `with_threshold`).
+    headers
+        Further headers; not those that hold secrets.
+    token_variable, token_header
+        The environment variable that holds a token, and the header that carries it.
+    retry_policy
+        Time-outs and retries.
+    log
+        A file to which each request is added as one JSON line, with hashes instead of data.
+    on_progress
+        Called with the number of rows answered, and of all that are sent.
+
+    Examples
+    --------
+    >>> maker = HttpMaker(url="https://models.bank.example/credit", columns=("salary", "balance"))
+    >>> maker.describe()["url"]
+    'https://models.bank.example/credit'
+    """
+
+    url: str = field(repr=False)
+    columns: tuple[str, ...]
+    batch: int = 500
+    envelope: str | None = None
+    scores: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    token_variable: str | None = None
+    token_header: str = "Authorization"  # noqa: S105 - a name, not a secret
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
+    log: Path | None = None
+    on_progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
+    _log: _QueryLog = field(default_factory=_QueryLog, init=False, compare=False, repr=False)
+    _known: dict[bytes, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        Address.parse(self.url)
+        object.__setattr__(self, "columns", read_columns(self.columns))
+        if not self.columns:
+            raise DecisionError(
+                "An endpoint is sent only the columns that are listed, and none are. Name those "
+                "that the model needs: columns=['salary', 'balance']."
+            )
+        if type(self.batch) is not int or not 1 <= self.batch <= 1_000_000:
+            raise DecisionError(
+                f"batch={self.batch!r} is not allowed. Give the number of rows to send at once, "
+                "from 1 to 1,000,000."
+            )
+        check_headers(self.headers)
+        self._token()
+        self._log.path = None if self.log is None else Path(self.log)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are sent."""
+        return self.columns
+
+    @property
+    def label(self) -> str:
+        """The name in error messages."""
+        return f"endpoint {Address.parse(self.url).shown}"
+
+    @property
+    def queries(self) -> tuple[dict[str, Any], ...]:
+        """The requests so far, as plain data."""
+        return tuple(dict(record) for record in self._log.records)
+
+    def scoring(self) -> HttpMaker:
+        """Give the same endpoint, which is to answer with scores."""
+        return replace(self, scores=True)
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the address without what may be secret, and what it is sent."""
+        return {
+            "kind": "http",
+            "url": Address.parse(self.url).shown,
+            "columns": list(self.columns),
+            "batch": self.batch,
+            "envelope": self.envelope,
+            "headers": sorted(self.headers),
+            "token_variable": self.token_variable,
+        }
+
+    def decide(self, frame: Any, /) -> NDArray[Any]:
+        """Send each distinct row that has not been answered yet, batch by batch."""
+        texts, places = distinct_rows(frame, self.columns)
+        keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
+        unknown = [index for index, key in enumerate(keys) if key not in self._known]
+        if unknown:
+            self._ask([texts[index] for index in unknown], [keys[index] for index in unknown])
+        answers = np.empty(len(keys), dtype=np.object_)
+        answers[:] = [self._known[key] for key in keys]
+        return answers[places]
+
+    def _ask(self, texts: Sequence[str], keys: Sequence[bytes]) -> None:
+        self._warn_if_unencrypted()
+        self._log.check()
+        transport = Transport(Address.parse(self.url), self._all_headers(), self.retry_policy)
+        until = monotonic() + self.retry_policy.deadline
+        total = len(texts)
+        self._report_progress(0, total)
+        try:
+            for number, start in enumerate(range(0, total, self.batch), start=1):
+                part = texts[start : start + self.batch]
+                batch = _Batch(number=number, rows=len(part), body=self._body(part))
+                answers = self._ask_batch(transport, batch, until=until)
+                self._known.update(zip(keys[start : start + self.batch], answers, strict=True))
+                self._report_progress(start + len(part), total)
+        finally:
+            transport.close()
+
+    def _body(self, texts: Sequence[str]) -> bytes:
+        rows = f"[{','.join(texts)}]"
+        body = rows if self.envelope is None else f"{{{json.dumps(self.envelope)}:{rows}}}"
+        return body.encode()
+
+    def _ask_batch(self, transport: Transport, batch: _Batch, *, until: float) -> list[Any]:
+        from secrets import SystemRandom
+
+        attempt = 0
+        while True:
+            attempt += 1
+            found = self._send(transport, batch, attempt=attempt, until=until)
+            retry_after = None
+            if isinstance(found, Reply):
+                if 200 <= found.status < 300:
+                    return read_reply(
+                        found.body, rows=batch.rows, scores=self.scores, label=self.label
+                    )
+                retry_after = found.retry_after
+            if not found.retry or attempt > self.retry_policy.retries:
+                raise self._refusal(found, batch, attempt)
+            jitter = SystemRandom().random()
+            wait = self.retry_policy.wait(attempt, retry_after=retry_after, jitter=jitter)
+            if monotonic() + wait >= until:
+                raise self._too_late(batch)
+            sleep(wait)
+
+    def _send(
+        self, transport: Transport, batch: _Batch, *, attempt: int, until: float
+    ) -> Reply | TransportError:
+        """Send a batch once, and log it; give the reply, or why there is none."""
+        started = monotonic()
+        if started >= until:
+            raise self._too_late(batch)
+        found: Reply | TransportError
+        try:
+            found = transport.post(batch.body, within=until - started)
+        except TransportError as error:
+            found = error
+        self._log.add(batch, found, attempt=attempt, seconds=monotonic() - started)
+        return found
+
+    def _all_headers(self) -> dict[str, str]:
+        token = self._token()
+        return {
+            "User-Agent": "mutandis",
+            "Accept": "application/json",
+            **self.headers,
+            **({} if token is None else token.headers()),
+            "Content-Type": "application/json",
+        }
+
+    def _token(self) -> Token | None:
+        if self.token_variable is None:
+            return None
+        return Token(variable=self.token_variable, header=self.token_header)
+
+    def _warn_if_unencrypted(self) -> None:
+        address = Address.parse(self.url)
+        if address.in_the_clear and not self._log.records:
+            warnings.warn(
+                f"Rows are sent to {address.shown} unencrypted and can be read on the way. "
+                "Use https:// if the endpoint supports it.",
+                MutandisWarning,
+                stacklevel=2,
+            )
+
+    def _report_progress(self, done: int, total: int) -> None:
+        if self.on_progress is not None:
+            self.on_progress(done, total)
+
+    def _too_late(self, batch: _Batch) -> DecisionError:
+        return DecisionError(
+            f"The {self.label} did not finish within {self.retry_policy.deadline:g} seconds; batch "
+            f"{batch.number} is unanswered. Raise the deadline, or ask when it is less busy."
+        )
+
+    def _refusal(
+        self, found: Reply | TransportError, batch: _Batch, attempts: int
+    ) -> DecisionError:
+        times = "once" if attempts == 1 else f"{attempts} times"
+        sent = f"Batch {batch.number} ({batch.rows} rows) was sent {times}."
+        if isinstance(found, TransportError):
+            return DecisionError(
+                f"The {self.label} gave no answer: {found.reason}. {sent} Check the address, and "
+                "that the endpoint is running and can be reached from here."
+            )
+        if 300 <= found.status < 400:
+            return DecisionError(
+                f"The {self.label} redirects to {_shown_location(found.location)}. Rows go only to "
+                "the address that is named: if that is where the model is, name it instead."
+            )
+        hint = _HINTS.get(found.status, "")
+        return DecisionError(
+            f"The {self.label} answered {found.status} ({_phrase(found.status)}). {sent}{hint} "
+            "Its message is not repeated here, because it may contain personal data."
+        )
+
+
+def _phrase(status: int) -> str:
+    """Name a status in the words of the standard; the server's own words may be anything."""
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "an unknown status"
+
+
+def _shown_location(location: str | None) -> str:
+    """Show where a redirection points, without what may be secret."""
+    try:
+        return Address.parse(location or "").shown
+    except DecisionError:
+        return "another address"

@@ -1,0 +1,341 @@
+"""The client of one endpoint: its address, its headers, and POST within a time that is kept.
+
+httpx carries the requests. Its `HTTPTransport` is used without the `Client` around it: that adds
+what must not happen to people's data here (redirections, cookies, proxies and passwords that the
+environment names, a log of whole addresses).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+import threading
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from mutandis.errors import DecisionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import httpx
+
+    from mutandis.decision.endpoint import RetryPolicy
+
+__all__ = ["Address", "Reply", "Token", "Transport", "TransportError", "check_headers"]
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
+_SECRETS = {
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+    "x-auth-token",
+}
+_SECRET_PARAMETER = re.compile(
+    r"code|.*(key|token|secret|password|passwd|pwd|credentials?|signature|sig|auth)", re.IGNORECASE
+)
+_OURS = {"host", "content-length", "content-type", "transfer-encoding", "connection", "expect"}
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+
+# answers are short; what is longer is something else, and must not fill the memory
+_BYTES = 100_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A checked address: whom to connect to, and path and query (`target`) to ask for there."""
+
+    scheme: str
+    host: str
+    port: int | None
+    target: str
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Read an address, or say what is wrong with it; what may be secret is never repeated."""
+        if re.search(r"[^\x21-\x7e]", url):
+            raise DecisionError(
+                "The address of the endpoint contains a space or a non-ASCII character. Write it "
+                "as a browser copies it, with %20 for a space."
+            )
+        try:
+            parts = urlsplit(url)
+            port = parts.port  # read only now, and refused only now
+        except ValueError:
+            raise DecisionError(
+                "The address of the endpoint cannot be read: its host or its port is malformed. "
+                "Write it as in https://models.bank.example:8443/credit."
+            ) from None
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise DecisionError(
+                "The address of the endpoint is not a web address. It begins with https:// or "
+                "http:// and names a host, as in https://models.bank.example/credit."
+            )
+        if parts.username is not None or parts.password is not None:
+            raise DecisionError(
+                "The address of the endpoint contains a user name or a password. Secrets do not "
+                "belong there: put a token into an environment variable and name the variable "
+                "(token_variable)."
+            )
+        for name, _ in parse_qsl(parts.query, keep_blank_values=True):
+            if _SECRET_PARAMETER.fullmatch(name):
+                raise DecisionError(
+                    f"The address of the endpoint contains {name!r}, which looks like a secret, "
+                    "and addresses are kept with the results. Put it into an environment variable "
+                    "and name the variable (token_variable), with token_header for the header in "
+                    "which the endpoint expects it."
+                )
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        return cls(scheme=parts.scheme, host=parts.hostname, port=port, target=target)
+
+    @property
+    def origin(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}" + ("" if self.port is None else f":{self.port}")
+
+    @property
+    def shown(self) -> str:
+        """The address without its query, which may say more than is needed."""
+        return self.origin + self.target.partition("?")[0]
+
+    @property
+    def in_the_clear(self) -> bool:
+        """Whether requests travel unencrypted to another machine."""
+        return self.scheme == "http" and self.host not in _LOCAL
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Refuse headers that are malformed, ours to set, or secrets written into a file."""
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise DecisionError("Names and values of headers must be text. Put them in quotes.")
+        if name.lower() in _SECRETS:
+            raise DecisionError(
+                f"The header {name!r} is a secret, which does not belong in settings. Put it "
+                "into an environment variable and name the variable (token_variable, and "
+                "token_header if it is not Authorization)."
+            )
+        if name.lower() in _OURS:
+            raise DecisionError(f"The header {name!r} is set by mutandis. Leave it out.")
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise DecisionError(
+                f"The header {name!r} has a name or a value that HTTP does not allow. Use letters, "
+                "digits and hyphens in names, and no line breaks in values."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A secret that is read from the environment when it is needed, and stored nowhere.
+
+    The header Authorization carries it as a bearer token, any other header bare.
+    """
+
+    variable: str
+    header: str
+
+    def __post_init__(self) -> None:
+        if not _HEADER_NAME.fullmatch(self.header) or self.header.lower() in _OURS:
+            raise DecisionError(
+                f"token_header={self.header!r} cannot carry a token. Leave it out for "
+                "Authorization, or name a header such as X-Api-Key."
+            )
+        if not self.variable or "=" in self.variable or "\0" in self.variable:
+            raise DecisionError(
+                "token_variable takes the name of an environment variable, such as BANK_TOKEN "
+                "(not the token itself)."
+            )
+
+    def headers(self) -> dict[str, str]:
+        """Read the secret now."""
+        secret = os.environ.get(self.variable, "").strip()
+        if not secret:
+            # the name may be a secret that was put here by mistake: only what looks like a name
+            plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,40}", self.variable)
+            named = repr(self.variable) if plain else "that token_variable names"
+            raise DecisionError(
+                f"The environment variable {named} is not set, and the endpoint's token should be "
+                "in it. Set it before the audit."
+            )
+        if not re.fullmatch(r"[\x21-\x7e]+", secret):
+            raise DecisionError(
+                f"The environment variable {self.variable!r} contains characters that are not "
+                "allowed in a token (a space, a line break, a non-ASCII letter). Set it again."
+            )
+        bearer = self.header.lower() == "authorization"
+        return {self.header: f"Bearer {secret}" if bearer else secret}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    status: int
+    body: bytes
+    retry_after: str | None
+    location: str | None
+
+    @property
+    def retry(self) -> bool:
+        """Whether another attempt may help: too many requests, or an error of the server."""
+        return self.status in {408, 429} or self.status >= 500
+
+
+class TransportError(Exception):
+    """No answer came: in a few words why, and whether another attempt may help."""
+
+    def __init__(self, reason: str, *, retry: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry = retry
+
+
+class Transport:
+    """A connection to one address, kept open from one batch to the next and never redirected."""
+
+    def __init__(
+        self, address: Address, headers: Mapping[str, str], retry_policy: RetryPolicy
+    ) -> None:
+        import httpx
+
+        self._url = address.origin + address.target
+        # compressed answers could grow without limit; the log has the hash of what was sent
+        self._headers = {**headers, "Accept-Encoding": "identity"}
+        self._policy = retry_policy
+        # the system's certificates and SSL_CERT_FILE, not the list that httpx brings
+        verify = ssl.create_default_context()
+        limits = httpx.Limits(max_connections=1)
+        self._http = httpx.HTTPTransport(verify=verify, trust_env=False, limits=limits)
+        self._socket: socket.socket | None = None
+        self._cause: BaseException | None = None
+        self._until = 0.0
+
+    def post(self, body: bytes, *, within: float) -> Reply:
+        """Send a body and wait for the whole answer, but no longer than `within` seconds."""
+        import httpx
+
+        within = max(min(within, self._policy.timeout), 0.001)
+        self._until, self._cause = monotonic() + within, None
+        with self._cut_off(within) as is_cut:
+            try:
+                reply = self._exchange(body, within)
+            except (OSError, httpx.TransportError, httpx.InvalidURL) as error:
+                if is_cut.is_set():
+                    raise TransportError("time-out", retry=True) from None
+                raise _explain(error, self._cause) from None
+            if is_cut.is_set():
+                raise TransportError("time-out", retry=True)
+        return reply
+
+    def close(self) -> None:
+        self._socket = None
+        self._http.close()
+
+    def _exchange(self, body: bytes, within: float) -> Reply:
+        import httpx
+
+        timeout = httpx.Timeout(within, connect=min(within, self._policy.connect_timeout))
+        request = httpx.Request(
+            "POST",
+            self._url,
+            headers=self._headers,
+            content=body,
+            extensions={"timeout": timeout.as_dict(), "trace": self._watch},
+        )
+        response = self._http.handle_request(request)
+        try:
+            content = _read(response)
+        except httpx.RemoteProtocolError:
+            raise TransportError("a broken connection", retry=True) from None
+        finally:
+            response.close()
+        return Reply(
+            status=response.status_code,
+            body=content,
+            retry_after=response.headers.get("Retry-After"),
+            location=response.headers.get("Location"),
+        )
+
+    def _watch(self, event: str, info: Mapping[str, Any]) -> None:
+        """Learn of a new connection and of failures, and look at the first bytes of an answer."""
+        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            self._socket = info["return_value"].get_extra_info("socket")
+        elif event == "http11.receive_response_headers.started":
+            self._check_first_bytes()
+        elif event.endswith(".failed"):
+            # what the socket or the parser raised; on the way out of httpx it gets lost
+            self._cause = info["exception"].__cause__
+
+    def _check_first_bytes(self) -> None:
+        """Refuse at once what is not HTTP; httpx would wait for the end of its headers."""
+        connected = self._socket
+        if connected is None or isinstance(connected, ssl.SSLSocket):
+            return  # the bytes of an encrypted answer cannot be looked at in advance
+        connected.settimeout(max(self._until - monotonic(), 0.001))
+        first = connected.recv(5, socket.MSG_PEEK)
+        if not b"HTTP/".startswith(first):
+            raise TransportError("something that is not HTTP", retry=False)
+
+    @contextmanager
+    def _cut_off(self, seconds: float) -> Iterator[threading.Event]:
+        """Shut the connection after some seconds, however slowly something still trickles in.
+
+        The time-outs of httpx, as those of a socket, start anew with every byte.
+        """
+        is_cut = threading.Event()
+
+        def cut() -> None:
+            is_cut.set()
+            with suppress(OSError):  # it may be closed in the same moment
+                if self._socket is not None:
+                    # the plain socket's method: that of an encrypted one waits for the other side
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+        timer = threading.Timer(seconds, cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield is_cut
+        finally:
+            timer.cancel()
+
+
+def _read(response: httpx.Response) -> bytes:
+    parts, size = [], 0
+    for part in response.iter_raw():
+        parts.append(part)
+        size += len(part)
+        if size > _BYTES:
+            raise TransportError("an answer that is too long", retry=False)
+    return b"".join(parts)
+
+
+def _explain(error: Exception, cause: BaseException | None) -> TransportError:
+    """Say in words of our own why there was no answer; the error itself may quote anything."""
+    import httpx
+
+    kinds: list[tuple[type[Exception], str, bool]] = [
+        (httpx.TimeoutException, "time-out", True),
+        (TimeoutError, "time-out", True),
+        (ssl.SSLCertVerificationError, "a certificate that is not trusted", False),
+        (ssl.SSLError, "a failed encryption handshake", False),
+        (socket.gaierror, "no such host", False),
+        (httpx.InvalidURL, "no such host", False),
+        (ConnectionRefusedError, "connection refused", True),
+        (ConnectionError, "a broken connection", True),
+    ]
+    for kind, reason, retry in kinds:
+        if isinstance(error, kind) or isinstance(cause, kind):
+            return TransportError(reason, retry=retry)
+    if isinstance(error, httpx.RemoteProtocolError):
+        # a connection that was closed before its answer leaves the parser without complaint
+        if cause is None:
+            return TransportError("a broken connection", retry=True)
+        return TransportError("something that is not HTTP", retry=False)
+    return TransportError("no connection", retry=True)
