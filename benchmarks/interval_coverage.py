@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import binom
 
 from mutandis.evidence.intervals import INTERVALS, REJECTS
-from mutandis.pictures.coverage import plot_coverage
+from mutandis.pictures.power import plot_coverage
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def main() -> None:
         for name, rows in measured["interval"].items()
     }
     picture = plot_coverage(drawn, nominal=1 - 2 * ALPHA, tolerance=TOLERANCE)
-    (folder / "coverage.svg").write_text(picture, encoding="utf-8")
+    picture.save(folder / "coverage.svg")
 
 
 if __name__ == "__main__":

@@ -541,7 +541,7 @@ def test_the_reconciliation_against_sets(table: pd.DataFrame) -> None:
     only = set(lattice.only_intersectional("cst_without", k=12))
     assert only == cases["race × sex"] - cases["race"] - cases["sex"]
     assert only
-    assert "<svg" in agreement.plot()
+    assert "<svg" in agreement.plot().svg
 
 
 def test_lattices_that_are_refused(table: pd.DataFrame) -> None:

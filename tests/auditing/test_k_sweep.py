@@ -132,7 +132,7 @@ def test_the_picture_shows_every_method(decisions: pd.DataFrame) -> None:
     found = audit(decisions)
     drawn = found.plot_k_sweep(KS)
     assert drawn == found.plot_k_sweep(KS)
-    root = ET.fromstring(drawn)  # noqa: S314 - our own text
+    root = ET.fromstring(drawn.svg)  # noqa: S314 - our own text
     text = " ".join("".join(node.itertext()) for node in root.iter())
     for title in ("ST", "CST (w/o)", "CST (w/)", "CF", "mean Δp", "group size k"):
         assert title in text

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.pictures.figures import COLOURS
+from mutandis.pictures.picture import COLOURS
 from mutandis.report.html import Column, Row, Table, inline_svg, render
 
 STYLE = (files("mutandis.report") / "templates" / "style.css").read_text(encoding="utf-8")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.evidence.findings import Findings
+    from mutandis.pictures.picture import Picture
 
 __all__ = ["Agreement"]
 
@@ -97,9 +98,9 @@ class Agreement:
         """Give those whom all these finders find, and by default no other does."""
         return self.overlap.ids_found_by(*finders, exactly=exactly)
 
-    def plot(self) -> str:
-        """Draw all intersections as an UpSet plot; SVG text."""
-        from mutandis.pictures.agreement import plot_agreement
+    def plot(self) -> Picture:
+        """Draw all intersections as an UpSet plot."""
+        from mutandis.pictures.findings import plot_agreement
 
         return plot_agreement(
             self.overlap.records(), self.totals, titles=self.titles, caption=self.caption

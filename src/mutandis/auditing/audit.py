@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mutandis.causal import Diagnosis
     from mutandis.evidence.case import Case
     from mutandis.evidence.findings import Findings
+    from mutandis.pictures.picture import Picture
     from mutandis.report import CaseDocument, Report
 
 __all__ = ["Audit", "Flips"]
@@ -132,9 +133,9 @@ class Audit:
         """Count cases and average Δp for every method and any group sizes, from one search."""
         return to_frame(columns_of(sweep_ks(self.result, ks)), self._like)
 
-    def plot_k_sweep(self, ks: Iterable[int]) -> str:
-        """Draw, as SVG, how the share of cases and the mean Δp depend on k."""
-        from mutandis.pictures.k_sweep import plot_k_sweep
+    def plot_k_sweep(self, ks: Iterable[int]) -> Picture:
+        """Draw how the share of cases and the mean Δp depend on k."""
+        from mutandis.pictures.findings import plot_k_sweep
 
         titles = {method.name: method.title for method in self.result.plan.methods}
         return plot_k_sweep(sweep_ks(self.result, ks), titles=titles)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.competing import CompetingWorldviews
     from mutandis.auditing.plan import MethodName, Plan
     from mutandis.causal import Worldview
+    from mutandis.pictures.picture import Picture
 
 __all__ = ["WorldviewComparison", "compare_worldviews"]
 
@@ -89,9 +90,9 @@ class WorldviewComparison:
             raise PlanError(f"No worldview is called {name!r}. There are {known}.")
         return Audit(self.result.results[name])
 
-    def plot(self) -> str:
-        """Draw, as SVG, how many cases each worldview finds and how many of them are shared."""
-        from mutandis.pictures.worldview_comparison import plot_worldviews
+    def plot(self) -> Picture:
+        """Draw how many cases each worldview finds and how many of them are shared."""
+        from mutandis.pictures.findings import plot_worldviews
 
         return plot_worldviews(
             self.result.summary(), method=METHODS[self.result.method].title, k=self.result.k

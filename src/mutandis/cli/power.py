@@ -44,5 +44,5 @@ def run_power(
     if plot is not None:
         from mutandis.pictures.power import plot_power
 
-        write_whole(plot, plot_power(found))
+        write_whole(plot, plot_power(found).svg)
     typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else str(found))

@@ -1,1 +1,1 @@
-"""Pictures, as SVG."""
+"""Pictures: plots of findings and drawings of worldviews."""

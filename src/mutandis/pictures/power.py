@@ -1,19 +1,21 @@
-"""Power against the size of the groups."""
+"""Statistics behind the findings: power by group size, and coverage of the intervals."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mutandis.pictures.figures import COLOURS, figure, to_svg
+from mutandis.pictures.picture import COLOURS, Picture, figure
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mutandis.evidence.power import PowerAnalysis
 
-__all__ = ["plot_power"]
+__all__ = ["plot_coverage", "plot_power"]
 
 
-def plot_power(found: PowerAnalysis) -> str:
-    """Draw the power at every k, and the k from which on it stays at its target; SVG text."""
+def plot_power(found: PowerAnalysis) -> Picture:
+    """Draw the power at every k, and the k from which on it stays at its target."""
     shown = min(len(found.curve), max(*found.ks, 2 * (found.smallest_k or found.k_max)))
     with figure(height=3.2) as (drawn, axes):
         axes.plot(
@@ -39,4 +41,33 @@ def plot_power(found: PowerAnalysis) -> str:
             fontsize=10,
             loc="left",
         )
-        return to_svg(drawn, title="Power by the size of the groups")
+        return Picture.of_figure(drawn, title="Power by the size of the groups")
+
+
+_STYLES = (
+    (COLOURS["test"], "o"),
+    (COLOURS["control"], "s"),
+    (COLOURS["alone"], "^"),
+    (COLOURS["quiet"], "v"),
+)
+
+
+def plot_coverage(
+    covered: Mapping[str, Mapping[int, Sequence[float]]], *, nominal: float, tolerance: float = 0.02
+) -> Picture:
+    """Draw, for each interval and k, the mean, 5th and 95th percentile of the coverage."""
+    sizes = sorted({k for rows in covered.values() for k in rows})
+    with figure(height=3.4) as (drawn, axes):
+        axes.axhspan(nominal - tolerance, nominal + tolerance, color="#eeeae0", zorder=0)
+        axes.axhline(nominal, color=COLOURS["quiet"], lw=0.8)
+        for place, (name, rows) in enumerate(covered.items()):
+            colour, marker = _STYLES[place % len(_STYLES)]
+            shift = (place - (len(covered) - 1) / 2) * 0.16
+            at = [sizes.index(k) + shift for k in rows]
+            mean, low, high = zip(*rows.values(), strict=True)
+            axes.vlines(at, low, high, color=colour, lw=1.2)
+            axes.plot(at, mean, marker=marker, ls="", color=colour, label=name)
+        axes.set_xticks(range(len(sizes)), [f"k = {k}" for k in sizes])
+        axes.set_ylabel("coverage")
+        drawn.legend(loc="outside upper left", ncols=len(covered), frameon=False)
+        return Picture.of_figure(drawn, title="Coverage of the intervals by the size of the groups")

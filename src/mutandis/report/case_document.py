@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.run import AuditResult
     from mutandis.evidence.case import Case
     from mutandis.evidence.findings import Findings
+    from mutandis.pictures.picture import Picture
 
 __all__ = ["CaseDocument", "case_document"]
 
@@ -79,7 +80,7 @@ class CaseDocument:
     alpha: float
     tau: float
     direction: str
-    drawings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    drawings: Mapping[str, Picture] = field(default_factory=dict, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Give it as plain data: texts, numbers, truth values, lists and dicts with text keys."""
@@ -304,7 +305,7 @@ def _chosen(row: Mapping[str, Any], columns: set[str]) -> dict[str, Any]:
     }
 
 
-def _drawings(result: AuditResult) -> dict[str, str]:
+def _drawings(result: AuditResult) -> dict[str, Picture]:
     plan = result.plan
     if plan.worldview is None:
         return {}

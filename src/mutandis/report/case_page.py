@@ -9,7 +9,7 @@ import yaml
 
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.verdict import Verdict
-from mutandis.pictures.forest import ForestRow, plot_forest
+from mutandis.pictures.findings import ForestRow, plot_forest
 from mutandis.report.case_model import WITHHELD
 from mutandis.report.case_numbers import known, written
 from mutandis.report.case_page_changes import changes_table, thresholds
@@ -22,7 +22,7 @@ from mutandis.report.case_page_parts import (
 )
 from mutandis.report.case_page_people import Listing, listings
 from mutandis.report.formatting import MISSING, listed, p_value, percent, plain, signed, value
-from mutandis.report.html import Column, Picture, Row, Section, Table, render
+from mutandis.report.html import CaptionedPicture, Column, Row, Section, Table, render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -198,7 +198,7 @@ def _once(figures: Sequence[Figures]) -> list[Figures]:
     return kept
 
 
-def _forest(document: CaseDocument) -> Picture:
+def _forest(document: CaseDocument) -> CaptionedPicture:
     sign = -1 if document.direction == "positive" else 1
     rows = [
         _forest_row(row, label=f"k = {row.k}" if METHODS[row.method].count_neighbours else "")
@@ -211,7 +211,7 @@ def _forest(document: CaseDocument) -> Picture:
             "= -", "= −"
         ),
     )
-    return Picture(
+    return CaptionedPicture(
         name="forest",
         drawing=drawing,
         title="Δp and its interval under every method and group size",
@@ -237,11 +237,11 @@ def _forest_row(row: Figures, *, label: str) -> ForestRow:
     )
 
 
-def _worldview(document: CaseDocument) -> Picture | None:
+def _worldview(document: CaseDocument) -> CaptionedPicture | None:
     drawing = document.drawings.get("worldview")
     if drawing is None:
         return None
-    return Picture(
+    return CaptionedPicture(
         name="worldview",
         drawing=drawing,
         title="The worldview: who causes whom",

@@ -8,10 +8,10 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Numbers
-from mutandis.pictures.groups import box_of, plot_groups
+from mutandis.pictures.attributes import box_of, plot_groups
 from mutandis.report.context import slug
 from mutandis.report.formatting import value
-from mutandis.report.html import Picture
+from mutandis.report.html import CaptionedPicture
 from mutandis.report.world_pictures import in_order_of_interest
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
     from mutandis.evidence.case import Members
-    from mutandis.pictures.groups import Box, GroupName
+    from mutandis.pictures.attributes import Box, GroupName
     from mutandis.report.context import Material
     from mutandis.report.samples import Samples
 
@@ -33,9 +33,9 @@ _MOST_PICTURES = 4
 _Found = dict["GroupName", tuple["NDArray[np.intp]", "NDArray[np.float64]", "Population"]]
 
 
-def draw_groups(material: Material, samples: Samples) -> tuple[Picture, ...]:
+def draw_groups(material: Material, samples: Samples) -> tuple[CaptionedPicture, ...]:
     """Draw the groups of the samples, for the attributes that have an order."""
-    pictures: list[Picture] = []
+    pictures: list[CaptionedPicture] = []
     for number, (part, result) in enumerate(material.parts.items(), start=1):
         prefix = f"groups-{number}" if part else "groups"
         attributes = [
@@ -86,7 +86,7 @@ def _rows(population: Population, members: Members) -> tuple[NDArray[np.intp], N
 
 def _draw(
     material: Material, part: str, attribute: Attribute, found: Mapping[int, _Found], name: str
-) -> Picture:
+) -> CaptionedPicture:
     result = material.parts[part]
     rows = result.situation.complainants
     ids = material.headline.ids
@@ -104,7 +104,7 @@ def _draw(
     said = "; ".join(
         f"complainant {one}: {_medians(each, attribute)}" for one, each in boxes.items()
     )
-    return Picture(
+    return CaptionedPicture(
         name=name,
         drawing=plot_groups(
             attribute.name, boxes, levels=[str(level) for level in attribute.levels]

@@ -20,9 +20,11 @@ from mutandis.pictures.svg import printable
 if TYPE_CHECKING:
     import jinja2
 
+    from mutandis.pictures.picture import Picture
+
 __all__ = [
+    "CaptionedPicture",
     "Column",
-    "Picture",
     "Row",
     "Section",
     "Table",
@@ -87,7 +89,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class CaptionedPicture:
     """A drawing with its words.
 
     Parameters
@@ -95,7 +97,7 @@ class Picture:
     name
         Its id in the page and the stem of its file.
     drawing
-        The SVG text.
+        What is drawn.
     title, caption
         What it shows, and how to read it.
     description
@@ -103,7 +105,7 @@ class Picture:
     """
 
     name: str
-    drawing: str
+    drawing: Picture
     title: str
     caption: str
     description: str
@@ -112,7 +114,7 @@ class Picture:
     def svg(self) -> Markup:
         """The drawing for a page."""
         return inline_svg(
-            self.drawing, name=self.name, title=self.title, description=self.description
+            self.drawing.svg, name=self.name, title=self.title, description=self.description
         )
 
 

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.decision import required_columns
-from mutandis.pictures.agreement import plot_agreement
-from mutandis.pictures.delta_p import Differences, plot_delta_p
-from mutandis.pictures.k_sweep import plot_k_sweep
+from mutandis.pictures.findings import Differences, plot_agreement, plot_delta_p, plot_k_sweep
 from mutandis.pictures.worldview import draw_worldview
 from mutandis.report.context import compared
 from mutandis.report.formatting import count, listed, percent, signed
 from mutandis.report.group_pictures import draw_groups
-from mutandis.report.html import Picture
+from mutandis.report.html import CaptionedPicture
 from mutandis.report.tables import sweep_records
 from mutandis.report.world_pictures import draw_worlds
 
@@ -44,18 +42,18 @@ class Pictures:
         The groups of sample complainants, by attribute.
     """
 
-    worldview: Picture | None
-    worlds: tuple[Picture, ...]
-    k_sweep: Picture | None
-    delta_p: Picture | None
-    agreement: Picture | None
-    groups: tuple[Picture, ...]
+    worldview: CaptionedPicture | None
+    worlds: tuple[CaptionedPicture, ...]
+    k_sweep: CaptionedPicture | None
+    delta_p: CaptionedPicture | None
+    agreement: CaptionedPicture | None
+    groups: tuple[CaptionedPicture, ...]
 
     def files(self) -> dict[str, str]:
         """Give the drawings as files: the stem of each name, and the SVG text."""
         alone = (self.worldview, self.k_sweep, self.delta_p, self.agreement)
         every = (*(each for each in alone if each is not None), *self.worlds, *self.groups)
-        return {picture.name: picture.drawing for picture in every}
+        return {picture.name: picture.drawing.svg for picture in every}
 
 
 def draw_pictures(
@@ -80,7 +78,7 @@ def draw_pictures(
     )
 
 
-def _draw_worldview(material: Material) -> Picture | None:
+def _draw_worldview(material: Material) -> CaptionedPicture | None:
     plan = material.plan
     if plan.worldview is None:
         return None
@@ -92,7 +90,7 @@ def _draw_worldview(material: Material) -> Picture | None:
         for child, causes in plan.worldview.graph.parents.items()
         if causes
     ]
-    return Picture(
+    return CaptionedPicture(
         name="worldview",
         drawing=draw_worldview(
             plan.worldview,
@@ -113,7 +111,7 @@ def _draw_worldview(material: Material) -> Picture | None:
     )
 
 
-def _draw_sweep(material: Material) -> Picture | None:
+def _draw_sweep(material: Material) -> CaptionedPicture | None:
     ks = material.plan.settings.ks
     if len(ks) < 2:
         return None
@@ -125,7 +123,7 @@ def _draw_sweep(material: Material) -> Picture | None:
         for name, title in titles.items()
         if (mine := [record for record in records if record["method"] == name])
     ]
-    return Picture(
+    return CaptionedPicture(
         name="k-sweep",
         drawing=plot_k_sweep(records, titles=titles),
         title="How much depends on the group size k",
@@ -138,7 +136,7 @@ def _draw_sweep(material: Material) -> Picture | None:
     )
 
 
-def _draw_delta_p(material: Material) -> Picture | None:
+def _draw_delta_p(material: Material) -> CaptionedPicture | None:
     k = material.primary[1]
     differences = []
     for method in material.methods:
@@ -158,7 +156,7 @@ def _draw_delta_p(material: Material) -> Picture | None:
         return None
     tau = material.plan.settings.tau
     side = "right" if material.worse else "left"
-    return Picture(
+    return CaptionedPicture(
         name="delta-p",
         drawing=plot_delta_p(differences, threshold=tau if material.worse else 0 - tau),
         title=f"Δp over the complainants, k = {k}",
@@ -177,7 +175,9 @@ def _draw_delta_p(material: Material) -> Picture | None:
     )
 
 
-def _draw_agreement(material: Material, records: Sequence[dict[str, Any]]) -> Picture | None:
+def _draw_agreement(
+    material: Material, records: Sequence[dict[str, Any]]
+) -> CaptionedPicture | None:
     if len(material.methods) < 2 or not records:
         return None
     titles = {method.name: method.title for method in material.methods}
@@ -187,7 +187,7 @@ def _draw_agreement(material: Material, records: Sequence[dict[str, Any]]) -> Pi
         f"{listed(titles[name] for name in titles if record[name])}"
         for record in records
     ]
-    return Picture(
+    return CaptionedPicture(
         name="agreement",
         drawing=plot_agreement(
             records,

@@ -134,7 +134,7 @@ def samples_table(material: Material, samples: Samples) -> Table:
         caption=f"Sample complainants, {material.where}",
         columns=(
             Column(label="Complainant", numeric=False),
-            Column(label="ReorderedColumns as", numeric=False),
+            Column(label="Chosen as", numeric=False),
             Column(label="Outcome", numeric=False),
             Column(label="Control refused"),
             Column(label="Test refused"),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.data.columns import Numbers
-from mutandis.pictures.distributions import Spread, plot_levels, plot_numbers
+from mutandis.pictures.attributes import Spread, plot_levels, plot_numbers
 from mutandis.report.context import slug
 from mutandis.report.formatting import percent, value
-from mutandis.report.html import Picture
+from mutandis.report.html import CaptionedPicture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.run import AuditResult
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Categories, Column
+    from mutandis.pictures.picture import Picture
     from mutandis.report.context import Material
 
 __all__ = ["MOST_PICTURES", "draw_worlds", "in_order_of_interest"]
@@ -37,9 +38,9 @@ def in_order_of_interest(result: AuditResult) -> list[tuple[Attribute, bool]]:
     return sorted(listed, key=lambda pair: not pair[1])
 
 
-def draw_worlds(material: Material) -> tuple[Picture, ...]:
+def draw_worlds(material: Material) -> tuple[CaptionedPicture, ...]:
     """Draw each attribute, those that move first; of many attributes, the first ones."""
-    pictures: list[Picture] = []
+    pictures: list[CaptionedPicture] = []
     for number, (part, result) in enumerate(material.parts.items(), start=1):
         prefix = f"distribution-{number}" if part else "distribution"
         for place, (attribute, moves) in enumerate(in_order_of_interest(result), start=1):
@@ -52,7 +53,7 @@ def draw_worlds(material: Material) -> tuple[Picture, ...]:
 
 def _draw(
     material: Material, part: str, attribute: Attribute, name: str, *, moves: bool
-) -> Picture:
+) -> CaptionedPicture:
     result = material.parts[part]
     groups = list(_groups(result, attribute.name, moves=moves))
     columns = [column for _, _, column in groups]
@@ -63,7 +64,7 @@ def _draw(
     held = attribute.name in result.provenance.computed["held"]
     why = "held: it is resolving" if held else "the same in both worlds"
     known = result.situation.counterfactual is not None
-    return Picture(
+    return CaptionedPicture(
         name=name,
         drawing=drawing,
         title=f"{attribute.name}{material.by_part(part)}",
@@ -87,7 +88,7 @@ def _groups(result: AuditResult, name: str, *, moves: bool) -> Iterator[_Group]:
     yield "reference", "those compared with", situation.population.columns[name].take(others)
 
 
-def _numbers(attribute: Attribute, groups: Sequence[_Group]) -> tuple[str, str]:
+def _numbers(attribute: Attribute, groups: Sequence[_Group]) -> tuple[Picture, str]:
     spreads = [
         Spread(role=role, label=label, values=column.values)  # type: ignore[arg-type]
         for role, label, column in groups
@@ -97,7 +98,7 @@ def _numbers(attribute: Attribute, groups: Sequence[_Group]) -> tuple[str, str]:
     return plot_numbers(attribute.name, spreads), f"{said[0].upper()}{said[1:]}."
 
 
-def _levels(attribute: Attribute, groups: Sequence[_Group]) -> tuple[str, str]:
+def _levels(attribute: Attribute, groups: Sequence[_Group]) -> tuple[Picture, str]:
     named = [(role, label, _shares(column)) for role, label, column in groups]
     order = _level_order(attribute, [shares for _, _, shares in named])
     shown, rest = order[:_MOST_LEVELS], order[_MOST_LEVELS:]

@@ -1,4 +1,10 @@
-"""Layered graphs, second half: where each node stands, and which way each arrow takes.
+"""Layered drawings of directed acyclic graphs: layers, order within them, and coordinates.
+
+This is the classical way (Sugiyama, Tagawa & Toda 1981, "Methods for visual understanding of
+hierarchical system structures", *IEEE Trans. SMC* 11): causes before effects in layers; an arrow
+that skips layers gets a waypoint in each, so that it can be led past the nodes there; nodes and
+waypoints are ordered to have few crossings. Arrows that leave the same node share their waypoints,
+like a branch that forks.
 
 Everything is computed along the arrows (forward) and across them; a picture that runs to the right
 and one that runs downwards differ only in which of the two is x.
@@ -6,20 +12,31 @@ and one that runs downwards differ only in which of the two is x.
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from mutandis.pictures.graph_ordering import Layered, Vertex, arrange
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Box", "Layout", "Spacing", "lay_out"]
+__all__ = [
+    "Layered",
+    "Layout",
+    "Rectangle",
+    "Spacing",
+    "Vertex",
+    "arrange",
+    "crossings",
+    "lay_out",
+    "longest_paths",
+]
 
 Edge = tuple[int, int]
 Point = tuple[float, float]
 
+# sweeps after which the order of hardly any graph still changes
+_SWEEPS = 12
 _ROUNDS = 60
 # Straightness matters most where an arrow passes other nodes. But a strong pull between waypoints
 # holds them back from where they belong, so it comes in only when they have got there.
@@ -28,20 +45,191 @@ _PORT_DISTANCE = 11.0
 _PORT_MARGIN = 8.0
 
 
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """A node in its own layer, or the waypoint of its arrows (of one strand) in a later one."""
+
+    node: int
+    layer: int
+    strand: int = 0
+
+
+_Links = dict[Vertex, list[Vertex]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layered:
+    """The vertices of each layer in order, and the vertices that each arrow passes, in order."""
+
+    rows: tuple[tuple[Vertex, ...], ...]
+    routes: Mapping[Edge, tuple[Vertex, ...]]
+
+    @property
+    def segments(self) -> tuple[tuple[Vertex, Vertex], ...]:
+        """All pieces of arrows between one layer and the next, each once."""
+        return tuple(
+            dict.fromkeys(piece for route in self.routes.values() for piece in pairwise(route))
+        )
+
+
+def longest_paths(nodes: int, edges: Sequence[Edge]) -> list[int]:
+    """Give each node's layer: the number of arrows on the longest way to it from a root.
+
+    The nodes are numbered such that causes come before their effects.
+
+    Examples
+    --------
+    >>> longest_paths(4, [(0, 1), (0, 2), (1, 2)])
+    [0, 1, 2, 0]
+    """
+    layers = [0] * nodes
+    for cause, effect in sorted(edges):
+        layers[effect] = max(layers[effect], layers[cause] + 1)
+    return layers
+
+
+def arrange(layers: Sequence[int], edges: Mapping[Edge, int]) -> Layered:
+    """Put nodes (given by their layers) and waypoints into rows, with few crossings.
+
+    Each arrow leads to a later layer and belongs to a strand: arrows from one node share their
+    waypoints within a strand.
+
+    Examples
+    --------
+    >>> arranged = arrange([0, 0, 1, 1], {(0, 3): 0, (1, 2): 0})
+    >>> [[vertex.node for vertex in row] for row in arranged.rows]
+    [[0, 1], [3, 2]]
+    """
+    routes = {
+        (cause, effect): (
+            Vertex(cause, layers[cause]),
+            *(Vertex(cause, layer, strand) for layer in range(layers[cause] + 1, layers[effect])),
+            Vertex(effect, layers[effect]),
+        )
+        for (cause, effect), strand in edges.items()
+    }
+    alone = (Vertex(node, layer) for node, layer in enumerate(layers))
+    vertices = dict.fromkeys((*alone, *(vertex for route in routes.values() for vertex in route)))
+    rows: list[list[Vertex]] = [[] for _ in range(max(layers, default=-1) + 1)]
+    for vertex in sorted(vertices, key=lambda vertex: vertex.node):
+        rows[vertex.layer].append(vertex)
+    pieces = Layered(rows=(), routes=routes).segments
+    return Layered(rows=_untangled(rows, _neighbours(pieces)), routes=routes)
+
+
+def _neighbours(pieces: Sequence[tuple[Vertex, Vertex]]) -> tuple[_Links, _Links]:
+    """Give the vertices that each vertex is connected to, in the layer before and in the next."""
+    before: _Links = {}
+    after: _Links = {}
+    for start, end in pieces:
+        after.setdefault(start, []).append(end)
+        before.setdefault(end, []).append(start)
+    return before, after
+
+
+def _untangled(
+    rows: list[list[Vertex]], links: tuple[_Links, _Links]
+) -> tuple[tuple[Vertex, ...], ...]:
+    """Sweep forth and back, each row ordered by the mean place of its neighbours; keep the best."""
+    best = [list(row) for row in rows]
+    fewest = _all_crossings(rows, links)
+    for sweep in range(_SWEEPS):
+        if not fewest:
+            break
+        forth = sweep % 2 == 0
+        around = links[0] if forth else links[1]
+        for row in rows if forth else reversed(rows):
+            _order_by_mean(row, rows, around)
+        for row in rows:
+            _swap_neighbours(row, rows, links)
+        found = _all_crossings(rows, links)
+        if found < fewest:
+            fewest, best = found, [list(row) for row in rows]
+    return tuple(tuple(row) for row in best)
+
+
+def _order_by_mean(row: list[Vertex], rows: list[list[Vertex]], around: _Links) -> None:
+    means = {}
+    for place, vertex in enumerate(row):
+        others = around.get(vertex)
+        if others:
+            places = {other: at for at, other in enumerate(rows[others[0].layer])}
+            means[vertex] = sum(places[other] for other in others) / len(others)
+        else:
+            means[vertex] = place  # nothing pulls at it
+    row.sort(key=means.__getitem__)
+
+
+def _swap_neighbours(
+    row: list[Vertex], rows: list[list[Vertex]], links: tuple[_Links, _Links]
+) -> None:
+    """Swap neighbours wherever that removes crossings."""
+    places = {
+        vertex: place
+        for near in (row[0].layer - 1, row[0].layer + 1)
+        if 0 <= near < len(rows)
+        for place, vertex in enumerate(rows[near])
+    }
+    for first in range(len(row) - 1):
+        one, two = row[first], row[first + 1]
+        gain = 0
+        for around in links:
+            left = sorted(places[other] for other in around.get(one, ()))
+            right = sorted(places[other] for other in around.get(two, ()))
+            gain += _inversions(left, right) - _inversions(right, left)
+        if gain > 0:
+            row[first], row[first + 1] = two, one
+
+
+def _inversions(left: list[int], right: list[int]) -> int:
+    """Count the pairs whose left end lies beyond the right one: two lines that cross."""
+    return sum(len(left) - bisect_right(left, place) for place in right)
+
+
+def crossings(pairs: Sequence[tuple[int, int]]) -> int:
+    """Count the crossings of lines between two rows, given by their places in both.
+
+    Examples
+    --------
+    >>> crossings([(0, 1), (1, 0), (1, 1)])
+    1
+    """
+    seen: list[int] = []
+    count = 0
+    for _, end in sorted(pairs):
+        count += len(seen) - bisect_right(seen, end)
+        insort(seen, end)
+    return count
+
+
+def _all_crossings(rows: list[list[Vertex]], links: tuple[_Links, _Links]) -> int:
+    count = 0
+    for row, following in pairwise(rows):
+        places = {vertex: place for place, vertex in enumerate(following)}
+        count += crossings(
+            [
+                (place, places[other])
+                for place, vertex in enumerate(row)
+                for other in links[1].get(vertex, ())
+            ]
+        )
+    return count
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spacing:
-    """How far things stay apart."""
+    """Distances: between nodes of a layer, around an arrow that passes a layer, between layers.
+
+    Layers are farther apart where arrows have far to go across.
+    """
 
     across: float = 22.0
-    """Between nodes of a layer."""
     lane: float = 16.0
-    """Between an arrow that passes a layer and its neighbours there."""
     forward: float = 64.0
-    """Between layers, at least; more where arrows have far to go across."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class Rectangle:
     """A rectangle: its corner nearest to the origin, and its size, forward and across."""
 
     forward: float
@@ -51,26 +239,18 @@ class Box:
 
     @property
     def middle(self) -> float:
-        """Its middle, across."""
         return self.across + self.breadth / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where everything is.
+    """Where everything is: the rectangle of each node, and the corner points of each arrow.
 
-    Parameters
-    ----------
-    boxes
-        The rectangle of each node.
-    routes
-        For each arrow its corner points, forward and across. Pieces alternate between straight
-        runs past a layer and passages between layers, and begin and end with a straight run.
-    length, breadth
-        The size of the whole.
+    Pieces of an arrow alternate between straight runs past a layer and passages between layers, and
+    begin and end with a straight run.
     """
 
-    boxes: tuple[Box, ...]
+    boxes: tuple[Rectangle, ...]
     routes: Mapping[Edge, tuple[Point, ...]]
     length: float
     breadth: float
@@ -84,17 +264,6 @@ def lay_out(
     spacing: Spacing,
 ) -> Layout:
     """Place nodes of given sizes (forward, across) and lead the arrows between them.
-
-    Parameters
-    ----------
-    sizes
-        The size of each node.
-    edges
-        The arrows, and the strand each belongs to (see `arrange`).
-    layers
-        The layer of each node.
-    spacing
-        How far things stay apart.
 
     Examples
     --------
@@ -116,7 +285,7 @@ def lay_out(
     for node, ((length, breadth), layer) in enumerate(zip(sizes, layers, strict=True)):
         corner = (starts[layer] + ends[layer] - length) / 2
         across = middles[Vertex(node, layer)] - breadth / 2
-        boxes.append(Box(forward=corner, across=across, length=length, breadth=breadth))
+        boxes.append(Rectangle(forward=corner, across=across, length=length, breadth=breadth))
     reach = (middles[vertex] + breadth / 2 for vertex, breadth in breadths.items())
     return Layout(
         boxes=tuple(boxes),
@@ -175,7 +344,7 @@ def _links(
 def _wanted(
     vertex: Vertex, around: Sequence[tuple[Vertex, float]], middles: Mapping[Vertex, float]
 ) -> tuple[float, float]:
-    """Say where the neighbours pull a vertex, and how strongly."""
+    """Give the place where the neighbours pull a vertex, and how strongly."""
     if not around:
         return middles[vertex], 1e-3
     pull = sum(strength for _, strength in around)
@@ -219,7 +388,7 @@ def _places_forward(
 
 def _routes(
     layered: Layered,
-    boxes: Sequence[Box],
+    boxes: Sequence[Rectangle],
     middles: Mapping[Vertex, float],
     starts: Sequence[float],
     ends: Sequence[float],
@@ -243,7 +412,7 @@ def _routes(
 
 
 def _ports(
-    layered: Layered, boxes: Sequence[Box], middles: Mapping[Vertex, float], *, leaving: bool
+    layered: Layered, boxes: Sequence[Rectangle], middles: Mapping[Vertex, float], *, leaving: bool
 ) -> dict[tuple[Vertex, Vertex], float]:
     """Spread the points where arrows leave (or enter) a node, so that they do not pile up."""
     around: dict[Vertex, dict[Vertex, None]] = {}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import mutandis as mm
-from mutandis.pictures.coverage import plot_coverage
-from mutandis.pictures.power import plot_power
+from mutandis.pictures.power import plot_coverage, plot_power
+
+if TYPE_CHECKING:
+    from mutandis.pictures.picture import Picture
 
 
-def texts(svg: str) -> set[str]:
-    root = ET.fromstring(svg)  # noqa: S314 - our own
+def texts(drawn: Picture) -> set[str]:
+    root = ET.fromstring(drawn.svg)  # noqa: S314 - our own
     return {"".join(node.itertext()).strip() for node in root.iter() if node.tag.endswith("text")}
 
 
@@ -20,7 +23,7 @@ def test_power_names_its_setting_and_the_smallest_k() -> None:
     assert drawn == plot_power(found)
     assert {"k = 33", "power"} <= texts(drawn)
     assert any("refused 0.6 and 0.3" in text for text in texts(drawn))
-    assert "<script" not in drawn
+    assert "<script" not in drawn.svg
 
 
 def test_power_that_is_never_reached_is_drawn_too() -> None:

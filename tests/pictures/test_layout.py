@@ -7,8 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.pictures.graph_ordering import arrange, crossings, longest_paths
-from mutandis.pictures.graph_placement import Spacing, lay_out
+from mutandis.pictures.layout import Spacing, arrange, crossings, lay_out, longest_paths
 from mutandis.pictures.svg import shortened, text_width
 
 

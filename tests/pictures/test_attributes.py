@@ -1,4 +1,4 @@
-"""The pictures of the report: what they count and summarise, against slow and simple ways."""
+"""Pictures of attributes: what they count and summarise, against slow and simple ways."""
 
 from __future__ import annotations
 
@@ -10,41 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.pictures.delta_p import Differences, count_differences, plot_delta_p
-from mutandis.pictures.distributions import Spread, bin_edges, plot_levels, plot_numbers
-from mutandis.pictures.groups import Box, box_of, plot_groups
-
-
-def bar_of(difference: Fraction) -> int:
-    """Find the bar by exact arithmetic: (-1 + 0.05·i, -1 + 0.05·(i + 1)]."""
-    return next(place for place in range(40) if difference <= Fraction(place + 1, 20) - 1)
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(1, 40), st.integers(1, 40)),
-        max_size=30,
-    )
+from mutandis.pictures.attributes import (
+    Box,
+    Spread,
+    bin_edges,
+    box_of,
+    plot_groups,
+    plot_levels,
+    plot_numbers,
 )
-def test_differences_fall_into_the_bar_that_exact_arithmetic_says(
-    quadruples: list[tuple[int, int, int, int]],
-) -> None:
-    exact = [
-        Fraction(min(up, size), size) - Fraction(min(other, places), places)
-        for up, other, size, places in quadruples
-    ]
-    counts = count_differences(np.array([float(each) for each in exact]))
-    expected = np.zeros(40, dtype=int)
-    for each in exact:
-        expected[bar_of(each)] += 1
-    assert counts.tolist() == expected.tolist()
-
-
-def test_differences_on_an_edge_belong_to_the_bar_below() -> None:
-    # 0.1 + 1 is a little more than 1.1 in floats: rounding must not lift it into the next bar
-    for twentieths in range(-19, 21):
-        counts = count_differences(np.array([twentieths / 20]))
-        assert counts.nonzero()[0].tolist() == [bar_of(Fraction(twentieths, 20))]
 
 
 def test_bars_lie_around_values_on_a_grid() -> None:
@@ -86,19 +60,6 @@ def test_boxes_count_shared_places_as_parts(people: list[tuple[int, int]]) -> No
     assert (box.low, box.high) == (values.min(), values.max())
 
 
-def words(drawing: str) -> str:
-    return " ".join(ET.fromstring(drawing).itertext())  # noqa: S314 - our own drawing
-
-
-def test_those_who_do_not_differ_are_told_and_not_drawn() -> None:
-    delta_p = np.array([0.0] * 1200 + [0.5, -0.5])
-    drawing = plot_delta_p(
-        [Differences(title="ST", delta_p=delta_p, evidence=delta_p > 0)], threshold=0.0
-    )
-    assert "Δp = 0: 1,200" in words(drawing)
-    assert "threshold 0" in words(drawing)
-
-
 @pytest.mark.parametrize("name", ["<script>&", "a\x00b", "$x^2$", "_hidden", "long " * 60])
 def test_names_are_text_whatever_they_hold(name: str) -> None:
     values = np.arange(50.0)
@@ -113,9 +74,9 @@ def test_names_are_text_whatever_they_hold(name: str) -> None:
         plot_levels(name, [name], shares),
         plot_groups(name, {name: {"control": box, "cst": box}}, levels=[name] * 5),
     ):
-        root = ET.fromstring(drawing)  # noqa: S314 - our own drawing
+        root = ET.fromstring(drawing.svg)  # noqa: S314 - our own drawing
         assert not [each for each in root.iter() if each.tag.endswith("script")]
-        assert len(drawing) < 100_000
+        assert len(drawing.svg) < 100_000
 
 
 def test_the_same_numbers_give_the_same_drawing() -> None:

@@ -1,0 +1,48 @@
+"""Pictures show themselves, are compared by what they show, and are saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import mutandis as mm
+from mutandis.errors import PlanError
+from mutandis.pictures.power import plot_power
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORLDVIEW = mm.Worldview({"salary": mm.Linear("gender")})
+
+
+def test_a_notebook_shows_the_svg_text_and_the_repr_is_short() -> None:
+    picture = mm.draw_worldview(WORLDVIEW)
+    assert picture._repr_svg_() == str(picture) == picture.svg
+    assert repr(picture) == "Picture('Worldview')"
+    assert repr(plot_power(mm.power(0.6, 0.3, k_max=40))) == (
+        "Picture('Power by the size of the groups')"
+    )
+    assert picture == mm.draw_worldview(WORLDVIEW)
+    assert picture != mm.draw_worldview(WORLDVIEW, protected="gender")
+
+
+def test_a_plot_is_saved_as_svg_and_as_png(tmp_path: Path) -> None:
+    picture = plot_power(mm.power(0.6, 0.3, k_max=40))
+    picture.save(tmp_path / "power.svg")
+    picture.save(str(tmp_path / "power.PNG"))
+    assert (tmp_path / "power.svg").read_bytes() == picture.svg.encode()
+    assert (tmp_path / "power.PNG").read_bytes().startswith(b"\x89PNG")
+    # drawing the other file changes nothing
+    assert picture == plot_power(mm.power(0.6, 0.3, k_max=40))
+
+
+def test_a_drawing_is_saved_as_svg_alone(tmp_path: Path) -> None:
+    picture = mm.draw_worldview(WORLDVIEW)
+    picture.save(tmp_path / "worldview.svg")
+    assert (tmp_path / "worldview.svg").read_text(encoding="utf-8") == picture.svg
+    with pytest.raises(PlanError, match=r"is written as \.svg, not as '\.png'"):
+        picture.save(tmp_path / "worldview.png")
+    with pytest.raises(PlanError, match=r"as \.svg or \.png, not as 'a file'"):
+        plot_power(mm.power(0.6, 0.3, k_max=40)).save(tmp_path / "power")
+    assert [each.name for each in tmp_path.iterdir()] == ["worldview.svg"]
