@@ -31,7 +31,7 @@ import mutandis as mm
 from mutandis.causal.worldview import FittedWorldview, Worldview
 from mutandis.data.population import Population
 from mutandis.evidence import group_builder as finder
-from mutandis.search import collapse, within
+from mutandis.search import choose
 from mutandis.search import engine as search
 from mutandis.search.embedding import Embedding
 from mutandis.search.ties import Neighbourhoods
@@ -177,10 +177,7 @@ def install(meter: Meter, *, simulate: bool) -> None:
     meter.wrap(Embedding, "fit", "embedding: fit")
     meter.wrap(Embedding, "apply", "embedding: apply")
     meter.wrap(running, "record", "provenance")
-    for module in (search, within):
-        if hasattr(module, "group_rows"):
-            module.group_rows = collapse.group_rows
-            meter.wrap(module, "group_rows", "collapse")
+    meter.wrap(search, "group_rows", "collapse")
     if simulate:
         finder.choose_search = Simulated  # type: ignore[assignment]
         meter.wrap(Simulated, "neighbourhoods", "search: ask")
@@ -230,10 +227,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     meter = Meter()
     # what is imported or compiled at first use belongs to the state after imports
     small, settings = simulated_table(20_000, options.columns)
+    worth_loading = choose._WORTH_LOADING  # noqa: SLF001
     if not options.law:
-        # a small table would be searched without the kernels that a large one has loaded
-        import_module("mutandis.search.choose")._used_kernels = True  # noqa: SLF001
+        # a small table would be searched without the kernels that a large one needs
+        choose._WORTH_LOADING = 0.0  # noqa: SLF001
     whole_audit(Meter(), small, settings, threads=options.threads)
+    choose._WORTH_LOADING = worth_loading  # noqa: SLF001
     if options.law:
         table, settings = law_table(options.data)
         mm.audit(table, **settings).counts()

@@ -14,7 +14,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.search.brute import BruteSearch
-from mutandis.search.tree import TreeSearch
+from mutandis.search.kd_tree import TreeSearch
 
 if TYPE_CHECKING:
     from mutandis.search.engine import Search, Space

@@ -11,7 +11,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import GroupSizeError, MutandisWarning, PlanError
-from mutandis.search.tree import TreeSearch
+from mutandis.search.kd_tree import TreeSearch
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,8 +22,8 @@ from mutandis.search.choose import choose_search
 from mutandis.search.compiled import CompiledSearch
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import Queries, Search, Space, find_neighbourhoods
+from mutandis.search.kd_tree import TreeSearch
 from mutandis.search.ties import Neighbourhoods, share_of
-from mutandis.search.tree import TreeSearch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,7 +131,7 @@ class Searched:
     space: Space
     own: Queries
     outside: Queries
-    beyond: np.ndarray[Any, np.dtype[np.float64]]
+    overflow_distance: np.ndarray[Any, np.dtype[np.float64]]
 
 
 def population_of(table: Table) -> Population:
@@ -167,7 +167,7 @@ def prepare(table: Table) -> Searched:
         space,
         Queries(points=points, own=standing, own_negative=negative),
         Queries.outside(centers.points),
-        centers.beyond,
+        centers.overflow_distance,
     )
 
 
@@ -236,7 +236,7 @@ def check_answers(
             top, bottom = int(share.negatives[query]), int(share.size[query] * share.split[query])
             assert Fraction(top, bottom) == expected.fair_share(table, k)
             radius = float(searched.embedding.metric.as_float(found.radius[at]))
-            radius += 0.0 if own else float(searched.beyond[query])
+            radius += 0.0 if own else float(searched.overflow_distance[query])
             assert radius == pytest.approx(float(expected.radius), rel=1e-12, abs=tolerance)
 
 

@@ -17,10 +17,9 @@ from mutandis.search import compiled as compiled_search
 from mutandis.search.brute import BruteSearch
 from mutandis.search.compiled import LEAF, CompiledSearch
 from mutandis.search.distance import Metric, Points
-from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.engine import Queries, Space, find_neighbourhoods, find_within
 from mutandis.search.kernels import scan, selection
 from mutandis.search.ties import Neighbourhoods, share_of
-from mutandis.search.within import find_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,7 +165,7 @@ def test_more_ties_than_there_is_room_for(kernel: str) -> None:
 def test_a_search_that_finds_too_few_stops() -> None:
     """More are asked for than there are: no answer may look like one."""
     space, _, outside = simulate(SHAPES["integer lattice"], size=30, seed=1)
-    with pytest.raises(RuntimeError, match="fewer people than there are"):
+    with pytest.raises(RuntimeError, match="fewer rows than there are"):
         CompiledSearch(space, kernel="tree").neighbourhoods(outside, [31])
 
 

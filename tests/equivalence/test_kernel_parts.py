@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.search.kernels import growth, reservoir, selection, steps
-from mutandis.search.kernels.bounds import least_distance, level_bits, measure
-from mutandis.search.kernels.slants import choose_signs, slants_of
+from mutandis.search.kernels import reservoir, selection, steps
+from mutandis.search.kernels import tree as growth
+from mutandis.search.kernels.bounds import (
+    choose_signs,
+    least_distance,
+    level_bits,
+    measure,
+    slants_of,
+)
 from mutandis.search.kernels.tree import Exact, Grid, Tree, exact_rows
 
 if TYPE_CHECKING:

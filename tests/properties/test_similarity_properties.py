@@ -218,7 +218,7 @@ def test_a_center_that_is_a_row_lands_on_that_row(world: World) -> None:
     seen = look(replace(world, counterfactual=world.factual), KS)
     np.testing.assert_array_equal(seen.centers.points.coordinates, seen.rows.coordinates)
     np.testing.assert_array_equal(seen.centers.points.codes, seen.rows.codes)
-    assert not seen.centers.beyond.any()
+    assert not seen.centers.overflow_distance.any()
 
 
 def embed(columns: dict[str, Any], centers: dict[str, Any]) -> tuple[Embedding, Points, Points]:
@@ -275,7 +275,7 @@ def test_a_center_far_outside_is_as_far_as_it_is() -> None:
     embedding = Embedding.fit(population, attributes)
     far = embedding.apply(Population.from_frame({"x": [-4000.0]}, attributes=attributes))
     points = embedding.apply(population).points
-    near, beyond = embedding.metric.from_center(far.points, points), far.beyond
+    near, beyond = embedding.metric.from_center(far.points, points), far.overflow_distance
     assert embedding.metric.as_float(near) + beyond == pytest.approx([1000.0, 1001.0], rel=1e-15)
 
 

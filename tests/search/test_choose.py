@@ -14,13 +14,8 @@ from mutandis.search.brute import BruteSearch
 from mutandis.search.choose import choose_search
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.kd_tree import tree_dimensions
 from mutandis.search.ties import Neighbourhoods
-from mutandis.search.tree import tree_dimensions
-
-
-@pytest.fixture(autouse=True)
-def _no_kernels_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "_used_kernels", False)
 
 
 def space_with(numbers: int, levels: list[int], *, size: int = 90) -> Space:
@@ -73,9 +68,16 @@ def test_large_problems_go_to_kernels(
     monkeypatch.setattr(choose, "_WORTH_LOADING", 0.0)
     space = space_with(numbers, levels)
     assert assert_as_brute(space, Queries.outside(space.points)).startswith("compiled ")
-    # from now on they are loaded, and small problems need not do without
-    monkeypatch.setattr(choose, "_WORTH_LOADING", np.inf)
-    assert assert_as_brute(space, Queries.outside(space.points)).startswith("compiled ")
+
+
+def test_the_choice_does_not_depend_on_what_the_process_did_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    space = space_with(2, [])
+    with monkeypatch.context() as patch:
+        patch.setattr(choose, "_WORTH_LOADING", 0.0)
+        assert assert_as_brute(space, Queries.outside(space.points)).startswith("compiled ")
+    assert assert_as_brute(space, Queries.outside(space.points)) == "tree"
 
 
 def test_what_is_large_follows_from_queries_points_and_columns() -> None:
@@ -119,7 +121,7 @@ def test_where_nothing_varies_everybody_is_on_the_rim() -> None:
 def test_a_small_audit_never_loads_numba() -> None:
     code = (
         "import sys, mutandis as mm\n"
-        "from mutandis.published import loan\n"
+        "from mutandis.datasets import loan\n"
         "mm.audit(loan(seed=7, n=400), outcome='LoanApproval', negative=-1,\n"
         "         protected=mm.Protection('Gender', value=1, reference=0),\n"
         "         attributes={'AnnualSalary': 'continuous'}, ks=[5]).counts()\n"

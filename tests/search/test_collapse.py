@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.search.collapse import group_rows
 from mutandis.search.distance import Points
+from mutandis.search.engine import group_rows
 
 cells = st.sampled_from([0, 1, -1, 2**62, -(2**62)])
 

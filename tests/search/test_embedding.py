@@ -45,7 +45,7 @@ def distances(
         moved = {n: Numbers(np.full(len(population), v)) for n, v in center.items()}
         start = embedding.apply(population.with_columns(moved))
     found = embedding.metric.from_center(start.points.take(np.array([0])), rows.points)
-    return [float(d) + float(start.beyond[0]) for d in embedding.metric.as_float(found)]
+    return [float(d) + float(start.overflow_distance[0]) for d in embedding.metric.as_float(found)]
 
 
 def rules(columns: dict[str, Any], attributes: list[Attribute]) -> dict[str, str]:

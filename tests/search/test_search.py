@@ -8,24 +8,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from mutandis.search import tree
+from mutandis.search import kd_tree as tree
 from mutandis.search.brute import BruteSearch
 from mutandis.search.compiled import CompiledSearch
 from mutandis.search.distance import Metric, Points
-from mutandis.search.engine import Queries, Space, find_neighbourhoods
-from mutandis.search.progress import silent
+from mutandis.search.engine import (
+    Queries,
+    Space,
+    discard_progress,
+    find_neighbourhoods,
+    find_within,
+)
+from mutandis.search.kd_tree import TreeSearch
 from mutandis.search.ties import Neighbourhoods
-from mutandis.search.tree import TreeSearch
-from mutandis.search.within import find_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.search.engine import Search
-    from mutandis.search.progress import Progress
-    from mutandis.search.within import RadiusCounts
+    from mutandis.search.engine import Progress, Search
+    from mutandis.search.ties import RadiusCounts
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
 
@@ -67,7 +70,7 @@ class Spy:
     name: str = "spy"
 
     def neighbourhoods(
-        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
         self.asked.append(len(queries))
         return self.inner.neighbourhoods(queries, ks, progress=progress)

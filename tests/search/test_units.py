@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.errors import PlanError
-from mutandis.search.units import FINEST, Term, choose_unit
+from mutandis.search.embedding import FINEST, Term, choose_unit
 
 terms = st.lists(
     st.builds(

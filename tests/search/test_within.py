@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from mutandis.search.brute import BruteSearch
 from mutandis.search.compiled import CompiledSearch
 from mutandis.search.distance import Metric, Points
-from mutandis.search.engine import Queries, Space
-from mutandis.search.tree import TreeSearch
-from mutandis.search.within import find_within
+from mutandis.search.engine import Queries, Space, find_within
+from mutandis.search.kd_tree import TreeSearch
 
 if TYPE_CHECKING:
     from mutandis.search.engine import Search

@@ -16,7 +16,7 @@ from mutandis.errors import PlanError
 from mutandis.evidence.multiple_findings import combine_findings
 from mutandis.evidence.semantics import Grouping, Situation
 from mutandis.evidence.spaces import check_group_sizes
-from mutandis.search.progress import silent
+from mutandis.search.engine import discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.joint_spaces import Combine
     from mutandis.evidence.methods import Method
     from mutandis.evidence.multiple_findings import MultipleFindings
-    from mutandis.search.progress import Progress
+    from mutandis.search.engine import Progress
 
 __all__ = ["MultipleResult", "plan_for", "run_multiple"]
 
@@ -114,7 +114,7 @@ def plan_for(plan: Plan, protections: Sequence[Protection], combine: Combine | N
     )
 
 
-def run_multiple(plan: Plan, *, progress: Progress = silent) -> MultipleResult:
+def run_multiple(plan: Plan, *, progress: Progress = discard_progress) -> MultipleResult:
     """Run the audit of each attribute for those who are protected on all of them."""
     settings = plan.settings
     spaces = draw_spaces(

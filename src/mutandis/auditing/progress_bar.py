@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from mutandis.auditing.progress import Report, Tracker, count_searches
 from mutandis.errors import PlanError
-from mutandis.search.progress import silent
+from mutandis.search.engine import discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mutandis.auditing.plan import Plan
-    from mutandis.search.progress import Progress
+    from mutandis.search.engine import Progress
 
 __all__ = ["check_progress", "following"]
 
@@ -44,7 +44,7 @@ def following(plan: Plan, *, progress: bool | Report | None) -> Iterator[Progres
     elif callable(progress):
         yield _tracker(progress, plan)
     else:
-        yield silent
+        yield discard_progress
 
 
 def _tracker(report: Report, plan: Plan) -> Tracker:

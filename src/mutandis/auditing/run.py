@@ -23,7 +23,7 @@ from mutandis.evidence.findings import Findings, count_cases
 from mutandis.evidence.multiplicity import adjust
 from mutandis.evidence.semantics import Grouping, Situation
 from mutandis.frames import open_frame
-from mutandis.search.progress import silent
+from mutandis.search.engine import discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mutandis.decision import DecisionMaker, RecordAgreement
     from mutandis.evidence.methods import Method
     from mutandis.evidence.support import Support
-    from mutandis.search.progress import Progress
+    from mutandis.search.engine import Progress
 
 __all__ = ["AuditResult", "run"]
 
@@ -229,7 +229,7 @@ class AuditResult:
         return MappingProxyType(values)
 
 
-def run(plan: Plan, *, progress: Progress = silent) -> AuditResult:
+def run(plan: Plan, *, progress: Progress = discard_progress) -> AuditResult:
     """Run the audit: every step is a function of the one before it."""
     if plan.combine == "multiple":
         # it runs this function once for each attribute

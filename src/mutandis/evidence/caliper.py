@@ -16,8 +16,9 @@ import numpy as np
 
 from mutandis.evidence.findings import Comparison, Group
 from mutandis.evidence.interval import Interval
+from mutandis.search.engine import find_within
 from mutandis.search.share import Share, difference
-from mutandis.search.within import RadiusCounts, find_within
+from mutandis.search.ties import RadiusCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,23 +51,25 @@ class Caliper:
     within: RadiusCounts
 
     @classmethod
-    def of(cls, max_distance: float, beyond: NDArray[np.float64], metric: Metric) -> Caliper:
+    def of(
+        cls, max_distance: float, overflow_distance: NDArray[np.float64], metric: Metric
+    ) -> Caliper:
         """Read a distance as the decimal that was written, and as integers of the metric.
 
         Parameters
         ----------
         max_distance
             The caliper.
-        beyond
+        overflow_distance
             What the distances of each center lack because it lies out of reach.
         metric
             How distance is measured.
         """
         farthest = Fraction(str(max_distance))
-        limits = np.full(len(beyond), metric.limit(farthest), dtype=np.int64)
-        for row in np.flatnonzero(beyond > 0):
-            limits[row] = max(-1, metric.limit(farthest - Fraction(float(beyond[row]))))
-        return cls(limits=limits, within=RadiusCounts.empty(len(beyond)))
+        limits = np.full(len(overflow_distance), metric.limit(farthest), dtype=np.int64)
+        for row in np.flatnonzero(overflow_distance > 0):
+            limits[row] = max(-1, metric.limit(farthest - Fraction(float(overflow_distance[row]))))
+        return cls(limits=limits, within=RadiusCounts.empty(len(overflow_distance)))
 
     def count(
         self, mine: NDArray[np.intp], search: Search, queries: Queries, found: Neighbourhoods
@@ -90,7 +93,9 @@ class CaliperGroups:
         group = self.nearest.at(index)
         cut = self._cut(index)
         within = self.caliper.within
-        left = np.asarray(self.nearest.metric.as_float(within.farthest) + self.nearest.beyond)
+        left = np.asarray(
+            self.nearest.metric.as_float(within.farthest) + self.nearest.overflow_distance
+        )
         return Group(
             share=Share(
                 negatives=np.where(cut, within.negatives, group.share.negatives),
@@ -107,7 +112,10 @@ class CaliperGroups:
             return self.nearest.members(complainant, index)
         rows, distance = self.nearest.others(complainant)
         near = distance <= self.caliper.limits[complainant]
-        apart = self.nearest.metric.as_float(distance[near]) + self.nearest.beyond[complainant]
+        apart = (
+            self.nearest.metric.as_float(distance[near])
+            + self.nearest.overflow_distance[complainant]
+        )
         return self.nearest.roll.members(rows[near], apart, np.ones(int(near.sum())))
 
     def _cut(self, index: int) -> NDArray[np.bool_]:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.spaces import Stratum
     from mutandis.search.distance import Points
-    from mutandis.search.engine import Search
-    from mutandis.search.progress import Progress
+    from mutandis.search.engine import Progress, Search
 
 __all__ = ["GroupBuilder"]
 
@@ -81,7 +80,7 @@ class GroupBuilder:
                 answers = find_neighbourhoods(
                     searched.search, queries, sizes, progress=self._progress
                 )
-                mine = answered.note(complainants, answers, centers.beyond)
+                mine = answered.note(complainants, answers, centers.overflow_distance)
                 if caliper is not None:
                     caliper.count(mine, searched.search, queries, answers)
             answered.note_stratum(stratum, sizes)
@@ -94,7 +93,7 @@ class GroupBuilder:
             ties=situation.ties,
             centers=LazyEmbedding(embedding=embedding, population=world, among=rows),
             own_rows=rows if in_control else np.broadcast_to(np.intp(-1), len(rows)),
-            beyond=answered.beyond,
+            overflow_distance=answered.overflow_distance,
             points=self._everybody,
             metric=embedding.metric,
             spaces=spaces,
@@ -108,8 +107,8 @@ class GroupBuilder:
         farthest = self._situation.max_distance
         if farthest is None:
             return None
-        beyond = self._embedding.apply(world, rows).beyond
-        return Caliper.of(farthest, beyond, self._embedding.metric)
+        overflow_distance = self._embedding.apply(world, rows).overflow_distance
+        return Caliper.of(farthest, overflow_distance, self._embedding.metric)
 
     def _search(self, rows: NDArray[np.intp], *, in_control: bool) -> _PreparedSpace:
         """Prepare the search of a space; the last one is at hand for centers in another world."""
@@ -183,7 +182,7 @@ class _Accumulator:
         self._order = {id(stratum): place for place, stratum in enumerate(strata)}
         alone = len(strata) == 1
         self.found = Neighbourhoods.empty(0, len(ks))
-        self.beyond: NDArray[np.float64] = np.broadcast_to(0.0, len(rows))
+        self.overflow_distance: NDArray[np.float64] = np.broadcast_to(0.0, len(rows))
         self.places: NDArray[np.int64] = np.broadcast_to(np.int64(0), (len(rows), len(ks)))
         zeros = np.broadcast_to(np.intp(0), len(rows))
         self.space_of: NDArray[np.intp] = zeros if alone else np.array(zeros)
@@ -192,7 +191,7 @@ class _Accumulator:
         self,
         complainants: NDArray[np.intp],
         answers: Neighbourhoods,
-        beyond: NDArray[np.float64],
+        overflow_distance: NDArray[np.float64],
     ) -> NDArray[np.intp]:
         """Write down what some complainants were answered; give their places among all."""
         mine = np.searchsorted(self._rows, complainants)
@@ -202,8 +201,8 @@ class _Accumulator:
             if not len(self.found.radius):
                 self.found = Neighbourhoods.empty(len(self._rows), self.found.radius.shape[1])
             self.found.put(mine, answers)
-        if beyond.any():
-            self.beyond = _written(self.beyond, mine, beyond)
+        if overflow_distance.any():
+            self.overflow_distance = _written(self.overflow_distance, mine, overflow_distance)
         return mine
 
     def note_stratum(self, stratum: Stratum, sizes: tuple[int, ...]) -> None:

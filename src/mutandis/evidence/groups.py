@@ -71,7 +71,7 @@ class NearestGroups:
         The search center of each complainant, placed when it is asked for.
     own_rows
         Her own row, where she stands in the space herself; -1 elsewhere.
-    beyond
+    overflow_distance
         What each center's distances lack because it lies out of reach.
     points, metric
         All of D, to list members when somebody asks; nobody's place is kept until then.
@@ -88,7 +88,7 @@ class NearestGroups:
     ties: Ties
     centers: LazyEmbedding
     own_rows: NDArray[np.intp]
-    beyond: NDArray[np.float64]
+    overflow_distance: NDArray[np.float64]
     points: LazyEmbedding
     metric: Metric
     spaces: tuple[NDArray[np.intp], ...]
@@ -101,7 +101,7 @@ class NearestGroups:
         return Group(
             share=self._share(index),
             rows=self.found.inside[:, index] + self.found.rim[:, index],
-            radius=self.metric.as_float(self.found.radius[:, index]) + self.beyond,
+            radius=self.metric.as_float(self.found.radius[:, index]) + self.overflow_distance,
         )
 
     def members(self, complainant: int, index: int) -> Members:
@@ -114,7 +114,7 @@ class NearestGroups:
         on_rim = 1.0 if self.ties == "all" else left / self.found.rim[complainant, index]
         return self.roll.members(
             space[within],
-            self.metric.as_float(distance[within]) + self.beyond[complainant],
+            self.metric.as_float(distance[within]) + self.overflow_distance[complainant],
             np.where(distance[within] < radius, 1.0, on_rim),
         )
 

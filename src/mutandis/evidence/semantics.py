@@ -17,7 +17,7 @@ from mutandis.evidence.group_builder import GroupBuilder
 from mutandis.evidence.groups import CenteredGroups, Centers, Groups, NearestGroups, RowIdentity
 from mutandis.evidence.methods import Center
 from mutandis.search.embedding import Embedding
-from mutandis.search.progress import silent
+from mutandis.search.engine import discard_progress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.spaces import Stratum
     from mutandis.search.embedding import Scaling
-    from mutandis.search.progress import Progress
+    from mutandis.search.engine import Progress
     from mutandis.search.ties import Ties
 
 __all__ = [
@@ -157,7 +157,7 @@ class Semantics(Protocol):
         methods: Collection[Method],
         *,
         control: Groups | None = None,
-        progress: Progress = silent,
+        progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods and all k in one pass.
 
@@ -201,7 +201,7 @@ class PaperDefinitions:
         methods: Collection[Method],
         *,
         control: Groups | None = None,
-        progress: Progress = silent,
+        progress: Progress = discard_progress,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(

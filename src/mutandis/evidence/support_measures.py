@@ -74,7 +74,7 @@ def measure_reach(nearest: NearestGroups, index: int, *, threads: int = -1) -> R
         if len(radii):
             usual[space] = np.percentile(radii, _PERCENTILES)
     typical, large, limit = usual[nearest.space_of].T
-    radius = nearest.metric.as_float(nearest.found.radius[:, index]) + nearest.beyond
+    radius = nearest.metric.as_float(nearest.found.radius[:, index]) + nearest.overflow_distance
     return Reach(radius=radius, typical=typical, large=large, limit=limit)
 
 

@@ -26,9 +26,8 @@ from mutandis.data.columns import Categories, Numbers
 from mutandis.evidence.findings import Comparison, Group
 from mutandis.evidence.methods import Center
 from mutandis.evidence.semantics import Grouping, GroupPair, Situation
-from mutandis.search.collapse import group_rows
 from mutandis.search.distance import Points
-from mutandis.search.progress import Progress, silent
+from mutandis.search.engine import Progress, discard_progress, group_rows
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
@@ -304,7 +303,7 @@ class AsPublished:
         methods: Collection[Method],
         *,
         control: Groups | None = None,  # noqa: ARG002 - searched anew
-        progress: Progress = silent,
+        progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""
         names = [attribute.name for attribute in situation.attributes]

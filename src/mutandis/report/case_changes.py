@@ -269,7 +269,7 @@ def _sufficient(result: AuditResult, method: str, place: int) -> float | None:
         if len(distance) < settings.min_group:
             return None
         last = np.sort(distance)[settings.min_group - 1 : settings.min_group]
-        needed.append(float(searched.metric.as_float(last)[0] + searched.beyond[place]))
+        needed.append(float(searched.metric.as_float(last)[0] + searched.overflow_distance[place]))
     return max(needed)
 
 

@@ -1,4 +1,4 @@
-"""The oracle: measures every pair and follows the definition word by word."""
+"""The oracle: measures every pair and follows the definition literally."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.search.progress import silent
-from mutandis.search.ties import Neighbourhoods
-from mutandis.search.within import RadiusCounts
+from mutandis.search.engine import discard_progress
+from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.search.engine import Queries, Space
-    from mutandis.search.progress import Progress
+    from mutandis.search.engine import Progress, Queries, Space
 
 __all__ = ["BruteSearch"]
 
@@ -30,9 +28,8 @@ class BruteSearch:
     name: str = "brute"
 
     def neighbourhoods(
-        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
-        """Answer all queries for all ks."""
         found = Neighbourhoods.empty(len(queries), len(ks))
         for query in range(len(queries)):
             distances, counts, negatives = self._others(queries, query)
@@ -49,7 +46,6 @@ class BruteSearch:
         return found
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        """Count the people within each query's own limit."""
         found = RadiusCounts.empty(len(queries))
         for query, limit in enumerate(limits):
             distances, counts, negatives = self._others(queries, query)
@@ -62,7 +58,7 @@ class BruteSearch:
     def _others(
         self, queries: Queries, query: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Measure to every point, and count who stands there beside the complainant herself."""
+        """Measure to every point, and count its rows without the complainant's own."""
         center = queries.points.take(np.array([query]))
         distances = self.space.metric.from_center(center, self.space.points)
         counts, negatives = self.space.counts.copy(), self.space.negatives.copy()

@@ -1,8 +1,9 @@
 """Choose the backend. All are exact: the choice changes the time and nothing else.
 
 Kernels are by far the fastest, but they cost a second to load, and some ten to compile at their
-first use on a machine. So what NumPy and SciPy can do in about that time is left to them, unless
-the kernels have been loaded anyway.
+first use on a machine. So what NumPy and SciPy can do in about that time is left to them. The
+choice depends on the size of the problem alone, not on what the process did before: an audit that
+is repeated elsewhere records the same backend.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mutandis.search.brute import BruteSearch
-from mutandis.search.progress import silent
-from mutandis.search.tree import TreeSearch, tree_dimensions
+from mutandis.search.engine import discard_progress
+from mutandis.search.kd_tree import TreeSearch, tree_dimensions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,22 +20,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mutandis.search.engine import Queries, Search, Space
-    from mutandis.search.progress import Progress
-    from mutandis.search.ties import Neighbourhoods
-    from mutandis.search.within import RadiusCounts
+    from mutandis.search.engine import Progress, Queries, Search, Space
+    from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 __all__ = ["ChosenSearch", "choose_search"]
 
-# beyond so many coordinates SciPy's tree looks at nearly every point, and a scan is cheaper
+# with more coordinates SciPy's tree examines nearly every point, and a scan is cheaper
 _TREE_DIMENSIONS = 40
 # seconds of work from which on kernels pay for being loaded
 _WORTH_LOADING = 1.5
 # Seconds, as measured: SciPy's tree per query in two dimensions and how that grows with each more,
-# the tree per point it looks at, and a scan per point and attribute.
+# the tree per point it examines, and a scan per point and attribute.
 _TREE_QUERY, _TREE_GROWTH, _TREE_POINT, _SCAN_CELL = 2e-5, 1.7, 4e-8, 4e-9
-
-_used_kernels = False
 
 
 def choose_search(space: Space, *, threads: int = -1) -> ChosenSearch:
@@ -43,15 +40,7 @@ def choose_search(space: Space, *, threads: int = -1) -> ChosenSearch:
 
 
 class ChosenSearch:
-    """Search with the backend that is likely to be the fastest for the queries at hand.
-
-    Parameters
-    ----------
-    space
-        Where to search.
-    threads
-        How many threads; -1 for all cores.
-    """
+    """Search with the backend that is likely to be the fastest for the queries at hand."""
 
     def __init__(self, space: Space, *, threads: int = -1) -> None:
         self._space: Space | None = space
@@ -61,17 +50,15 @@ class ChosenSearch:
 
     @property
     def name(self) -> str:
-        """The backend that answered last; nothing before it has."""
+        """The backend that answered last; empty before the first answer."""
         return self._made[self._latest].name if self._latest else ""
 
     def neighbourhoods(
-        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
-        """Answer all queries for all ks."""
         return self._backend(len(queries)).neighbourhoods(queries, ks, progress=progress)
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        """Count the people within each query's own limit."""
         return self._backend(len(queries)).within(queries, limits)
 
     def _backend(self, queries: int) -> Search:
@@ -80,7 +67,7 @@ class ChosenSearch:
             if self._latest not in self._made:
                 self._made[self._latest] = _make(self._latest, self._space, self._threads)
             if self._latest == "compiled":
-                self._space = None  # kernels have their own copy, and are asked from now on
+                self._space = None  # kernels have their own copy, and answer from now on
         return self._made[self._latest]
 
 
@@ -89,13 +76,13 @@ def choose(space: Space, queries: int) -> str:
     dimensions = tree_dimensions(space.points)
     if not dimensions:
         return "brute"
-    if (_used_kernels or _seconds(space, queries) > _WORTH_LOADING) and _can_compile(space):
+    if _seconds(space, queries) > _WORTH_LOADING and _can_compile(space):
         return "compiled"
     return "tree" if dimensions <= _TREE_DIMENSIONS else "brute"
 
 
 def _seconds(space: Space, queries: int) -> float:
-    """Guess how long NumPy and SciPy would take."""
+    """Estimate how long NumPy and SciPy would take."""
     dimensions, size = tree_dimensions(space.points), len(space.points)
     if dimensions > _TREE_DIMENSIONS:
         attributes = space.points.coordinates.shape[1] + space.points.codes.shape[1]
@@ -105,10 +92,10 @@ def _seconds(space: Space, queries: int) -> float:
 
 
 def _can_compile(space: Space) -> bool:
-    """Tell whether kernels can be had, and are exact in this space."""
+    """Tell whether kernels are available, and exact in this space."""
     try:
         from mutandis.search.compiled import CompiledSearch
-    except ImportError:  # numba is behind NumPy at times: then slower, but just as exact
+    except ImportError:  # numba may lag behind NumPy: then slower, but just as exact
         return False
     return CompiledSearch.can_search(space)
 
@@ -120,6 +107,4 @@ def _make(backend: str, space: Space, threads: int) -> Search:
         return TreeSearch.build(space, threads=threads)
     from mutandis.search.compiled import CompiledSearch
 
-    global _used_kernels  # noqa: PLW0603 - what a process has loaded stays loaded
-    _used_kernels = True
     return CompiledSearch(space, threads=threads)

@@ -1,11 +1,11 @@
-"""Search by compiled kernels: a tree with boxes, or a scan of bytes where boxes keep nobody out.
+"""Search by compiled kernels: a tree with boxes, or a scan of bytes where boxes prune nothing.
 
 Which of the two is faster depends on the data, not on the number of columns. So a few of the
-queries go down the tree first, and the points they had to look at are counted: counted, not timed,
+queries go down the tree first, and the points they had to examine are counted: counted, not timed,
 so that the same table is always searched in the same way. Both are exact.
 
-Queries run in chunks, in the order of the tree, on as many threads as asked for. Nothing that one
-query finds depends on another, so neither chunks nor threads can change an answer.
+Queries run in chunks, in the order of the tree, on as many threads as asked for. No query's result
+depends on another, so neither chunks nor threads can change an answer.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.search.kernels.bounds import level_bits
+from mutandis.search.engine import discard_progress
+from mutandis.search.kernels.bounds import choose_signs, level_bits, slants_of
 from mutandis.search.kernels.descent import (
-    Centers,
+    KernelQueries,
     homes,
     nearest_in_tree,
     room_in,
     within_in_tree,
 )
-from mutandis.search.kernels.growth import grow
 from mutandis.search.kernels.scan import (
     BLOCK,
     LARGEST_BYTE,
@@ -35,7 +35,6 @@ from mutandis.search.kernels.scan import (
     turns_for,
 )
 from mutandis.search.kernels.selection import HALF, ONE_PERSON, Answers
-from mutandis.search.kernels.slants import choose_signs, slants_of
 from mutandis.search.kernels.steps import MOST_ATTRIBUTES, take_steps
 from mutandis.search.kernels.tree import (
     Exact,
@@ -43,49 +42,39 @@ from mutandis.search.kernels.tree import (
     boxes_over,
     exact_in_floats,
     exact_rows,
+    grow,
 )
-from mutandis.search.progress import silent
-from mutandis.search.ties import Neighbourhoods
-from mutandis.search.within import RadiusCounts
+from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.search.engine import Queries, Space
+    from mutandis.search.engine import Progress, Queries, Space
     from mutandis.search.kernels.steps import Steps
-    from mutandis.search.progress import Progress
 
 __all__ = ["CompiledSearch"]
 
-# points in a leaf: so many are filtered in the time that another level of boxes would take
+# points in a leaf: they are filtered in the time that another level of boxes would take
 LEAF = 384
 # queries that a thread answers at a time
 _CHUNK = 2048
-# queries that go first, to see how much of the space the tree has to look at
+# queries that go first, to measure how much of the space the tree has to examine
 _PILOT = 64
 # A scan takes about a fifth of the time per point that the tree does.
 _SCAN_FROM = 0.8
-# one point in so many is in the sample that guesses radii
+# one point in 32 is in the sample that guesses radii
 _SAMPLE_SHARE, _SMALLEST_SAMPLE = 32, 1024
 # a guess from further down than this would take longer than it saves
 _LARGEST_RANK = 256
 
 
 class CompiledSearch:
-    """Search with kernels that numba compiles; see `compiled/` for how they work.
+    """Search with kernels that numba compiles; see `kernels/` for how they work.
 
-    Parameters
-    ----------
-    space
-        Where to search.
-    threads
-        How many threads; -1 for all cores.
-    kernel
-        "tree" or "scan", if the choice is not to depend on the data.
-    leaf
-        How many points a leaf of the tree may hold.
+    `kernel` ("tree" or "scan") overrides the choice by the data; `leaf` is how many points a leaf
+    of the tree may hold.
     """
 
     def __init__(
@@ -97,7 +86,7 @@ class CompiledSearch:
         points = space.points
         self._low = points.coordinates.min(axis=0)
         self._high = points.coordinates.max(axis=0)
-        # kernels are compiled for one kind of array: C order, writeable
+        # kernels are compiled for one array layout: C order, writeable
         coordinates = np.require(points.coordinates, requirements=["C", "W"])
         self._signs = choose_signs(coordinates)
         slants = slants_of(coordinates, self._low, self._signs)
@@ -126,9 +115,8 @@ class CompiledSearch:
         )
 
     def neighbourhoods(
-        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
-        """Answer all queries for all ks."""
         found = Neighbourhoods.empty(len(queries), len(ks))
         # kernels answer for rising ks
         columns = np.argsort(ks, kind="stable")
@@ -139,12 +127,12 @@ class CompiledSearch:
 
         def work(rows: NDArray[np.intp]) -> None:
             chunk = queries.take(rows)
-            beyond, centers = self._centers(chunk)
+            overflow, centers = self._centers(chunk)
             answers = answer(centers, rising)
             found.put(
                 rows,
                 Neighbourhoods(
-                    radius=answers.radius[:, back] + beyond[:, None],
+                    radius=answers.radius[:, back] + overflow[:, None],
                     inside=answers.inside[:, back],
                     negatives_inside=answers.negatives_inside[:, back],
                     rim=answers.rim[:, back],
@@ -156,28 +144,27 @@ class CompiledSearch:
         return found
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        """Count the people within each query's own limit."""
         found = RadiusCounts.empty(len(queries))
 
         def work(rows: NDArray[np.intp]) -> None:
-            beyond, centers = self._centers(queries.take(rows))
+            overflow, centers = self._centers(queries.take(rows))
             # no distance among the points is larger than 2**53, so a limit need not be
-            left = np.minimum(limits[rows] - beyond, 2**53).astype(np.float64)
+            left = np.minimum(limits[rows] - overflow, 2**53).astype(np.float64)
             counted = np.empty((len(rows), 3), dtype=np.int64)
             room = room_in(self._tree, 1)
             within_in_tree(self._tree, self._steps, self._exact, centers, left, room, counted)
             people, negatives, farthest = counted.T
-            farthest = np.where(people > 0, farthest + beyond, -1)
+            farthest = np.where(people > 0, farthest + overflow, -1)
             found.put(rows, RadiusCounts(people=people, negatives=negatives, farthest=farthest))
 
-        self._in_chunks(work, self._in_tree_order(queries), silent)
+        self._in_chunks(work, self._in_tree_order(queries), discard_progress)
         return found
 
-    def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], Centers]:
-        """Move queries into the span of the points; tell how far each of them was moved."""
+    def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], KernelQueries]:
+        """Move queries into the span of the points; give how far each of them was moved."""
         points = queries.points
         inside = np.clip(points.coordinates, self._low, self._high)
-        beyond = np.abs(points.coordinates - inside).sum(axis=1, dtype=np.int64)
+        overflow = np.abs(points.coordinates - inside).sum(axis=1, dtype=np.int64)
         values = np.concatenate([inside - self._low, points.codes], axis=1, dtype=np.float64)
         place = np.full(len(queries), -1, dtype=np.int64)
         inside_space = queries.own >= 0
@@ -185,24 +172,24 @@ class CompiledSearch:
             place[inside_space] = self._place[queries.own[inside_space]]
         slants = slants_of(inside, self._low, self._signs).astype(np.float64)
         herself = ONE_PERSON + queries.own_negative
-        return beyond, Centers(values, slants, level_bits(points.codes), place, herself)
+        return overflow, KernelQueries(values, slants, level_bits(points.codes), place, herself)
 
     @property
     def _points(self) -> Grid:
         if self._grid is None:
-            raise RuntimeError("the points were given up for the blocks of the tree")
+            raise RuntimeError("the points were released in favour of the blocks of the tree")
         return self._grid
 
     @cached_property
     def _place(self) -> NDArray[np.int32]:
-        """Where each point went in the order of the tree."""
+        """The position of each point in the order of the tree."""
         place = np.empty_like(self._order)
         place[self._order] = np.arange(len(self._order), dtype=place.dtype)
         return place
 
     def _in_tree_order(self, queries: Queries) -> NDArray[np.intp]:
-        """Sort queries by leaf: neighbours go the same way, and find the cache warm."""
-        # in as few bytes as will do: numbers of 16 bits are sorted several times as fast
+        """Sort queries by leaf: neighbours take the same path, through a warm cache."""
+        # in as few bytes as possible: numbers of 16 bits are sorted several times as fast
         leaf = np.empty(len(queries), dtype=np.min_scalar_type(len(self._tree.start)))
 
         def work(rows: NDArray[np.intp]) -> None:
@@ -210,11 +197,11 @@ class CompiledSearch:
             homes(self._tree, self._mismatch, self._centers(queries.take(rows))[1], found)
             leaf[rows] = found
 
-        everybody = np.arange(len(queries))
+        rows = np.arange(len(queries))
         if len(queries) <= 4 * _CHUNK:
-            work(everybody)  # done before threads would have started
+            work(rows)  # done before threads would have started
         else:
-            self._in_chunks(work, everybody, silent)
+            self._in_chunks(work, rows, discard_progress)
         return np.argsort(leaf, kind="stable")
 
     def _in_chunks(
@@ -223,7 +210,7 @@ class CompiledSearch:
         order: NDArray[np.intp],
         progress: Progress,
     ) -> None:
-        """Work on the queries chunk by chunk, on all threads, and say what is done."""
+        """Work on the queries chunk by chunk, on all threads, and report progress."""
         size = max(1, min(_CHUNK, -(-len(order) // self._threads)))
         chunks = [order[start : start + size] for start in range(0, len(order), size)]
         if len(chunks) <= 1 or self._threads == 1:
@@ -236,7 +223,7 @@ class CompiledSearch:
                 for chunk, _ in zip(chunks, pool.map(work, chunks), strict=True):
                     progress(len(chunk))
             except BaseException:
-                # whoever interrupts does not want to wait for chunks that nobody will see
+                # an interrupt does not wait for chunks whose answers are discarded
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
@@ -248,16 +235,16 @@ class CompiledSearch:
         is_told = self._points.codes.max(axis=0, initial=0) < 64
         return take_steps(self._tree, self._exact, is_told)
 
-    def _descend(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
+    def _descend(self, centers: KernelQueries, ks: NDArray[np.int64]) -> Answers:
         answers = _room_for_answers(len(centers.values), len(ks))
         room = room_in(self._tree, int(ks[-1]))
         nearest_in_tree(self._tree, self._steps, self._exact, centers, ks, room, answers)
         if (answers.radius < 0).any():
-            raise RuntimeError("the search found fewer people than there are: please report this")
+            raise RuntimeError("the search found fewer rows than there are: please report this")
         return answers
 
     def _wants_scan(self, queries: Queries, order: NDArray[np.intp], ks: NDArray[np.int64]) -> bool:
-        """Send a few queries down the tree, and see whether it keeps anybody out."""
+        """Send a few queries down the tree, and see whether it prunes enough."""
         if self._kernel is None:
             few = order[np.linspace(0, len(order) - 1, min(_PILOT, len(order))).astype(np.intp)]
             _, centers = self._centers(queries.take(few))
@@ -268,7 +255,7 @@ class CompiledSearch:
             wants = looked_at > _SCAN_FROM * len(few) * len(self._order)
             self._kernel = "scan" if wants else "tree"
         self.name = f"compiled {self._kernel}"
-        # one copy of the points is enough: that which the kernel reads
+        # one copy of the points is enough: the one that the kernel reads
         if self._kernel == "scan":
             self.__dict__.pop("_steps", None)
         elif self._steps.values.size:
@@ -300,12 +287,12 @@ class CompiledSearch:
         rows = exact_rows(self._points, self._order)
         return Exact(rows, self._crowd, self._mismatch)
 
-    def _scan(self, centers: Centers, ks: NDArray[np.int64]) -> Answers:
+    def _scan(self, centers: KernelQueries, ks: NDArray[np.int64]) -> Answers:
         answers = _room_for_answers(len(centers.values), len(ks))
         self._scan_into(answers, centers, ks, rank=self._rank(int(ks[-1])))
         again = np.flatnonzero(answers.radius[:, 0] < 0)
         if len(again):
-            few = Centers(
+            few = KernelQueries(
                 centers.values[again],
                 centers.slants[again],
                 centers.bits[again],
@@ -319,7 +306,7 @@ class CompiledSearch:
         return answers
 
     def _scan_into(
-        self, answers: Answers, centers: Centers, ks: NDArray[np.int64], *, rank: int
+        self, answers: Answers, centers: KernelQueries, ks: NDArray[np.int64], *, rank: int
     ) -> None:
         numbers = len(self._low)
         steps = centers.values[:, :numbers].astype(np.int64) // self._quantum
@@ -336,7 +323,7 @@ class CompiledSearch:
         )
 
     def _rank(self, k: int) -> int:
-        """Choose the rank in the sample that is hardly ever nearer than the k-th nearest person."""
+        """Choose the rank in the sample that is hardly ever nearer than the k-th nearest row."""
         expected = k * self._bytes.sampled / len(self._order)
         rank = int(np.ceil(expected + 3 * np.sqrt(expected) + 2))
         return rank if rank < min(self._bytes.sampled, _LARGEST_RANK) else -1

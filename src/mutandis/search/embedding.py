@@ -1,7 +1,13 @@
-"""Where people stand: attributes turned into exact coordinates, fitted once on the factual D.
+"""Attributes turned into exact coordinates, fitted once on the factual D.
 
 Fit once, apply twice: the same origin and the same range serve the factual and the counterfactual
 rows (docs/adr/0001-scale.md). A counterfactual may lie outside the range and is not clipped.
+
+The distances of all attributes are whole numbers of a common unit. Half a step of attribute i costs
+``unit * weight_i / (2 * steps_i)``. The unit is chosen so that this is an integer for as many
+attributes as int64 has room for: then their sums are exact. What does not fit is rounded to an
+integer once, step by step: an attribute's own differences stay exact multiples of each other, and
+only its weight relative to the others moves, in the 24th bit or later.
 """
 
 from __future__ import annotations
@@ -9,20 +15,19 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import isfinite
+from math import gcd, isfinite, lcm
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Numbers
-from mutandis.errors import InputError, MutandisWarning
+from mutandis.errors import InputError, MutandisWarning, PlanError
 from mutandis.search.distance import Metric, Points
 from mutandis.search.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
-from mutandis.search.units import Term, choose_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,18 +35,31 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
 
-__all__ = ["Axis", "Embedded", "Embedding", "LazyEmbedding", "Scaling"]
+__all__ = [
+    "Axis",
+    "Embedded",
+    "Embedding",
+    "LazyEmbedding",
+    "Scaling",
+    "Term",
+    "choose_unit",
+]
 
 Scaling = Literal["range", "none"]
 
 _QUANTUM_BITS = 40
 # half the range of a quantised column must measure at least this, or rounding would show
 _LEAST = 2**19
-# A center further out than this many ranges is moved in to it, and the rest is kept aside: seen
+# A center further out than this many ranges is moved in to it, and the rest is kept separately:
 # from there every row lies on the same side, so all distances shrink alike and the order stays.
 _REACH = 32.0
-# so many rows at a time stay in the processor's cache
+# rows per block, which stays in the processor's cache
 _BLOCK = 1 << 14
+FINEST = 2**53
+"""All ranges together measure at most this: float64 holds it, and 32 times as much fits int64."""
+
+# distances are shown as floats, and so the unit must be one, however small unscaled values are
+_LARGEST_UNIT = Fraction(2) ** 1023
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +68,8 @@ class Axis:
 
     Parameters
     ----------
-    name
-        The attribute.
     origin, scale
-        A value v stands at (v - origin) / scale: 0 and 1 are the ends of the grid.
+        The position of a value v is (v - origin) / scale: 0 and 1 are the ends of the grid.
     steps
         The grid: multiples of 1 / steps. A column without a grid has one step, its range.
     noise
@@ -76,24 +92,24 @@ class Axis:
     rule: str
 
     def place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Give integer coordinates, and how far beyond reach each position was."""
+        """Give integer coordinates, and how far out of reach each position was."""
         coordinates = np.empty(len(values), dtype=np.int64)
-        beyond: NDArray[np.float64] = np.broadcast_to(0.0, len(values))
+        overflow: NDArray[np.float64] = np.broadcast_to(0.0, len(values))
         for start in range(0, len(values), _BLOCK):
             rows = slice(start, start + _BLOCK)
             coordinates[rows], rest = self._place(values[rows])
             if rest.any():
-                beyond = beyond if beyond.flags.writeable else beyond.copy()
-                beyond[rows] = rest
-        return coordinates, beyond
+                overflow = overflow if overflow.flags.writeable else overflow.copy()
+                overflow[rows] = rest
+        return coordinates, overflow
 
     def _place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        with np.errstate(over="ignore"):  # infinitely far out is out of reach, and no error
+        with np.errstate(over="ignore"):  # infinitely far out is out of reach, not an error
             position = (values - self.origin) / self.scale
         within = np.clip(position, -_REACH, 1 + _REACH)
         rounded = np.rint(within * (self.length / self.quantum)).astype(np.int64) * self.quantum
-        # Midway between two grid points counts as on the grid: a center that stands there has
-        # neighbours at equal distances on both sides.
+        # Midway between two grid points counts as on the grid: a center there has neighbours at
+        # equal distances on both sides.
         halves = 2 * self.steps
         nearest = np.rint(within * halves)
         slack = np.minimum(2 * self.noise * halves * (1 + np.abs(within)), 0.25)
@@ -104,26 +120,18 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """Rows as points, with what was left beyond reach (in distance units; almost always 0)."""
+    """Rows as points, with the distance that was left out of reach (almost always 0)."""
 
     points: Points
-    beyond: NDArray[np.float64]
+    overflow_distance: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding:
     """A fitted embedding.
 
-    Parameters
-    ----------
-    axes
-        Continuous and ordinal attributes.
-    nominal
-        Names of nominal attributes.
-    constant
-        Attributes that never vary in D and contribute nothing.
-    metric
-        How distances between the points are measured.
+    `axes` are the continuous and ordinal attributes; `constant` ones never vary in D and contribute
+    nothing.
 
     Examples
     --------
@@ -155,16 +163,9 @@ class Embedding:
     ) -> Embedding:
         """Fit origin, scale and grid of every attribute on the factual population.
 
-        Parameters
-        ----------
-        population
-            The factual D, both groups.
-        attributes
-            What people are compared on.
-        scaling
-            "range" divides numbers by their range in D; "none" takes them as they are, for
-            attributes that the user has scaled. Ordinal ranks are divided by (levels - 1) and
-            nominal differences count 1 in both.
+        With scaling "range", numbers are divided by their range in D; "none" takes them as they
+        are, for attributes that the user has scaled. Ordinal ranks are divided by (levels - 1) and
+        nominal differences count 1 in both.
         """
         varying = [a for a in attributes if _varies(population.columns[a.name])]
         constant = tuple(a.name for a in attributes if a not in varying)
@@ -195,21 +196,22 @@ class Embedding:
         )
 
     def apply(self, population: Population, rows: NDArray[np.intp] | None = None) -> Embedded:
-        """Place rows, factual or counterfactual: some of them, or all.
+        """Embed rows, factual or counterfactual: some of them, or all.
 
         A nominal level that D never had must have a code that no level of D has.
         """
         size = len(population) if rows is None else len(rows)
         coordinates = np.empty((size, len(self.axes)), dtype=np.int64)
-        beyond: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
+        overflow: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
         for index, axis in enumerate(self.axes):
             coordinates[:, index], rest = axis.place(_ordered(_part(population, axis.name, rows)))
             if rest.any():
-                beyond = beyond + rest * (axis.length / self.metric.unit)
+                overflow = overflow + rest * (axis.length / self.metric.unit)
         codes = np.empty((size, len(self.nominal)), dtype=np.int32)
         for index, name in enumerate(self.nominal):
             codes[:, index] = _codes(_part(population, name, rows))
-        return Embedded(points=Points(coordinates=coordinates, codes=codes), beyond=beyond)
+        points = Points(coordinates=coordinates, codes=codes)
+        return Embedded(points=points, overflow_distance=overflow)
 
     @property
     def rules(self) -> dict[str, str]:
@@ -223,16 +225,9 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LazyEmbedding:
-    """People who are placed when somebody asks where they stand.
+    """Rows that are embedded on access; `among` selects them, None for all.
 
-    The last who were asked about are remembered: cases are looked at one after the other.
-
-    Parameters
-    ----------
-    embedding, population
-        How, and whom.
-    among
-        The rows of the population that are counted from 0 here; None for all.
+    The last ones are remembered: cases are looked at one after the other.
     """
 
     embedding: Embedding
@@ -243,11 +238,9 @@ class LazyEmbedding:
     )
 
     def __len__(self) -> int:
-        """Count the people."""
         return len(self.population) if self.among is None else len(self.among)
 
     def take(self, rows: NDArray[np.intp]) -> Points:
-        """Place the chosen ones."""
         if not self._last or self._last[0][0] is not rows:
             chosen = rows if self.among is None else self.among[rows]
             self._last[:] = [(rows, self.embedding.apply(self.population, chosen).points)]
@@ -356,3 +349,76 @@ def _codes(column: Column) -> NDArray[np.int32]:
 def _ordered(column: Column) -> NDArray[np.float64]:
     """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
     return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """What one attribute adds to the distance.
+
+    `weight` is that of its whole range, which is divided into equal `steps`; half a step must be at
+    least the integer `least`.
+    """
+
+    name: str
+    weight: Fraction
+    steps: int = 1
+    least: int = 1
+
+    @property
+    def need(self) -> Fraction:
+        """The number of which the unit must be a multiple, for half a step to be an integer."""
+        return 2 * self.steps / self.weight
+
+    def is_exact(self, unit: Fraction) -> bool:
+        return (unit / self.need).denominator == 1
+
+    def length(self, unit: Fraction) -> int:
+        """Give the integer that stands for the whole range."""
+        half_step = round(unit / self.need)
+        if half_step < self.least:
+            raise PlanError(
+                f"Attribute {self.name!r} counts so little beside the others that its differences "
+                "cannot be told apart. Use weights that are nearer to each other, and with "
+                "scaling='none' values that are."
+            )
+        return half_step * 2 * self.steps
+
+
+def choose_unit(terms: Iterable[Term], *, weight: Fraction) -> Fraction:
+    """Choose the largest unit there is room for that makes as many terms exact as possible.
+
+    There is one term per attribute that varies; `weight` is that of all attributes together, so
+    that distance 1 is unit * weight. Terms enter in the order of the common multiples they ask for,
+    smallest first: the outcome does not depend on the order of the attributes.
+
+    Examples
+    --------
+    >>> halves = Term(name="a", weight=Fraction(1), steps=2)
+    >>> thirds = Term(name="b", weight=Fraction(1), steps=3)
+    >>> unit = choose_unit([halves, thirds], weight=Fraction(2))
+    >>> unit % 12 == 0, unit.numerator.bit_length()
+    (True, 52)
+    """
+    terms = tuple(terms)
+    spread = sum((term.weight for term in terms), Fraction(0)) or Fraction(1)
+    room = min(FINEST / spread, _LARGEST_UNIT / weight)
+    waiting = {term.need for term in terms}
+    unit = Fraction(0)
+    while waiting:
+        needed, entering = min((_common_multiple(unit, need), need) for need in waiting)
+        if needed > room:
+            break
+        unit = needed
+        waiting.remove(entering)
+    unit = unit or room / FINEST
+    # what room is left makes the unit finer, for centers that lie between grid points
+    return unit * (1 << int(room / unit).bit_length() - 1)
+
+
+def _common_multiple(first: Fraction, second: Fraction) -> Fraction:
+    """Give the smallest common multiple of two fractions, where 0 has every multiple."""
+    if not first:
+        return second
+    return Fraction(
+        lcm(first.numerator, second.numerator), gcd(first.denominator, second.denominator)
+    )

@@ -1,15 +1,15 @@
-"""The search protocol: the narrow door behind which a backend does its work.
+"""The search protocol: what is asked, and the narrow interface behind which a backend answers.
 
 Backends
 --------
 `brute`
     Measures every pair. Plain enough to be the oracle of all others.
-`tree`
+`kd_tree`
     SciPy's KD-tree proposes candidates in floating point; they are measured again in integers, and
     more are asked for until no tie can be missing.
 `compiled`
     Kernels of our own in machine code: a tree with boxes and level masks, or a scan of one-byte
-    coordinates where no box keeps anybody out. For large tables.
+    coordinates where boxes prune nothing. For large tables.
 
 All are exact, so the choice between them (`choose.py`) can change the time an audit takes and
 nothing else. A backend sees distinct points with their multiplicities; it never sees rows, ids or
@@ -18,13 +18,13 @@ policies on ties.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mutandis.search.collapse import group_rows
-from mutandis.search.progress import silent
+from mutandis.data.equal_rows import group_equal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,26 +32,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.search.distance import Metric, Points
-    from mutandis.search.progress import Progress
-    from mutandis.search.ties import Neighbourhoods
-    from mutandis.search.within import RadiusCounts
+    from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
-__all__ = ["Queries", "Search", "Space", "find_neighbourhoods"]
+__all__ = [
+    "Progress",
+    "Queries",
+    "Search",
+    "Space",
+    "discard_progress",
+    "find_neighbourhoods",
+    "find_within",
+    "group_rows",
+]
+
+Progress = Callable[[int], None]
+"""Called again and again with the number of further complainants for whom a search is done."""
+
+
+def discard_progress(more: int) -> None:
+    """Do nothing with progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """A search space: distinct points, and the people who stand on each.
-
-    Parameters
-    ----------
-    points
-        The distinct points.
-    counts, negatives
-        How many rows stand on each point, and how many of those have a negative outcome.
-    metric
-        How distance is measured.
-    """
+    """A search space: distinct points, the rows at each, and those with a negative outcome."""
 
     points: Points
     counts: NDArray[np.int64]
@@ -62,12 +66,12 @@ class Space:
     def of(
         cls, points: Points, is_negative: NDArray[np.bool_], metric: Metric
     ) -> tuple[Space, NDArray[np.intp]]:
-        """Collapse rows into a space; give it with the point on which each row stands."""
+        """Collapse rows into a space; give it with the point of each row."""
         first, group = group_rows(points)
-        if len(first) == len(points):  # nobody repeats anybody: no copies are needed
-            alone = np.broadcast_to(np.int64(1), len(points))
+        if len(first) == len(points):  # no duplicate rows: no copies are needed
+            ones = np.broadcast_to(np.int64(1), len(points))
             negative = is_negative.astype(np.int64)
-            return cls(points=points, counts=alone, negatives=negative, metric=metric), group
+            return cls(points=points, counts=ones, negatives=negative, metric=metric), group
         counts = np.bincount(group, minlength=len(first)).astype(np.int64)
         negatives = np.bincount(group[is_negative], minlength=len(first)).astype(np.int64)
         space = cls(points=points.take(first), counts=counts, negatives=negatives, metric=metric)
@@ -83,8 +87,8 @@ class Queries:
     points
         The centers.
     own
-        The point of the space on which the complainant herself stands, who is not her own
-        neighbour; -1 where she is not in the space.
+        The complainant's own point in the space (she is not her own neighbour); -1 where she is
+        not in the space.
     own_negative
         Whether her own outcome is negative.
     """
@@ -104,11 +108,9 @@ class Queries:
         )
 
     def __len__(self) -> int:
-        """Count the queries."""
         return len(self.points)
 
     def take(self, rows: NDArray[np.intp]) -> Queries:
-        """Give the chosen queries."""
         return Queries(
             points=self.points.take(rows),
             own=self.own[rows],
@@ -125,35 +127,53 @@ class Search(Protocol):
         ...
 
     def neighbourhoods(
-        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
         """Answer all queries for all ks; each k is at most the number of others in the space."""
         ...
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        """Count the people within each query's own limit, an integer distance."""
+        """Count the rows within each query's own limit, an integer distance."""
         ...
 
 
+def group_rows(
+    points: Points, *labels: NDArray[np.integer] | NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Group rows that agree in every coordinate, every code and every further label.
+
+    The result is that of `group_equal`: the first row of each group, and the group of each row.
+    """
+    columns = [*points.coordinates.T, *points.codes.T, *labels]
+    # without a single column all rows are equal
+    return group_equal(*(columns or [np.zeros(len(points), dtype=np.int8)]))
+
+
 def find_neighbourhoods(
-    search: Search, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+    search: Search, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
 ) -> Neighbourhoods:
     """Answer queries that may repeat: each distinct one is searched once, for all k together."""
     first, group = group_rows(queries.points, queries.own, queries.own_negative)
-    told = _in_complainants(progress, distinct=len(first), complainants=len(queries))
+    reported = _in_complainants(progress, distinct=len(first), complainants=len(queries))
     if len(first) == len(queries):  # nothing repeats: no copies are needed
-        return search.neighbourhoods(queries, ks, progress=told)
-    return search.neighbourhoods(queries.take(first), ks, progress=told).take(group)
+        return search.neighbourhoods(queries, ks, progress=reported)
+    return search.neighbourhoods(queries.take(first), ks, progress=reported).take(group)
+
+
+def find_within(search: Search, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+    """Answer queries that may repeat: each distinct one is searched once."""
+    first, group = group_rows(queries.points, queries.own, queries.own_negative, limits)
+    return search.within(queries.take(first), limits[first]).take(group)
 
 
 def _in_complainants(progress: Progress, *, distinct: int, complainants: int) -> Progress:
-    """Tell of complainants, of whom each distinct query stands for some, as many as there are."""
+    """Report progress on distinct queries as the proportional number of complainants."""
     done = 0
 
-    def tell(more: int) -> None:
+    def report(more: int) -> None:
         nonlocal done
         before = done * complainants // distinct
         done += more
         progress(done * complainants // distinct - before)
 
-    return tell
+    return report

@@ -1,16 +1,16 @@
-"""Ties are a policy, in one place.
+"""What a search answers, and ties as a policy, in one place.
 
 Let r be the distance of the k-th nearest row. Rows strictly inside r belong to the group. The m
-rows at exactly r compete for the places that are left, and no order among them means anything, so
-under the policy "fair" they share: each holds (k - inside)/m of a place. Under "all" every one of
-them belongs, and the group is larger than k. Either way, sorting the file differently changes
-nothing (docs/adr/0002-ties.md).
+rows at exactly r compete for the places that are left, and their order has no meaning, so under the
+policy "fair" they share: each holds (k - inside)/m of a place. Under "all" every one of them
+belongs, and the group is larger than k. Either way, sorting the file differently changes nothing
+(docs/adr/0002-ties.md).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -21,14 +21,34 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Neighbourhoods", "Ties", "select", "share_of"]
+__all__ = [
+    "Neighbourhoods",
+    "RadiusCounts",
+    "Ties",
+    "count_candidates",
+    "select",
+    "share_of",
+]
 
 Ties = Literal["fair", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbourhoods:
-    """For each query (row) and each k (column): who is within the k-th nearest distance.
+class _Answers:
+    """Arrays with one row per query."""
+
+    def take(self, queries: NDArray[Any]) -> Self:
+        return type(self)(**{f.name: getattr(self, f.name)[queries] for f in fields(self)})
+
+    def put(self, queries: NDArray[Any], answers: Self) -> None:
+        """Write the answers of some queries into their rows."""
+        for f in fields(self):
+            getattr(self, f.name)[queries] = getattr(answers, f.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbourhoods(_Answers):
+    """For each query (row) and each k (column): the rows within the k-th nearest distance.
 
     Parameters
     ----------
@@ -48,17 +68,28 @@ class Neighbourhoods:
 
     @classmethod
     def empty(cls, queries: int, ks: int) -> Neighbourhoods:
-        """Make room for the answers to so many queries."""
         return cls(**{f.name: np.zeros((queries, ks), dtype=np.int64) for f in fields(cls)})
 
-    def take(self, queries: NDArray[Any]) -> Neighbourhoods:
-        """Give the chosen queries, repeated as often as asked for."""
-        return Neighbourhoods(**{f.name: getattr(self, f.name)[queries] for f in fields(self)})
 
-    def put(self, queries: NDArray[Any], answers: Neighbourhoods) -> None:
-        """Write the answers of some queries into their places."""
-        for f in fields(self):
-            getattr(self, f.name)[queries] = getattr(answers, f.name)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RadiusCounts(_Answers):
+    """For each query: the other rows within its limit, what a caliper leaves of a group.
+
+    Parameters
+    ----------
+    people, negatives
+        How many others are within the limit, and how many of those have a negative outcome.
+    farthest
+        The integer distance of the farthest of them; -1 where there are none.
+    """
+
+    people: NDArray[np.int64]
+    negatives: NDArray[np.int64]
+    farthest: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, queries: int) -> RadiusCounts:
+        return cls(**{f.name: np.full(queries, -1, dtype=np.int64) for f in fields(cls)})
 
 
 def select(
@@ -67,7 +98,7 @@ def select(
     negatives: NDArray[np.int64],
     ks: Sequence[int],
 ) -> Neighbourhoods:
-    """Find the k-th nearest distance among candidates and count who is inside it and on it.
+    """Find the k-th nearest distance among candidates and count the rows inside it and on it.
 
     Parameters
     ----------
@@ -80,7 +111,6 @@ def select(
 
     Examples
     --------
-    >>> import numpy as np
     >>> found = select(np.array([[4, 1, 4]]), np.array([[1, 1, 1]]), np.array([[1, 0, 0]]), [2])
     >>> int(found.radius[0, 0]), int(found.inside[0, 0]), int(found.rim[0, 0])
     (4, 1, 2)
@@ -91,7 +121,7 @@ def select(
     refused = _running_totals(np.take_along_axis(negatives, order, axis=1))
     found = Neighbourhoods.empty(len(distances), len(ks))
     for column, k in enumerate(ks):
-        # the k-th nearest person stands where the running count first reaches k
+        # the k-th nearest row is where the running count first reaches k
         last = np.argmax(people[:, 1:] >= k, axis=1)
         radius = np.take_along_axis(near, last[:, None], axis=1)
         inner, outer = (near < radius).sum(axis=1), (near <= radius).sum(axis=1)
@@ -104,15 +134,39 @@ def select(
     return found
 
 
+def count_candidates(
+    distances: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    negatives: NDArray[np.int64],
+    limits: NDArray[np.int64],
+) -> RadiusCounts:
+    """Count among candidates as `select` takes them, within one limit per query.
+
+    Examples
+    --------
+    >>> found = count_candidates(
+    ...     np.array([[4, 1, 5]]), np.array([[2, 1, 1]]), np.array([[1, 0, 1]]), np.array([4])
+    ... )
+    >>> int(found.people[0]), int(found.negatives[0]), int(found.farthest[0])
+    (3, 1, 4)
+    """
+    # a point with no row but the complainant's own is not a neighbour
+    near = (distances <= limits[:, None]) & (counts > 0)
+    return RadiusCounts(
+        people=(near * counts).sum(axis=1, dtype=np.int64),
+        negatives=(near * negatives).sum(axis=1, dtype=np.int64),
+        farthest=np.where(near, distances, -1).max(axis=1, initial=-1).astype(np.int64),
+    )
+
+
 def _running_totals(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the totals of the first 0, 1, 2, … candidates of each query."""
+    """Total the first 0, 1, 2, … candidates of each query."""
     totals = np.zeros((len(values), values.shape[1] + 1), dtype=np.int64)
     np.cumsum(values, axis=1, out=totals[:, 1:])
     return totals
 
 
 def _before(totals: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the running total of the first `stop` candidates."""
     return np.asarray(np.take_along_axis(totals, stop[:, None], axis=1)[:, 0], dtype=np.int64)
 
 

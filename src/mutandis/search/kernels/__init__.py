@@ -1,11 +1,9 @@
 """Search kernels compiled to machine code by numba: one idea per file, each with its proof.
 
 `jit.py`        how kernels are compiled and cached
-`tree.py`       what is searched: points, nodes, and the boxes around them
-`growth.py`     points put in an order in which neighbours lie together
-`slants.py`     sides of boxes that lean with points whose numbers go together
-`bounds.py`     how near the points of a box can be, at best
-`steps.py`      points of a leaf in 16-bit steps: who may be near, a dozen at a time
+`tree.py`       what is searched: points in an order in which neighbours lie together, nodes, boxes
+`bounds.py`     how near the points of a box can be, at best, and boxes with slanted sides
+`steps.py`      points of a leaf in 16-bit steps: which may be near, a dozen at a time
 `selection.py`  the k-th nearest among weighted candidates, in linear time
 `reservoir.py`  candidates in bins: the radius shrinks without any sorting
 `descent.py`    k nearest, and all within a limit, by descending the tree

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mutandis.search.kernels.steps import Steps
     from mutandis.search.kernels.tree import Exact, Tree
 
-__all__ = ["Centers", "Room", "homes", "nearest_in_tree", "room_in", "within_in_tree"]
+__all__ = ["KernelQueries", "Room", "homes", "nearest_in_tree", "room_in", "within_in_tree"]
 
 # more than float64 can round off a sum of two distances, each at most 2**53
 _SLACK = 4.0
@@ -51,7 +51,7 @@ _SLACK = 4.0
 _FULL = 8
 
 
-class Centers(NamedTuple):
+class KernelQueries(NamedTuple):
     """Queries: numbers and codes in one row each, slants, the bits of the codes, and her own place.
 
     `own` is the place of the complainant's own point in the order of the tree, -1 where she is not
@@ -99,7 +99,7 @@ def room_in(tree: Tree, k: int) -> Room:
 
 @kernel
 def homes(
-    tree: Tree, mismatch: NDArray[np.float64], centers: Centers, found: NDArray[np.int64]
+    tree: Tree, mismatch: NDArray[np.float64], centers: KernelQueries, found: NDArray[np.int64]
 ) -> None:
     """Find for each query a leaf that it could lie in: queries of one leaf have the same way."""
     for query in range(len(found)):
@@ -151,7 +151,7 @@ def _next_leaf(
 
 @part
 def _starting_radius(
-    centers: Centers, query: int, last_radius: float, mismatch: NDArray[np.float64]
+    centers: KernelQueries, query: int, last_radius: float, mismatch: NDArray[np.float64]
 ) -> float:
     """Give a radius that holds k others of this query, by what was found for the one before."""
     if query == 0 or (centers.own[query] >= 0 and centers.own[query - 1] < 0):
@@ -163,7 +163,7 @@ def _starting_radius(
 @part
 def _take_up(
     exact: Exact,
-    centers: Centers,
+    centers: KernelQueries,
     query: int,
     start: int,
     found: int,
@@ -196,7 +196,7 @@ def nearest_in_tree(
     tree: Tree,
     steps: Steps,
     exact: Exact,
-    centers: Centers,
+    centers: KernelQueries,
     ks: NDArray[np.int64],
     room: Room,
     answers: Answers,
@@ -257,7 +257,7 @@ def within_in_tree(
     tree: Tree,
     steps: Steps,
     exact: Exact,
-    centers: Centers,
+    centers: KernelQueries,
     limits: NDArray[np.float64],
     room: Room,
     found: NDArray[np.int64],

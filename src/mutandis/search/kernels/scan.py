@@ -36,7 +36,7 @@ from mutandis.search.kernels.selection import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.search.kernels.descent import Centers
+    from mutandis.search.kernels.descent import KernelQueries
     from mutandis.search.kernels.selection import Answers
     from mutandis.search.kernels.tree import Boxes, Exact, Grid
 
@@ -227,7 +227,7 @@ def _candidates(turns: Turns, turn: int) -> Candidates:
 @part
 def _take_up(
     exact: Exact,
-    centers: Centers,
+    centers: KernelQueries,
     query: int,
     found: int,
     turns: Turns,
@@ -251,7 +251,7 @@ def _visit(
     packed: Bytes,
     block: int,
     exact: Exact,
-    centers: Centers,
+    centers: KernelQueries,
     query: int,
     bytes_of: NDArray[np.uint8],
     turns: Turns,
@@ -278,7 +278,7 @@ def _visit(
 def scan_blocks(
     packed: Bytes,
     exact: Exact,
-    centers: Centers,
+    centers: KernelQueries,
     bytes_of: NDArray[np.uint8],
     ks: NDArray[np.int64],
     rank: int,

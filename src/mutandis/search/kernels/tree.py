@@ -1,12 +1,20 @@
-"""What the kernels search: points, the tree over them, and the boxes around its nodes."""
+"""What the kernels search: points, the tree over them, and the boxes around its nodes.
+
+The tree orders points so that neighbours lie together. The root holds all points. A node with more
+than a leaf's worth is split at the median of what keeps its points farthest apart: for a number or
+a slant the span of its box, for a nominal attribute the mismatch, if several levels occur. Names
+are separated first, as they cost most, and the box of every node then promises the full mismatch.
+Nodes are numbered in preorder: the left child of node i is i + 1.
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mutandis.search.kernels.jit import kernel, making_kernel
+from mutandis.search.kernels.jit import kernel, making_kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,11 +28,15 @@ __all__ = [
     "enclose",
     "exact_in_floats",
     "exact_rows",
-    "room_for_boxes",
+    "grow",
 ]
 
 # integers up to this are float64, and so are their sums and differences while they stay below it
 _EXACT = 2**53
+# a child waits for each level of the tree, and a median split halves: names alone can be lopsided
+_WAITING = 4096
+# points for which another thread is worth starting
+_WORTH_A_THREAD = 10_000
 
 
 class Grid(NamedTuple):
@@ -93,7 +105,7 @@ def exact_in_floats(coordinates: NDArray[np.int64], mismatch: NDArray[np.int64])
 
 
 @making_kernel
-def room_for_boxes(size: int, columns: int, names: int) -> Boxes:
+def _room_for_boxes(size: int, columns: int, names: int) -> Boxes:
     """Make room for so many boxes."""
     return Boxes(
         np.empty((size, columns), np.float64),
@@ -137,7 +149,7 @@ def boxes_over(
 ) -> Boxes:
     """Enclose every `block` points in a row."""
     blocks = (len(order) + block - 1) // block
-    boxes = room_for_boxes(blocks, len(grid.low), grid.codes.shape[1])
+    boxes = _room_for_boxes(blocks, len(grid.low), grid.codes.shape[1])
     for box in range(blocks):
         stop = min((box + 1) * block, len(order))
         enclose(grid, order, box * block, stop, boxes, box)
@@ -156,3 +168,256 @@ def exact_rows(grid: Grid, order: NDArray[np.int32]) -> NDArray[np.float64]:
         for attribute in range(names):
             rows[place, numbers + attribute] = grid.codes[point, attribute]
     return rows
+
+
+def grow(
+    grid: Grid,
+    mismatch: NDArray[np.float64],
+    order: NDArray[np.int32],
+    *,
+    leaf: int,
+    threads: int = 1,
+) -> Tree:
+    """Arrange `order`, the points' numbers, and give the nodes over it, for any number of threads.
+
+    A node with more than `leaf` points is split.
+    """
+    if threads < 2 or len(order) < max(leaf, _WORTH_A_THREAD):
+        return _grow(grid, mismatch, order, leaf)
+    root, middle = _split_root(grid, mismatch, order)
+    if middle == 0:
+        return _grow(grid, mismatch, order, leaf)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(
+            grow, grid, mismatch, order[middle:], leaf=leaf, threads=threads - threads // 2
+        )
+        left = grow(grid, mismatch, order[:middle], leaf=leaf, threads=threads // 2)
+        return _join(root, left, other.result(), middle)
+
+
+def _join(root: Boxes, left: Tree, right: Tree, middle: int) -> Tree:
+    """Put two trees under a root; the left one holds `middle` points."""
+    before = 1 + len(left.start)
+    boxes = zip(root, left.boxes, right.boxes, strict=True)
+    return Tree(
+        np.concatenate([[0], left.start, right.start + middle]),
+        np.concatenate([[middle + right.stop[0]], left.stop, right.stop + middle]),
+        np.concatenate(
+            [
+                [before],
+                np.where(left.right < 0, -1, left.right + 1),
+                np.where(right.right < 0, -1, right.right + before),
+            ]
+        ),
+        Boxes(*(np.concatenate(parts) for parts in boxes)),
+    )
+
+
+@part
+def _swap(keys: NDArray[np.int64], order: NDArray[np.int32], one: int, other: int) -> None:
+    keys[one], keys[other] = keys[other], keys[one]
+    order[one], order[other] = order[other], order[one]
+
+
+@kernel
+def _select_median(
+    keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, middle: int
+) -> None:
+    """Arrange places first…stop so that keys do not fall from before `middle` to behind it."""
+    left, right = first, stop - 1
+    while left < right:
+        one, two, three = keys[left], keys[(left + right) // 2], keys[right]
+        pivot = max(min(one, two), min(max(one, two), three))
+        i, j = left, right
+        while i <= j:
+            while keys[i] < pivot:
+                i += 1
+            while keys[j] > pivot:
+                j -= 1
+            if i <= j:
+                _swap(keys, order, i, j)
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            return
+
+
+@kernel
+def _part_below(
+    keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, limit: int
+) -> int:
+    """Put keys below the limit first; give the place where the others begin."""
+    boundary = first
+    for place in range(first, stop):
+        if keys[place] < limit:
+            _swap(keys, order, boundary, place)
+            boundary += 1
+    return boundary
+
+
+@kernel
+def _part_names(
+    keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, middle: int
+) -> int:
+    """Part a nominal attribute between two levels, as near to the middle as they allow."""
+    level = keys[middle]
+    after = _part_below(keys, order, first, stop, level + 1)
+    before = _part_below(keys, order, first, after, level)
+    if before > first and (after == stop or middle - before <= after - middle):
+        return before
+    return after
+
+
+@kernel
+def _split(
+    grid: Grid,
+    column: int,
+    order: NDArray[np.int32],
+    keys: NDArray[np.int64],
+    first: int,
+    stop: int,
+) -> int:
+    """Part the points at places first…stop by a column; give the place where the others begin.
+
+    `keys` is room for the values of the column, side by side: rows of a table are far apart.
+    """
+    numbers, columns = grid.coordinates.shape[1], len(grid.low)
+    for place in range(first, stop):
+        point = order[place]
+        if column < numbers:
+            keys[place] = grid.coordinates[point, column]
+        elif column < columns:
+            keys[place] = grid.slants[point, column - numbers]
+        else:
+            keys[place] = grid.codes[point, column - columns]
+    middle = (first + stop) // 2
+    _select_median(keys, order, first, stop, middle)
+    if column < columns:
+        return middle
+    return _part_names(keys, order, first, stop, middle)
+
+
+@part
+def _widest_column(boxes: Boxes, box: int, first: int, stop: int) -> tuple[int, float]:
+    """Give the widest of some columns of a box, and how wide it is; -1 if none is at all."""
+    widest, span = -1, 0.0
+    for column in range(first, stop):
+        width = boxes.high[box, column] - boxes.low[box, column]
+        if width > span:
+            widest, span = column, width
+    return widest, span
+
+
+@kernel
+def _widest(
+    grid: Grid,
+    mismatch: NDArray[np.float64],
+    order: NDArray[np.int32],
+    first: int,
+    stop: int,
+    boxes: Boxes,
+    box: int,
+) -> int:
+    """Choose what keeps the points of a box farthest apart; -1 if all are equal.
+
+    A number is the number of its column, a slant comes behind the numbers, an attribute of names
+    behind both. Names are compared with numbers, and slants have their turn only when numbers do:
+    a slant is wider than all of them, but names that are parted first are never searched again.
+    """
+    numbers, columns = grid.coordinates.shape[1], len(grid.low)
+    widest, span = _widest_column(boxes, box, 0, numbers)
+    for attribute in range(grid.codes.shape[1]):
+        if mismatch[attribute] < span or mismatch[attribute] == 0.0:
+            continue
+        names = grid.codes[:, attribute]
+        level = names[order[first]]
+        for place in range(first + 1, stop):
+            if names[order[place]] != level:
+                widest, span = columns + attribute, mismatch[attribute]
+                break
+    if widest < numbers:
+        slant, wide = _widest_column(boxes, box, numbers, columns)
+        if wide > span:
+            widest = slant
+    return widest
+
+
+@making_kernel
+def _longer(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    longer = np.empty(2 * len(values), values.dtype)
+    longer[: len(values)] = values
+    return longer
+
+
+@making_kernel
+def _more_boxes(boxes: Boxes) -> Boxes:
+    more = _room_for_boxes(2 * len(boxes.low), boxes.low.shape[1], boxes.levels.shape[1])
+    more.low[: len(boxes.low)] = boxes.low
+    more.high[: len(boxes.low)] = boxes.high
+    more.levels[: len(boxes.low)] = boxes.levels
+    return more
+
+
+@making_kernel
+def _split_root(
+    grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32]
+) -> tuple[Boxes, int]:
+    """Enclose all points and part them; give the box, and how many come first (0: none)."""
+    box = _room_for_boxes(1, len(grid.low), grid.codes.shape[1])
+    enclose(grid, order, 0, len(order), box, 0)
+    widest = _widest(grid, mismatch, order, 0, len(order), box, 0)
+    if widest < 0:
+        return box, 0
+    return box, _split(grid, widest, order, np.empty(len(order), np.int64), 0, len(order))
+
+
+@making_kernel
+def _grow(
+    grid: Grid,
+    mismatch: NDArray[np.float64],
+    order: NDArray[np.int32],
+    leaf: int,
+) -> Tree:
+    """Arrange `order` and give the nodes over it, in one thread."""
+    size = 16
+    start, stop = np.empty(size, np.int64), np.empty(size, np.int64)
+    right = np.empty(size, np.int64)
+    boxes = _room_for_boxes(size, len(grid.low), grid.codes.shape[1])
+    keys = np.empty(len(order), np.int64)
+    # stretches that wait for a number of their own, with the parent whose right child they are
+    waiting = np.empty((_WAITING, 3), np.int64)
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, len(order), -1
+    depth, nodes = 1, 0
+    while depth:
+        depth -= 1
+        first, last, parent = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
+        node = nodes
+        nodes += 1
+        if nodes > size:
+            start, stop, right = _longer(start), _longer(stop), _longer(right)
+            boxes = _more_boxes(boxes)
+            size *= 2
+        start[node], stop[node], right[node] = first, last, -1
+        if parent >= 0:
+            right[parent] = node
+        enclose(grid, order, first, last, boxes, node)
+        if last - first <= leaf or depth + 2 > _WAITING:
+            continue
+        widest = _widest(grid, mismatch, order, first, last, boxes, node)
+        if widest < 0:
+            continue
+        middle = _split(grid, widest, order, keys, first, last)
+        waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = middle, last, node
+        depth += 1
+        waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = first, middle, -1
+        depth += 1
+    return Tree(
+        start[:nodes].copy(),
+        stop[:nodes].copy(),
+        right[:nodes].copy(),
+        Boxes(boxes.low[:nodes].copy(), boxes.high[:nodes].copy(), boxes.levels[:nodes].copy()),
+    )

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.search.progress import silent
-from mutandis.search.ties import Neighbourhoods, select
-from mutandis.search.within import RadiusCounts, count_candidates
+from mutandis.search.engine import discard_progress
+from mutandis.search.ties import Neighbourhoods, RadiusCounts, count_candidates, select
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,15 +27,14 @@ if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
     from mutandis.search.distance import Points
-    from mutandis.search.engine import Queries, Space
-    from mutandis.search.progress import Progress
+    from mutandis.search.engine import Progress, Queries, Space
 
 __all__ = ["TreeSearch", "tree_dimensions"]
 
 # In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
 # rounding moves a float64 distance by far less than this, and by far less than this part of it.
 _ROUNDING = 1e-9
-# how many points are looked at first for people within a caliper
+# how many points are examined first for rows within a caliper
 _FIRST_WIDTH = 32
 # candidates held at a time (queries x neighbours): bounds the memory of a search
 _BATCH = 2_000_000
@@ -51,18 +49,8 @@ def tree_dimensions(points: Points) -> int:
 class TreeSearch:
     """Search with a KD-tree that proposes and integers that decide.
 
-    Parameters
-    ----------
-    space
-        Where to search.
-    tree
-        The tree over its points.
-    levels
-        How many levels each nominal attribute has among them.
-    unit
-        The integer that stands for 1.0 in the tree, a power of two.
-    threads
-        How many threads ask the tree; -1 for all there are.
+    `levels` counts the levels of each nominal attribute among the points of the space; `unit`, a
+    power of two, is the integer that stands for 1.0 in the tree; -1 threads are all cores.
     """
 
     space: Space
@@ -74,7 +62,6 @@ class TreeSearch:
 
     @classmethod
     def build(cls, space: Space, *, threads: int = -1) -> TreeSearch:
-        """Build the tree over the distinct points of a space."""
         from scipy.spatial import cKDTree
 
         levels, unit = _levels(space.points), _tree_unit(space)
@@ -82,12 +69,11 @@ class TreeSearch:
         return cls(space=space, tree=tree, levels=levels, unit=unit, threads=threads)
 
     def neighbourhoods(
-        self, queries: Queries, ks: Sequence[int], *, progress: Progress = silent
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
-        """Answer all queries for all ks."""
         found = Neighbourhoods.empty(len(queries), len(ks))
         pending = np.arange(len(queries))
-        # her own point may be left empty without her: k others stand on at most k + 1 points
+        # her own point may be empty without her: k others are on at most k + 1 points
         width = max(ks) + 2
         while len(pending):
             width = min(width, len(self.space.points))
@@ -102,7 +88,6 @@ class TreeSearch:
         return found
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        """Count the people within each query's own limit."""
         found = RadiusCounts.empty(len(queries))
         pending = np.arange(len(queries))
         width = _FIRST_WIDTH
@@ -132,9 +117,9 @@ class TreeSearch:
     def _candidates(
         self, queries: Queries, width: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Measure the `width` nearest points, and count who stands there beside herself.
+        """Measure the `width` nearest points, and count their rows without the complainant's own.
 
-        The last column is how far (in the tree's unit) nothing can have been missed.
+        The last column is the distance (in the tree's unit) up to which nothing is missing.
         """
         centers = _floats(self.space, queries.points, self.levels, self.unit)
         near, candidates = self._nearest(centers, width)
@@ -150,7 +135,7 @@ class TreeSearch:
     def _nearest(
         self, centers: NDArray[np.float64], width: int
     ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Propose candidates, with the distance beyond which nothing was looked at."""
+        """Propose candidates, with the distance beyond which no point was examined."""
         ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
         near, candidates = self.tree.query(centers, k=ranks, p=1, workers=self.threads)
         return np.asarray(near)[:, -1], np.asarray(candidates, dtype=np.intp)
