@@ -15,7 +15,7 @@ from mutandis.files import worldview_file as worldview
 from mutandis.files.equation_specs import FAMILIES
 
 if TYPE_CHECKING:
-    from mutandis.files.yaml_models import Settings
+    from collections.abc import Collection
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -38,27 +38,25 @@ def section(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
-        ("data", sources_section._Data),
-        ("outcome", audit_file._Outcome),
-        ("protected", audit_file._Protected),
-        ("attributes", audit_file._Attribute),
-        ("test", audit_file._Test),
-        ("worldview", worldview._Sections),
-        ("worldview", worldview._LatentKeys),
-        ("decision", endpoint_section._Endpoint),
+        ("data", sources_section._DATA),
+        ("outcome", audit_file._OUTCOME),
+        ("protected", audit_file._PROTECTED),
+        ("attributes", audit_file._ATTRIBUTE),
+        ("test", audit_file._TEST),
+        ("worldview", worldview._SECTIONS),
+        ("worldview", worldview._LATENT),
+        ("decision", endpoint_section._ENDPOINT),
         *(("decision", kind.keys) for kind in decision_section._KINDS.values()),
     ],
 )
-def test_every_key_of_a_section_is_listed(name: str, keys: type[Settings]) -> None:
+def test_every_key_of_a_section_is_listed(name: str, keys: Collection[str]) -> None:
     listed = set(re.findall(r"`(\w+)`", section(name)))
-    assert set(keys.model_fields) <= listed
+    assert set(keys) <= listed
 
 
 def test_every_section_is_listed() -> None:
     table = page("reference/audit-file.md").split("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)) == set(
-        audit_file._Audit.model_fields
-    )
+    assert set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)) == set(audit_file._AUDIT)
 
 
 def test_every_equation_is_listed_with_its_keys() -> None:
@@ -67,7 +65,7 @@ def test_every_equation_is_listed_with_its_keys() -> None:
     assert set(rows) == {family.name for family in FAMILIES}
     for family in FAMILIES:
         listed = set(re.findall(r"`(\w+)`", rows[family.name]))
-        assert set(family.keys.model_fields) - {"equation"} <= listed, family.name
+        assert set(family.keys) <= listed, family.name
 
 
 def test_the_columns_of_results_are_listed_in_their_order() -> None:

@@ -21,7 +21,7 @@ from mutandis.decision import (
 )
 from mutandis.errors import DecisionError, FormulaError, MutandisError, SettingsError
 from mutandis.files.decision_section import DecisionSection, read_decision_section
-from mutandis.files.yaml_lines import read_yaml
+from mutandis.files.yaml_nodes import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,22 +131,25 @@ favourable: below
     [
         (
             "rulle: salary > 3",
-            "line 1, at 'rulle': 'rulle' is no key of the section 'decision'. Did",
+            "line 1, at 'rulle': 'rulle' is not a key of the section 'decision'. Did",
         ),
         ("{}", "Say who decides. One of: rule"),
         ("threshold: 0.5", "Say who decides"),
         ("recorded: false", "Say who decides"),
         ("rule: a > 1\nonnx: m.onnx", "line 2, at 'onnx': Say who decides: 'rule', 'onnx' are"),
-        ("rule: a > 1\ntreshold: 2", "'treshold' is no key of a decision by rule. Did you mean"),
-        ("rule: a > 1\ncolumns: [a]", "'columns' is no key of a decision by rule"),
+        ("rule: a > 1\ntreshold: 2", "'treshold' is not a key of a decision by rule. Did you mean"),
+        ("rule: a > 1\ncolumns: [a]", "'columns' is not a key of a decision by rule"),
         ("rule: a\nthreshold: high", "line 2, at 'threshold': A number is needed"),
         ("rule: a\nthreshold: 1\nfavourable: abve", "line 3, at 'favourable': 'abve' is not known"),
         ("rule: a > 1\nfavourable: above", "line 2, at 'favourable': 'favourable' is about scores"),
-        ("recorded: true\nthreshold: 1", "'threshold' is no key"),
-        ("onnx: m.onnx\ntrusted: [a.B]", "'trusted' is no key of a decision by ONNX model"),
-        ("pickle: m.pkl\ntrust_pickle: true", "'trust_pickle' is no key"),
+        ("recorded: true\nthreshold: 1", "'threshold' is not a key"),
+        ("onnx: m.onnx\ntrusted: [a.B]", "'trusted' is not a key of a decision by ONNX model"),
+        ("pickle: m.pkl\ntrust_pickle: true", "'trust_pickle' is not a key"),
         ("http: {batch: 3}", "'url' is missing"),
-        ("http: {url: 'https://a.example', bach: 3}", "'bach' is no key of an endpoint. Did you"),
+        (
+            "http: {url: 'https://a.example', bach: 3}",
+            "'bach' is not a key of an endpoint. Did you",
+        ),
         ("http: {url: 'https://a.example', timeout: -1}", "A number of seconds above 0"),
         ("http: {url: 'https://a.example', headers: [a]}", "but the headers of an endpoint is a"),
         ("{http: 'https://a.example', columns: salary}", "Columns are a list"),

@@ -10,9 +10,8 @@ from mutandis.files.association import association, gives_away
 from mutandis.files.audit_file import AuditFile, read_audit_text
 from mutandis.files.column_guesses import guess_columns, profile_columns, unfavourable
 from mutandis.files.initial_config import draft_config
-from mutandis.files.placeholder import name_protected
-from mutandis.files.yaml_lines import read_yaml
-from mutandis.files.yaml_text import plain_data
+from mutandis.files.worldview_file import name_protected
+from mutandis.files.yaml_nodes import plain_data, read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ import mutandis as mm
 from mutandis.causal import Additive, Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
 from mutandis.errors import WorldviewError
 from mutandis.files.worldview_file import read_worldview, worldview_from_node, write_worldview
-from mutandis.files.yaml_lines import Entries, read_yaml
+from mutandis.files.yaml_nodes import Entries, read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -51,13 +51,13 @@ REFUSED = {
         f"salary: {ANY}\nbalance: {{equation: linear, parents: [x], lnik: log}}\n",
         2,
         "balance › lnik",
-        "'lnik' is no key of a linear equation. Did you mean 'link'? It can have 'equation', ",
+        "'lnik' is not a key of a linear equation. Did you mean 'link'? It can have 'equation', ",
     ),
     "unknown key, nothing near": Case(
         "equations:\n  salary:\n    equation: count\n    parents: [x]\n    zzz: 1\n",
         5,
         "equations › salary › zzz",
-        "'zzz' is no key of a count equation. It can have 'equation', 'parents', 'bounds'.",
+        "'zzz' is not a key of a count equation. It can have 'equation', 'parents', 'bounds'.",
     ),
     "the first of two": Case(
         "equations:\n  a: {parents: [x]}\n  b: {equation: nothing}\n",
@@ -69,7 +69,7 @@ REFUSED = {
         "equations: {}\nresolvng: [job]\n",
         2,
         "resolvng",
-        "'resolvng' is no key of a worldview. Did you mean 'resolving'?",
+        "'resolvng' is not a key of a worldview. Did you mean 'resolving'?",
     ),
     "unknown section beside attributes": Case(
         f"salary: {ANY}\nresolvng: [salary]\n",
@@ -208,7 +208,7 @@ REFUSED = {
         "g: {equation: ordinal, parents: [x], levels: [a, null]}\n",
         1,
         "g › levels",
-        "'null' is written here, but a level is one text, number or truth.",
+        "'null' is written here, but a level is a text, a number or a boolean.",
     ),
     "an equation that is a word": Case(
         "equations:\n  salary: linear\n",

@@ -25,8 +25,7 @@ from mutandis.files.results_folder import (
     is_audit_folder,
     write_record,
 )
-from mutandis.files.yaml_lines import read_yaml
-from mutandis.files.yaml_text import plain_data
+from mutandis.files.yaml_nodes import plain_data, read_yaml
 from mutandis.frames import columns_of
 
 if TYPE_CHECKING:

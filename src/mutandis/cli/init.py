@@ -13,8 +13,7 @@ from mutandis.files.initial_config import draft_config
 from mutandis.files.sources import read_source
 from mutandis.files.sources_section import read_data_section
 from mutandis.files.whole_files import write_whole
-from mutandis.files.yaml_lines import read_yaml
-from mutandis.files.yaml_text import write_yaml
+from mutandis.files.yaml_nodes import read_yaml, write_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
-
-from pydantic import PlainValidator
+from typing import TYPE_CHECKING, Any, get_args
 
 from mutandis.auditing.plan import MethodName
 from mutandis.data.attribute import AttributeKind
@@ -17,27 +15,29 @@ from mutandis.evidence.intervals import IntervalName
 from mutandis.evidence.joint_spaces import Combine, ComparedWith
 from mutandis.evidence.multiplicity import Adjustment
 from mutandis.files.decision_section import read_decision_section
-from mutandis.files.placeholder import name_protected
 from mutandis.files.sources_section import read_data_section
 from mutandis.files.text_files import read_text
-from mutandis.files.worldview_file import worldview_from_node
-from mutandis.files.yaml_lines import Entries, Items, Node, Scalar, located, read_yaml, shown
-from mutandis.files.yaml_models import (
-    AnyNode,
-    Flag,
-    Levels,
-    Name,
-    Settings,
-    Whole,
-    choice,
-    entries_of,
-    items_of,
-    listed,
-    name_of,
-    nearest,
-    number_of,
-    validated,
-    value_of,
+from mutandis.files.worldview_file import name_protected, worldview_from_node
+from mutandis.files.yaml_nodes import (
+    Entries,
+    Items,
+    Scalar,
+    YamlNode,
+    located,
+    one_of,
+    optional,
+    read_entries,
+    read_flag,
+    read_items,
+    read_keys,
+    read_levels,
+    read_name,
+    read_node,
+    read_number,
+    read_value,
+    read_values,
+    read_whole,
+    read_yaml,
 )
 from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
@@ -70,91 +70,67 @@ class AuditFile:
     files: tuple[Path, ...] = ()
 
 
-def _values(node: Node) -> Any:
-    """Read one value, or a list of them."""
-    return [value_of(item) for item in node.items] if isinstance(node, Items) else value_of(node)
-
-
-def _whole_numbers(node: Node) -> tuple[int, ...]:
+def _whole_numbers(node: YamlNode) -> tuple[int, ...]:
     numbers = []
-    for item in items_of(node, "[15, 30]"):
+    for item in read_items(node, "[15, 30]"):
         if not (isinstance(item, Scalar) and type(item.value) is int):
             raise item.place.error("A whole number is needed here.")
         numbers.append(item.value)
     return tuple(numbers)
 
 
-def _primary(node: Node) -> tuple[str, int]:
-    items = items_of(node, "[cst_without, 30]")
+def _primary(node: YamlNode) -> tuple[str, int]:
+    items = read_items(node, "[cst_without, 30]")
     if len(items) != 2 or not (isinstance(items[1], Scalar) and type(items[1].value) is int):
         raise node.place.error("The primary verdict is a method and a k: [cst_without, 30].")
-    return name_of(items[0]), items[1].value
+    return read_name(items[0]), items[1].value
 
 
-def _method_names(node: Node) -> tuple[str, ...]:
-    names = tuple(name_of(item) for item in items_of(node, "[st, cst_without]"))
-    for item, name in zip(items_of(node, ""), names, strict=True):
-        if name not in get_args(MethodName):
-            allowed = get_args(MethodName)
-            raise item.place.error(
-                f"{shown(name)} is no method.{nearest(name, allowed)} It can be {listed(allowed)}."
-            )
-    return names
+def _method_names(node: YamlNode) -> tuple[str, ...]:
+    read = one_of(*get_args(MethodName), what="method")
+    return tuple(read(item) for item in read_items(node, "[st, cst_without]"))
 
 
-_Number = Annotated[float, PlainValidator(number_of)]
-_Value = Annotated[Any, PlainValidator(value_of)]
-_Values = Annotated[Any, PlainValidator(_values)]
+_read_kind = one_of(*(kind.value for kind in AttributeKind), what="kind of attribute")
 
-
-class _Audit(Settings):
-    data: AnyNode
-    outcome: AnyNode
-    protected: AnyNode
-    combine: Annotated[str | None, choice(*get_args(Combine))] = None
-    attributes: AnyNode
-    worldview: AnyNode = None
-    decision: AnyNode = None
-    test: AnyNode = None
-
-
-class _Outcome(Settings):
-    column: Name
-    negative: _Value
-
-
-class _Protected(Settings):
-    attribute: Name
-    value: _Values = None
-    reference: _Value
-    pool: Flag = False
-
-
-class _Attribute(Settings):
-    kind: Annotated[str, choice(*(kind.value for kind in AttributeKind))]
-    levels: Levels = None
-    weight: _Number = 1.0
-
-
-class _Test(Settings):
-    ks: Annotated[tuple[int, ...], PlainValidator(_whole_numbers)] = (15, 30, 50, 100)
-    alpha: _Number = 0.05
-    tau: _Number = 0.0
-    methods: Annotated[tuple[str, ...] | None, PlainValidator(_method_names)] = None
-    primary: Annotated[tuple[str, int] | None, PlainValidator(_primary)] = None
-    interval: Annotated[str | None, choice(*get_args(IntervalName))] = None
-    adjust: Annotated[str | None, choice(*get_args(Adjustment))] = None
-    ties: Annotated[str | None, choice(*get_args(Ties))] = None
-    scaling: Annotated[str | None, choice(*get_args(Scaling))] = None
-    group_size: Annotated[str | None, choice(*get_args(GroupSize))] = None
-    direction: Annotated[str | None, choice(*get_args(Direction))] = None
-    test_space: Annotated[str | None, choice(*get_args(ComparedWith))] = None
-    max_distance: Annotated[float | None, PlainValidator(number_of)] = None
-    min_group: Whole = None
-    draws: Whole = None
-    bootstrap: Flag = False
-    seed: Whole = None
-    threads: Whole = None
+_AUDIT = {
+    "data": read_node,
+    "outcome": read_node,
+    "protected": read_node,
+    "combine": one_of(*get_args(Combine)),
+    "attributes": read_node,
+    "worldview": read_node,
+    "decision": read_node,
+    "test": read_node,
+}
+_OUTCOME = {"column": read_name, "negative": read_value}
+_PROTECTED = {
+    "attribute": read_name,
+    "value": read_values,
+    "reference": read_value,
+    "pool": read_flag,
+}
+_ATTRIBUTE = {"kind": _read_kind, "levels": optional(read_levels), "weight": read_number}
+_TEST = {
+    "ks": _whole_numbers,
+    "alpha": read_number,
+    "tau": read_number,
+    "methods": _method_names,
+    "primary": _primary,
+    "interval": one_of(*get_args(IntervalName)),
+    "adjust": one_of(*get_args(Adjustment)),
+    "ties": one_of(*get_args(Ties)),
+    "scaling": one_of(*get_args(Scaling)),
+    "group_size": one_of(*get_args(GroupSize)),
+    "direction": one_of(*get_args(Direction)),
+    "test_space": one_of(*get_args(ComparedWith)),
+    "max_distance": read_number,
+    "min_group": optional(read_whole),
+    "draws": optional(read_whole),
+    "bootstrap": read_flag,
+    "seed": optional(read_whole),
+    "threads": optional(read_whole),
+}
 
 
 def read_audit_file(path: str | Path, *, trust_pickle: bool = False) -> AuditFile:
@@ -179,29 +155,35 @@ def read_audit_text(text: str, *, folder: Path, name: str, trust_pickle: bool = 
     A results folder keeps the text, so that the audit can be repeated without the file.
     """
     root = read_yaml(text, source=name)
-    sections = validated(_Audit, root, what="an audit")
-    data = read_data_section(sections.data, folder=folder)
-    outcome = validated(_Outcome, sections.outcome, what="the section 'outcome'")
+    required = ("data", "outcome", "protected", "attributes")
+    sections = read_keys(root, _AUDIT, required=required, what="an audit")
+    data = read_data_section(sections["data"], folder=folder)
+    outcome = read_keys(
+        sections["outcome"], _OUTCOME, required=tuple(_OUTCOME), what="the section 'outcome'"
+    )
+    protected = sections["protected"]
     settings: dict[str, Any] = {
         "id": data.id,
         "missing": data.missing,
-        "outcome": outcome.column,
-        "negative": outcome.negative,
-        "protected": [_read_protected(part) for part in sections.protected.items]
-        if isinstance(sections.protected, Items)
-        else _read_protected(sections.protected),
-        "attributes": _read_attributes(sections.attributes),
-        **_read_test(sections.test),
+        "outcome": outcome["column"],
+        "negative": outcome["negative"],
+        "protected": [_read_protected(part) for part in protected.items]
+        if isinstance(protected, Items)
+        else _read_protected(protected),
+        "attributes": _read_attributes(sections["attributes"]),
     }
-    if sections.worldview is not None:
+    if "test" in sections:
+        # what is not written is left to the defaults of the audit itself
+        settings.update(read_keys(sections["test"], _TEST, what="the section 'test'"))
+    if "worldview" in sections:
         settings["worldview"] = worldview_from_node(
-            name_protected(sections.worldview, _protected_names(settings["protected"]))
+            name_protected(sections["worldview"], _protected_names(settings["protected"]))
         )
-    if sections.combine is not None:
-        settings["combine"] = sections.combine
+    if "combine" in sections:
+        settings["combine"] = sections["combine"]
     # last, since it may load a model
     decided = read_decision_section(
-        sections.decision,
+        sections.get("decision"),
         folder=folder,
         columns=_shown_columns(settings),
         trust_pickle=trust_pickle,
@@ -216,32 +198,25 @@ def _protected_names(protected: Protection | list[Protection]) -> list[str]:
     return [each.attribute for each in several]
 
 
-def _read_protected(node: Node) -> Protection:
-    read = validated(_Protected, node, what="the section 'protected'")
+def _read_protected(node: YamlNode) -> Protection:
+    required = ("attribute", "reference")
+    found = read_keys(node, _PROTECTED, required=required, what="the section 'protected'")
     with located(node.place):
-        return Protection(
-            read.attribute, value=read.value, reference=read.reference, pool=read.pool
-        )
+        return Protection(found.pop("attribute"), **found)
 
 
-def _read_attributes(node: Node) -> dict[str, AttributeDeclaration]:
-    entries = entries_of(node, "the section 'attributes'")
+def _read_attributes(node: YamlNode) -> dict[str, AttributeDeclaration]:
+    entries = read_entries(node, "the section 'attributes'")
     return {name: _read_attribute(part) for name, part in entries.entries.items()}
 
 
-def _read_attribute(node: Node) -> Any:
+def _read_attribute(node: YamlNode) -> Any:
     """Read ``continuous``, or ``{kind: ordinal, levels: [low, high]}``."""
     if isinstance(node, Entries):
-        read = validated(_Attribute, node, what="an attribute")
-        return {"kind": read.kind, "levels": read.levels or (), "weight": read.weight}
-    word = name_of(node, "a kind of attribute")
-    allowed = tuple(kind.value for kind in AttributeKind)
-    if word not in allowed:
-        raise node.place.error(
-            f"{shown(word)} is no kind of attribute.{nearest(word, allowed)} It can be "
-            f"{listed(allowed)}."
-        )
-    return word
+        found = read_keys(node, _ATTRIBUTE, required=("kind",), what="an attribute")
+        levels = found.get("levels") or ()
+        return {"kind": found["kind"], "levels": levels, "weight": found.get("weight", 1.0)}
+    return _read_kind(node)
 
 
 def _shown_columns(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -250,11 +225,3 @@ def _shown_columns(settings: Mapping[str, Any]) -> tuple[str, ...]:
     protections = protected if isinstance(protected, list) else [protected]
     names = [*settings["attributes"], *(each.attribute for each in protections)]
     return tuple(dict.fromkeys(names))
-
-
-def _read_test(node: Node | None) -> dict[str, Any]:
-    if node is None:
-        return {}
-    read = validated(_Test, node, what="the section 'test'")
-    # what is not written is left to the defaults of the audit itself
-    return {name: value for name, value in read if name in read.model_fields_set}

@@ -1,17 +1,15 @@
 """The section 'decision' of an audit file: who decides, and how the answers are read.
 
-One `Settings` for each kind of decision maker lists its keys; a new kind is one more entry of
-`_KINDS`. Model files are named relative to the audit file's folder and opened while it is read, so
-that what is wrong with them is found before anything is computed.
+A new kind of decision maker is one more entry of `_KINDS`, which lists its keys. Model files are
+named relative to the audit file's folder and opened while it is read, so that what is wrong with
+them is found before anything is computed.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, get_args
-
-from pydantic import PlainValidator
+from typing import TYPE_CHECKING, Any, get_args
 
 from mutandis.data.formula import Formula
 from mutandis.decision import (
@@ -28,28 +26,30 @@ from mutandis.decision.models import ScoreSource
 from mutandis.decision.threshold import Favourable
 from mutandis.errors import MutandisError, SettingsError
 from mutandis.files.endpoint_section import read_endpoint
-from mutandis.files.yaml_lines import Entries, Items, Node, Place
-from mutandis.files.yaml_models import (
-    AnyNode,
-    Flag,
-    Name,
-    NameList,
-    Settings,
-    choice,
-    entries_of,
+from mutandis.files.yaml_nodes import (
+    Entries,
+    Items,
+    YamlNode,
+    YamlPlace,
     listed,
-    name_of,
     nearest,
-    number_of,
-    validated,
-    value_of,
+    one_of,
+    read_entries,
+    read_flag,
+    read_keys,
+    read_name,
+    read_names,
+    read_node,
+    read_number,
+    read_value,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from mutandis.decision import DecisionMaker
+    from mutandis.files.yaml_nodes import Reader
 
 __all__ = ["DecisionSection", "read_decision_section"]
 
@@ -81,69 +81,24 @@ class _Context:
     trust_pickle: bool
 
 
-_Number = Annotated[float | None, PlainValidator(number_of)]
-_Value = Annotated[Any, PlainValidator(value_of)]
-
-
-class _Accumulator(Settings):
-    """How answers are read, whoever gives them."""
-
-    threshold: _Number = None
-    favourable: Annotated[str | None, choice(*get_args(Favourable))] = None
-
-
-class _Deciding(_Accumulator):
-    """Who decides in words of its own may do so."""
-
-    columns: AnyNode = None
-    answers: AnyNode = None
-
-
-class _Modelled(_Deciding):
-    """Which scores of a model are meant."""
-
-    score_of: _Value = None
-    score_from: Annotated[str | None, choice(*get_args(ScoreSource))] = None
-
-
-class _Rule(_Accumulator):
-    rule: Name
-
-
-class _Python(_Modelled):
-    python: Name
-
-
-class _Onnx(_Deciding):
-    onnx: Name
-    output: Name | None = None
-    score_of: _Value = None
-
-
-class _Skops(_Modelled):
-    skops: Name
-    trusted: NameList = ()
-
-
-class _Pickle(_Modelled):
-    pickle: Name
-
-
-class _Http(_Deciding):
-    http: AnyNode
-
-
-class _Recorded(Settings):
-    recorded: Flag
-
-
-class _Answers(Settings):
-    favourable: _Value
-    unfavourable: _Value
+# how answers are read, whoever gives them
+_ANSWERED: Mapping[str, Reader] = {
+    "threshold": read_number,
+    "favourable": one_of(*get_args(Favourable)),
+}
+# decision makers that answer in words of their own
+_WORDED: Mapping[str, Reader] = {**_ANSWERED, "columns": read_node, "answers": read_node}
+# which scores of a model are meant
+_MODELLED: Mapping[str, Reader] = {
+    **_WORDED,
+    "score_of": read_value,
+    "score_from": one_of(*get_args(ScoreSource)),
+}
+_ANSWERS: Mapping[str, Reader] = {"favourable": read_value, "unfavourable": read_value}
 
 
 @contextmanager
-def _placed(place: Place) -> Iterator[None]:
+def _placed(place: YamlPlace) -> Iterator[None]:
     """Say where in the file stands what a decision maker complains of, unless it is said."""
     try:
         yield
@@ -153,44 +108,47 @@ def _placed(place: Place) -> Iterator[None]:
         raise type(error)(f"{place}: {error}") from error
 
 
-def _from_rule(read: Any, _: _Context) -> tuple[str, tuple[Path, ...]]:
+def _from_rule(read: dict[str, Any], _: _Context) -> tuple[str, tuple[Path, ...]]:
     # what is wrong with a formula is said here, where its line is known
-    if read.threshold is None:
-        Rule.parse(read.rule)
+    if "threshold" in read:
+        Formula.parse(read["rule"])
     else:
-        Formula.parse(read.rule)
-    return read.rule, ()
+        Rule.parse(read["rule"])
+    return read["rule"], ()
 
 
-def _from_python(read: Any, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    chosen = _column_list(read.columns)
-    maker = load_function(read.python, folder=context.folder, columns=chosen)
+def _from_python(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    chosen = _column_list(read.get("columns"))
+    maker = load_function(read["python"], folder=context.folder, columns=chosen)
     if isinstance(maker, FunctionMaker) and chosen is None:
         maker = replace(maker, columns=context.columns)
-    own = context.folder / f"{read.python.partition(':')[0].replace('.', '/')}.py"
+    module = read["python"].partition(":")[0]
+    own = context.folder / f"{module.replace('.', '/')}.py"
     return maker, (own,) if own.is_file() else ()
 
 
-def _from_onnx(read: Any, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    path = context.folder / read.onnx
+def _from_onnx(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    path = context.folder / read["onnx"]
     maker = load_onnx(
         path,
-        columns=_columns_by_input(read.columns),
-        output=read.output,
-        scores=read.threshold is not None,
-        score_of=read.score_of,
+        columns=_columns_by_input(read.get("columns")),
+        output=read.get("output"),
+        scores="threshold" in read,
+        score_of=read.get("score_of"),
     )
     return maker, (path,)
 
 
-def _from_skops(read: Any, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    path, columns = context.folder / read.skops, _column_list(read.columns)
-    maker = load_skops(path, trusted=read.trusted, columns=columns, folder=context.folder)
+def _from_skops(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    path, columns = context.folder / read["skops"], _column_list(read.get("columns"))
+    maker = load_skops(
+        path, trusted=read.get("trusted", ()), columns=columns, folder=context.folder
+    )
     return maker, (path,)
 
 
-def _from_pickle(read: Any, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    path, columns = context.folder / read.pickle, _column_list(read.columns)
+def _from_pickle(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    path, columns = context.folder / read["pickle"], _column_list(read.get("columns"))
     maker = load_pickle(
         path, trust_pickle=context.trust_pickle, columns=columns, folder=context.folder
     )
@@ -199,31 +157,49 @@ def _from_pickle(read: Any, context: _Context) -> tuple[DecisionMaker, tuple[Pat
     return maker, (path,)
 
 
-def _from_http(read: Any, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    columns = _column_list(read.columns) or context.columns
-    return read_endpoint(read.http, columns=columns, folder=context.folder), ()
+def _from_http(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    columns = _column_list(read.get("columns")) or context.columns
+    return read_endpoint(read["http"], columns=columns, folder=context.folder), ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
     what: str
-    keys: type[Settings]
-    make: Callable[[Any, _Context], tuple[Any, tuple[Path, ...]]]
+    keys: Mapping[str, Reader]
+    make: Callable[[dict[str, Any], _Context], tuple[Any, tuple[Path, ...]]]
 
 
 _KINDS = {
-    "rule": _Kind(what="a decision by rule", keys=_Rule, make=_from_rule),
-    "python": _Kind(what="a decision in Python", keys=_Python, make=_from_python),
-    "onnx": _Kind(what="a decision by ONNX model", keys=_Onnx, make=_from_onnx),
-    "skops": _Kind(what="a decision by skops model", keys=_Skops, make=_from_skops),
-    "pickle": _Kind(what="a decision by pickled model", keys=_Pickle, make=_from_pickle),
-    "http": _Kind(what="a decision over HTTP", keys=_Http, make=_from_http),
-    "recorded": _Kind(what=_SECTION, keys=_Recorded, make=lambda *_: (None, ())),
+    "rule": _Kind(
+        what="a decision by rule", keys={"rule": read_name, **_ANSWERED}, make=_from_rule
+    ),
+    "python": _Kind(
+        what="a decision in Python", keys={"python": read_name, **_MODELLED}, make=_from_python
+    ),
+    "onnx": _Kind(
+        what="a decision by ONNX model",
+        keys={"onnx": read_name, **_WORDED, "output": read_name, "score_of": read_value},
+        make=_from_onnx,
+    ),
+    "skops": _Kind(
+        what="a decision by skops model",
+        keys={"skops": read_name, **_MODELLED, "trusted": read_names},
+        make=_from_skops,
+    ),
+    "pickle": _Kind(
+        what="a decision by pickled model",
+        keys={"pickle": read_name, **_MODELLED},
+        make=_from_pickle,
+    ),
+    "http": _Kind(
+        what="a decision over HTTP", keys={"http": read_node, **_WORDED}, make=_from_http
+    ),
+    "recorded": _Kind(what=_SECTION, keys={"recorded": read_flag}, make=lambda *_: (None, ())),
 }
 
 
 def read_decision_section(
-    node: Node | None, *, folder: Path, columns: Sequence[str], trust_pickle: bool = False
+    node: YamlNode | None, *, folder: Path, columns: Sequence[str], trust_pickle: bool = False
 ) -> DecisionSection:
     r"""Read the section, and load what it names.
 
@@ -249,7 +225,7 @@ def read_decision_section(
     Examples
     --------
     >>> from pathlib import Path
-    >>> from mutandis.files.yaml_lines import read_yaml
+    >>> from mutandis.files.yaml_nodes import read_yaml
     >>> node = read_yaml("rule: salary + 5 * balance\nthreshold: 225000")
     >>> section = read_decision_section(node, folder=Path("."), columns=())
     >>> section.decision.decide({"salary": [5e4, 2e5], "balance": [1e4, 2e4]}).tolist()
@@ -257,10 +233,10 @@ def read_decision_section(
     """
     if node is None:
         return DecisionSection(decision=None)
-    entries = entries_of(node, _SECTION)
+    entries = read_entries(node, _SECTION)
     name = _kind_of(entries)
     kind = _KINDS[name]
-    read = validated(kind.keys, node, what=kind.what)
+    read = read_keys(node, kind.keys, what=kind.what)
     context = _Context(folder=folder, columns=tuple(columns), trust_pickle=trust_pickle)
     if name == "recorded":
         return _recorded(read, node)
@@ -269,8 +245,8 @@ def read_decision_section(
     return DecisionSection(decision=_answered(maker, read, entries), files=files)
 
 
-def _recorded(read: Any, node: Node) -> DecisionSection:
-    if not read.recorded:
+def _recorded(read: dict[str, Any], node: YamlNode) -> DecisionSection:
+    if not read["recorded"]:
         raise node.place.error(f"Say who decides. {_CHOICES}")
     return DecisionSection(decision=None)
 
@@ -289,53 +265,51 @@ def _kind_of(entries: Entries) -> str:
         raise entries.keys[found[1]].error(
             f"Say who decides: {listed(found)} are written, and only one of them can."
         )
-    known = {key for kind in _KINDS.values() for key in kind.keys.model_fields}
+    known = {key for kind in _KINDS.values() for key in kind.keys}
     for key, place in entries.keys.items():
         if key not in known:
-            raise place.error(f"{key!r} is no key of {_SECTION}.{nearest(key, _KINDS)} {_CHOICES}")
+            raise place.error(
+                f"{key!r} is not a key of {_SECTION}.{nearest(key, _KINDS)} {_CHOICES}"
+            )
     raise entries.place.error(f"Say who decides. {_CHOICES}")
 
 
-def _answered(maker: Any, read: Any, entries: Entries) -> Any:
+def _answered(maker: Any, read: dict[str, Any], entries: Entries) -> Any:
     """Put the threshold, or the words of the answers, between the decision maker and the audit."""
     scored = [key for key in ("favourable", "score_of", "score_from") if key in entries.keys]
-    if read.threshold is None:
+    if "threshold" not in read:
         if scored:
             raise entries.keys[scored[0]].error(
                 f"{scored[0]!r} is about scores, and there is no threshold to compare them with. "
                 "Write threshold: 0.5, or leave it out."
             )
         return _worded(maker, read)
-    if getattr(read, "answers", None) is not None:
+    if "answers" in read:
         raise entries.keys["answers"].error(
             "Answers in words and a threshold for scores do not go together. Keep one of them."
         )
     # an ONNX model was told when it was loaded
-    meant: tuple[Any, Any] = (None, None)
-    if isinstance(read, _Modelled):
-        meant = (read.score_of, read.score_from)
+    score_of = None if "onnx" in read else read.get("score_of")
     with _placed(entries.keys["threshold"]):
         return with_threshold(
             maker,
-            read.threshold,
-            favourable=read.favourable or "above",
-            score_of=meant[0],
-            score_from=meant[1],
+            read["threshold"],
+            favourable=read.get("favourable", "above"),
+            score_of=score_of,
+            score_from=read.get("score_from"),
         )
 
 
-def _worded(maker: Any, read: Any) -> Any:
-    node = getattr(read, "answers", None)
+def _worded(maker: Any, read: dict[str, Any]) -> Any:
+    node = read.get("answers")
     if node is None:
         return maker
-    words = validated(_Answers, node, what="the words of the answers")
+    words = read_keys(node, _ANSWERS, required=tuple(_ANSWERS), what="the words of the answers")
     with _placed(node.place):
-        return RelabelledMaker(
-            maker=maker, favourable=words.favourable, unfavourable=words.unfavourable
-        )
+        return RelabelledMaker(maker=maker, **words)
 
 
-def _column_list(node: Node | None) -> tuple[str, ...] | None:
+def _column_list(node: YamlNode | None) -> tuple[str, ...] | None:
     if node is None:
         return None
     if not isinstance(node, Items):
@@ -343,18 +317,18 @@ def _column_list(node: Node | None) -> tuple[str, ...] | None:
     return _names(node)
 
 
-def _columns_by_input(node: Node | None) -> Any:
+def _columns_by_input(node: YamlNode | None) -> Any:
     """Read a list of columns, or for each input of a model its column or columns."""
     if isinstance(node, Entries):
         return {
-            name: _names(part) if isinstance(part, Items) else name_of(part, "a column")
+            name: _names(part) if isinstance(part, Items) else read_name(part, "a column")
             for name, part in node.entries.items()
         }
     return _column_list(node)
 
 
 def _names(node: Items) -> tuple[str, ...]:
-    names = tuple(name_of(item, "a column") for item in node.items)
+    names = tuple(read_name(item, "a column") for item in node.items)
     for place, name in enumerate(names):
         if name in names[:place]:
             raise node.items[place].place.error(f"The column {name!r} is listed twice.")

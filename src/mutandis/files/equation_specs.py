@@ -1,132 +1,98 @@
 """How each family of equations is written in a file, and what is made of it.
 
-One `Family` for each: its name in the file, the class behind it, and the keys it can have. A new
-family of equations is one more entry here. The classes are imported when a file asks for them.
+A new family of equations is one more `Family` here. The classes are imported when a file asks for
+them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
+from inspect import signature
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.errors import WorldviewError
-from mutandis.files.yaml_lines import Node, Scalar, located, shown
-from mutandis.files.yaml_models import (
-    Bounds,
-    Flag,
-    Levels,
-    Name,
-    NameList,
-    Settings,
-    Whole,
-    choice,
-    entries_of,
+from mutandis.files.yaml_nodes import (
+    Scalar,
+    YamlNode,
     listed,
+    located,
     nearest,
-    validated,
+    one_of,
+    optional,
+    read_bounds,
+    read_entries,
+    read_flag,
+    read_keys,
+    read_levels,
+    read_name,
+    read_names,
+    read_whole,
+    shown,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mutandis.causal import Equation
+    from mutandis.files.yaml_nodes import Reader
 
 __all__ = ["FAMILIES", "Family", "describe_equation", "read_equation"]
 
 
-class _Linear(Settings):
-    equation: Name
-    parents: NameList
-    link: Annotated[str, choice("identity", "log")] = "identity"
-    bounds: Bounds = None
-    decimals: Whole = None
-    levels: Levels = None
-    interactions: Flag = False
-
-
-class _Count(Settings):
-    equation: Name
-    parents: NameList
-    bounds: Bounds = None
-
-
-class _Ordinal(Settings):
-    equation: Name
-    parents: NameList
-    levels: Levels = None
-    method: Annotated[str, choice("logit", "empirical")] = "logit"
-
-
-class _Categorical(Settings):
-    equation: Name
-    parents: NameList
-
-
-class _Stated(Settings):
-    equation: Name
-    formula: Name
-    parents: NameList = ()
-    fit: NameList = ()
-    link: Annotated[str, choice("identity", "log")] = "identity"
-    bounds: Bounds = None
-    decimals: Whole = None
-    levels: Levels = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A family of equations in files.
+    """A family of equations in files: ``equation: linear`` with the keys of its class.
 
-    Parameters
-    ----------
-    name
-        What the file calls it: ``equation: linear``.
-    home
-        The module that has its class.
-    class_name
-        The class.
-    keys
-        The keys that it can have in a file: the class's arguments, and its fields too, where an
-        equation's settings are looked up when it is written.
-    fields
-        The fields of those keys that are not called like them.
-    implied
-        What the other settings of an equation say already, and need not be written.
+    The keys are the arguments of the class and its fields too, where an equation's settings are
+    looked up when it is written; `fields` has those that are not called like their key. `implied`
+    gives what the other settings of an equation say already, and need not be written.
     """
 
     name: str
-    home: str
-    class_name: str
-    keys: type[Settings]
+    required: str
+    keys: Mapping[str, Reader]
     fields: Mapping[str, str] = field(default_factory=dict)
     implied: Callable[[Any], Mapping[str, Any]] = field(default=lambda _: {})
 
-    def made_of(self, settings: Settings) -> Equation:
+    @property
+    def _home(self) -> str:
+        return f"mutandis.causal.equations.{self.name}"
+
+    def _class(self) -> type[Equation]:
+        found: type[Equation] = getattr(import_module(self._home), self.name.capitalize())
+        return found
+
+    def read(self, node: YamlNode) -> Equation:
         """Call the class: parents one by one, a formula first, the rest by keyword."""
-        written = {key: getattr(settings, key) for key in settings.model_fields_set}
+        article = "an" if self.name[0] in "aeiou" else "a"
+        keys = {"equation": read_name, **self.keys}
+        what = f"{article} {self.name} equation"
+        written = read_keys(node, keys, required=(self.required,), what=what)
         del written["equation"]
-        first = (written.pop("formula"),) if "formula" in written else written.pop("parents")
-        made: Equation = getattr(import_module(self.home), self.class_name)(*first, **written)
-        return made
+        first = written.pop(self.required)
+        with located(node.place):
+            return self._class()(*([first] if isinstance(first, str) else first), **written)
 
     def describes(self, equation: object) -> bool:
         """Tell whether an equation is of this family (and not of a class derived from it)."""
         found = type(equation)
-        return (found.__module__, found.__qualname__) == (self.home, self.class_name)
+        return (found.__module__, found.__qualname__) == (self._home, self.name.capitalize())
 
     def settings_of(self, equation: Equation) -> dict[str, Any]:
         """List the settings that are not at their default."""
-        implied = self.implied(equation)
+        defaults = {
+            key: argument.default for key, argument in signature(self._class()).parameters.items()
+        }
+        defaults.update(self.implied(equation))
         settings: dict[str, Any] = {"equation": self.name}
-        for key, spec in self.keys.model_fields.items():
-            if key != "equation":
-                value = getattr(equation, self.fields.get(key, key))
-                if spec.is_required() or value != implied.get(key, spec.default):
-                    settings[key] = value
+        for key in self.keys:
+            value = getattr(equation, self.fields.get(key, key))
+            if key == self.required or value != defaults[key]:
+                settings[key] = value
         return settings
 
 
@@ -135,30 +101,51 @@ def _columns_in_formula(equation: Any) -> dict[str, Any]:
     return {"parents": tuple(name for name in names if name not in equation.coefficients)}
 
 
-def _family(name: str, keys: type[Settings], **more: Any) -> Family:
-    home = f"mutandis.causal.equations.{name}"
-    return Family(name=name, home=home, class_name=name.capitalize(), keys=keys, **more)
-
+_PARENTS: Mapping[str, Reader] = {"parents": read_names}
+_NUMERIC: Mapping[str, Reader] = {
+    "link": one_of("identity", "log"),
+    "bounds": optional(read_bounds),
+    "decimals": optional(read_whole),
+    "levels": optional(read_levels),
+}
 
 FAMILIES = (
-    _family("linear", _Linear),
-    _family("count", _Count),
-    _family("ordinal", _Ordinal),
-    _family("categorical", _Categorical),
-    _family("stated", _Stated, fields={"fit": "coefficients"}, implied=_columns_in_formula),
+    Family(
+        name="linear",
+        required="parents",
+        keys={**_PARENTS, **_NUMERIC, "interactions": read_flag},
+    ),
+    Family(name="count", required="parents", keys={**_PARENTS, "bounds": optional(read_bounds)}),
+    Family(
+        name="ordinal",
+        required="parents",
+        keys={
+            **_PARENTS,
+            "levels": optional(read_levels),
+            "method": one_of("logit", "empirical"),
+        },
+    ),
+    Family(name="categorical", required="parents", keys=_PARENTS),
+    Family(
+        name="stated",
+        required="formula",
+        keys={"formula": read_name, **_PARENTS, "fit": read_names, **_NUMERIC},
+        fields={"fit": "coefficients"},
+        implied=_columns_in_formula,
+    ),
 )
 
 
-def read_equation(node: Node) -> Equation:
+def read_equation(node: YamlNode) -> Equation:
     """Make the equation that a mapping in a file describes.
 
     Examples
     --------
-    >>> from mutandis.files.yaml_lines import read_yaml
+    >>> from mutandis.files.yaml_nodes import read_yaml
     >>> read_equation(read_yaml("{equation: linear, parents: [gender], bounds: [0, null]}"))
     Linear('gender', bounds=(0.0, None))
     """
-    entries = entries_of(node, "an equation")
+    entries = read_entries(node, "an equation")
     named = entries.entries.get("equation")
     if not isinstance(named, Scalar) or named.missing:
         example = "{equation: linear, parents: [gender]}"
@@ -169,10 +156,7 @@ def read_equation(node: Node) -> Equation:
     family = next((family for family in FAMILIES if family.name == named.text), None)
     if family is None:
         raise named.place.error(_unknown_family(named.text))
-    article = "an" if family.name[0] in "aeiou" else "a"
-    settings = validated(family.keys, entries, what=f"{article} {family.name} equation")
-    with located(entries.place):
-        return family.made_of(settings)
+    return family.read(entries)
 
 
 def describe_equation(child: str, equation: Equation) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.causal import Linear, Worldview
 from mutandis.errors import MutandisWarning, SettingsError, WorldviewError
-from mutandis.files.yaml_lines import located, shown
-from mutandis.files.yaml_models import listed
+from mutandis.files.yaml_nodes import listed, located, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.files.association import association, gives_away
 from mutandis.files.column_guesses import Guess, guess_columns, profile_columns, unfavourable
-from mutandis.files.placeholder import PROTECTED
-from mutandis.files.yaml_lines import shown
-from mutandis.files.yaml_text import write_yaml
+from mutandis.files.worldview_file import PROTECTED
+from mutandis.files.yaml_nodes import shown, write_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

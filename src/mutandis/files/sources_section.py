@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-from pydantic import PlainValidator
+from typing import TYPE_CHECKING, Any
 
 from mutandis.files.database_urls import is_url
 from mutandis.files.sources import DatabaseQuery, Source, TableFiles
-from mutandis.files.yaml_lines import Items, Node, located
-from mutandis.files.yaml_models import Flag, Name, Settings, choice, name_of, validated
+from mutandis.files.yaml_nodes import (
+    Items,
+    YamlNode,
+    located,
+    one_of,
+    read_flag,
+    read_keys,
+    read_name,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["DataSection", "read_data_section"]
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_OF_FILES = ("separator", "decimal", "encoding", "header", "missing_text")
-_OF_DATABASES = ("query", "password_env")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,87 +46,75 @@ class DataSection:
     missing: Missing
 
 
-def _texts(node: Node) -> tuple[str, ...]:
+def _texts(node: YamlNode) -> tuple[str, ...]:
     """Read one text, or a list of them."""
     items = node.items if isinstance(node, Items) else (node,)
-    return tuple(name_of(item) for item in items)
+    return tuple(read_name(item) for item in items)
 
 
-class _Data(Settings):
-    source: Name | None = None
-    url: Name | None = None
-    query: Name | None = None
-    password_env: Name | None = None
-    id: Name | None = None
-    missing: Annotated[str, choice("error", "drop")] = "error"
-    separator: Name | None = None
-    decimal: Annotated[str, choice(".", ",")] = "."
-    encoding: Name | None = None
-    header: Flag = False
-    missing_text: Annotated[tuple[str, ...], PlainValidator(_texts)] = ()
+_FILE_KEYS = {
+    "separator": read_name,
+    "decimal": one_of(".", ","),
+    "encoding": read_name,
+    "header": read_flag,
+    "missing_text": _texts,
+}
+_DATABASE_KEYS = {"query": read_name, "password_env": read_name}
+_DATA = {
+    "source": read_name,
+    "url": read_name,
+    "id": read_name,
+    "missing": one_of("error", "drop"),
+    **_DATABASE_KEYS,
+    **_FILE_KEYS,
+}
 
 
-def read_data_section(node: Node, *, folder: Path) -> DataSection:
+def read_data_section(node: YamlNode, *, folder: Path) -> DataSection:
     """Read the section; paths in it are relative to a folder.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from mutandis.files.yaml_lines import read_yaml
+    >>> from mutandis.files.yaml_nodes import read_yaml
     >>> written = read_yaml("{source: loans.csv, separator: ';', id: person}")
     >>> read_data_section(written, folder=Path("case")).source.describe()
     {'kind': 'files', 'source': 'loans.csv', 'separator': ';'}
     """
-    read = validated(_Data, node, what="the section 'data'")
+    read = read_keys(node, _DATA, what="the section 'data'")
     with located(node.place):
         source = _source(read, node, folder)
-    # `missing` is one of the two: the model has seen to it
-    return DataSection(
-        source=source, id=read.id, missing="drop" if read.missing == "drop" else "error"
-    )
+    return DataSection(source=source, id=read.get("id"), missing=read.get("missing", "error"))
 
 
-def _source(read: _Data, node: Node, folder: Path) -> Source:
-    if (read.source is None) == (read.url is None):
+def _source(read: dict[str, Any], node: YamlNode, folder: Path) -> Source:
+    path, url = read.get("source"), read.get("url")
+    if (path is None) == (url is None):
         raise node.place.error(
             "Say where the table is, in one way: 'source' names a file, a folder or a pattern, "
             "'url' a database."
         )
-    if read.source is not None and is_url(read.source):
+    if path is not None and is_url(path):
         raise node.place.error(
             "'source' holds an address and not a path. Write the address of a database as 'url', "
             "without a password, and the query beside it."
         )
-    url = read.url
-    if read.source is not None and read.source.lower().endswith(_DATABASES):
-        url = _sqlite_url(read.source)
-    unused = _OF_DATABASES if url is None else _OF_FILES
-    for key in unused:
-        if key in read.model_fields_set:
+    if path is not None and path.lower().endswith(_DATABASES):
+        url = _sqlite_url(path)
+    for key in _DATABASE_KEYS if url is None else _FILE_KEYS:
+        if key in read:
             what = "databases" if url is None else "files"
             raise node.place.error(f"{key!r} is about {what}, and the table is in none. Drop it.")
     if url is None:
-        return TableFiles(
-            path=read.source or "",
-            folder=folder,
-            separator=read.separator,
-            decimal=read.decimal,
-            encoding=read.encoding,
-            header=read.header,
-            missing_text=read.missing_text,
-        )
-    if read.query is None:
+        written = {key: read[key] for key in _FILE_KEYS if key in read}
+        return TableFiles(path=path or "", folder=folder, **written)
+    if "query" not in read:
         raise node.place.error(
             "A database needs a 'query': one SELECT, such as SELECT * FROM loans."
         )
     # sorted by id, so that the same rows have the same hash whatever order the server likes
-    return DatabaseQuery(
-        url=url,
-        query=read.query,
-        password_env=read.password_env,
-        order_by=read.id,
-        folder=folder,
-    )
+    written = {key: read[key] for key in _DATABASE_KEYS if key in read}
+    return DatabaseQuery(url=url, order_by=read.get("id"), folder=folder, **written)
 
 
 def _sqlite_url(path: str) -> str:

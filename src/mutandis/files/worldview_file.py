@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,40 +11,56 @@ from mutandis.errors import SettingsError, WorldviewError
 from mutandis.files.equation_specs import describe_equation, read_equation
 from mutandis.files.graph_files import GRAPH_READERS
 from mutandis.files.text_files import read_text
-from mutandis.files.yaml_lines import Entries, Items, Node, Place, Scalar, located, read_yaml, shown
-from mutandis.files.yaml_models import (
-    AnyNode,
-    Flag,
-    NameList,
-    Settings,
-    entries_of,
-    items_of,
+from mutandis.files.yaml_nodes import (
+    Entries,
+    Items,
+    Scalar,
+    YamlNode,
+    YamlPlace,
     listed,
+    located,
     nearest,
-    validated,
+    read_entries,
+    read_flag,
+    read_items,
+    read_keys,
+    read_names,
+    read_node,
+    read_yaml,
+    shown,
+    write_yaml,
 )
-from mutandis.files.yaml_text import write_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mutandis.causal import Equation
 
-__all__ = ["read_worldview", "worldview_from_node", "write_worldview"]
+__all__ = [
+    "PROTECTED",
+    "name_protected",
+    "read_worldview",
+    "worldview_from_node",
+    "write_worldview",
+]
+
+PROTECTED = "$protected"
+"""The word that stands, in an audit file's worldview, for the protected attributes.
+
+A worldview that says ``parents: [$protected]`` follows when the line `protected` is changed, and
+can be used for several grounds.
+"""
 
 _ARROW = "->"
 
 
-class _Sections(Settings):
-    equations: AnyNode = None
-    latent: AnyNode = None
-    resolving: NameList = ()
-    edges: AnyNode = None
-
-
-class _LatentKeys(Settings):
-    equations: AnyNode
-    residual_noise: Flag = True
+_SECTIONS = {
+    "equations": read_node,
+    "latent": read_node,
+    "resolving": read_names,
+    "edges": read_node,
+}
+_LATENT = {"equations": read_node, "residual_noise": read_flag}
 
 
 def read_worldview(source: str | Path) -> Worldview:
@@ -123,7 +139,7 @@ def _described_latent(latent: Latent) -> dict[str, Any]:
     return {**noise, "equations": _described(latent.equations)}
 
 
-def worldview_from_node(node: Node) -> Worldview:
+def worldview_from_node(node: YamlNode) -> Worldview:
     """Make the worldview that a part of a file describes.
 
     Parameters
@@ -138,7 +154,7 @@ def worldview_from_node(node: Node) -> Worldview:
     >>> worldview_from_node(audit.entries["worldview"])
     Worldview({'salary': Linear('gender')})
     """
-    root = entries_of(node, "a worldview")
+    root = read_entries(node, "a worldview")
     return (_read_sections(root) if _has_sections(root) else _read_attributes(root)).worldview()
 
 
@@ -148,7 +164,7 @@ class _Written:
 
     root: Entries
     equations: Mapping[str, Equation]
-    places: Mapping[str, Place]
+    places: Mapping[str, YamlPlace]
     latents: tuple[Latent, ...] = ()
     resolving: tuple[str, ...] = ()
 
@@ -173,13 +189,10 @@ class _Written:
 
 def _has_sections(root: Entries) -> bool:
     """Tell sections from attributes, one of which may be called 'edges' too."""
-    return any(
-        key in _Sections.model_fields and not _is_equation(part)
-        for key, part in root.entries.items()
-    )
+    return any(key in _SECTIONS and not _is_equation(part) for key, part in root.entries.items())
 
 
-def _is_equation(node: Node) -> bool:
+def _is_equation(node: YamlNode) -> bool:
     return isinstance(node, Entries) and isinstance(node.entries.get("equation"), Scalar)
 
 
@@ -187,7 +200,7 @@ def _read_attributes(root: Entries) -> _Written:
     for key, part in root.entries.items():
         if not isinstance(part, Entries):
             raise root.keys[key].error(
-                f"No equation is written for {shown(key)}.{nearest(key, _Sections.model_fields)} "
+                f"No equation is written for {shown(key)}.{nearest(key, _SECTIONS)} "
                 f"Write {{equation: linear, parents: [gender]}}, for example; without an equation, "
                 "an attribute is a root and need not be mentioned."
             )
@@ -200,49 +213,49 @@ def _read_equations(entries: Entries) -> dict[str, Equation]:
 
 def _read_sections(root: Entries) -> _Written:
     for key, part in root.entries.items():
-        if key not in _Sections.model_fields and _is_equation(part):
+        if key not in _SECTIONS and _is_equation(part):
             raise root.keys[key].error(
                 f"The equation for {shown(key)} stands beside sections ("
-                f"{listed([key for key in root.entries if key in _Sections.model_fields])}). "
+                f"{listed([key for key in root.entries if key in _SECTIONS])}). "
                 "Move it under 'equations:'."
             )
-    sections = validated(_Sections, root, what="a worldview")
-    places: dict[str, Place] = {}
+    sections = read_keys(root, _SECTIONS, what="a worldview")
+    places: dict[str, YamlPlace] = {}
     equations: dict[str, Equation] = {}
-    if sections.equations is not None:
-        entries = entries_of(sections.equations, "the section 'equations'")
+    if "equations" in sections:
+        entries = read_entries(sections["equations"], "the section 'equations'")
         equations.update(_read_equations(entries))
         places.update(entries.keys)
-    latents = tuple(_read_latents(sections.latent, places)) if sections.latent is not None else ()
-    if sections.edges is not None:
-        equations.update(_read_edges(sections.edges, places))
+    latents = tuple(_read_latents(sections["latent"], places)) if "latent" in sections else ()
+    if "edges" in sections:
+        equations.update(_read_edges(sections["edges"], places))
     written = _Written(
         root=root,
         equations=equations,
         places=places,
         latents=latents,
-        resolving=sections.resolving,
+        resolving=sections.get("resolving", ()),
     )
     _check_resolving(written)
     return written
 
 
-def _read_latents(node: Node, places: dict[str, Place]) -> Iterator[Latent]:
-    hidden = entries_of(node, "the section 'latent'")
+def _read_latents(node: YamlNode, places: dict[str, YamlPlace]) -> Iterator[Latent]:
+    hidden = read_entries(node, "the section 'latent'")
     for name, part in hidden.entries.items():
-        keys = validated(_LatentKeys, part, what="a hidden common cause")
-        entries = entries_of(keys.equations, "a set of equations")
+        keys = read_keys(part, _LATENT, required=("equations",), what="a hidden common cause")
+        entries = read_entries(keys["equations"], "a set of equations")
         equations: Any = _read_equations(entries)  # Any: Latent says which families it takes
         for child, place in entries.keys.items():
             _claim(child, place, places)
         with located(hidden.keys[name]):
-            yield Latent(name, equations, residual_noise=keys.residual_noise)
+            yield Latent(name, equations, residual_noise=keys.get("residual_noise", True))
 
 
-def _read_edges(node: Node, places: dict[str, Place]) -> dict[str, Equation]:
+def _read_edges(node: YamlNode, places: dict[str, YamlPlace]) -> dict[str, Equation]:
     """Read the short form: all the arrows into an attribute make one linear equation."""
     causes: dict[str, list[str]] = {}
-    for item in items_of(node, f"[gender {_ARROW} salary]"):
+    for item in read_items(node, f"[gender {_ARROW} salary]"):
         cause, effect = _read_edge(item)
         if effect not in causes:
             _claim(effect, item.place, places)
@@ -254,7 +267,7 @@ def _read_edges(node: Node, places: dict[str, Place]) -> dict[str, Equation]:
     return {effect: Linear(*parents) for effect, parents in causes.items()}
 
 
-def _claim(child: str, place: Place, places: dict[str, Place]) -> None:
+def _claim(child: str, place: YamlPlace, places: dict[str, YamlPlace]) -> None:
     if child in places:
         raise place.error(
             f"{shown(child)} has an equation already, in line {places[child].line}. An attribute "
@@ -263,7 +276,7 @@ def _claim(child: str, place: Place, places: dict[str, Place]) -> None:
     places[child] = place
 
 
-def _read_edge(item: Node) -> tuple[str, str]:
+def _read_edge(item: YamlNode) -> tuple[str, str]:
     text = item.text if isinstance(item, Scalar) else ""
     ends = [end.strip() for end in text.split(_ARROW)]
     if len(ends) == 2 and all(ends):
@@ -289,3 +302,32 @@ def _check_resolving(written: _Written) -> None:
                 f"The resolving attribute {shown(item.text)} is not in the worldview."
                 f"{nearest(item.text, known)} It has {listed(sorted(known))}."
             )
+
+
+def name_protected(node: YamlNode, names: Sequence[str]) -> YamlNode:
+    """Put the protected attributes where a part of a file says `$protected`.
+
+    In a list, several attributes take several places.
+
+    Examples
+    --------
+    >>> from mutandis.files.yaml_nodes import plain_data
+    >>> written = read_yaml("salary: {equation: linear, parents: [$protected, age]}")
+    >>> plain_data(name_protected(written, ["gender", "race"]))["salary"]["parents"]
+    ['gender', 'race', 'age']
+    """
+    if isinstance(node, Entries):
+        return replace(
+            node, entries={key: name_protected(part, names) for key, part in node.entries.items()}
+        )
+    if isinstance(node, Items):
+        return replace(node, items=tuple(_expanded(node.items, names)))
+    return node
+
+
+def _expanded(items: Sequence[YamlNode], names: Sequence[str]) -> Iterator[YamlNode]:
+    for item in items:
+        if isinstance(item, Scalar) and item.text == PROTECTED:
+            yield from (replace(item, text=name, quoted=True) for name in names)
+        else:
+            yield name_protected(item, names)

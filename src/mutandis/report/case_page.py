@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from ruamel.yaml import YAML
 
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.verdict import Verdict
@@ -276,10 +277,10 @@ def _css_text(text: str) -> str:
 
 
 def _yaml(provenance: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(
-        plain(dict(provenance)),
-        sort_keys=False,
-        allow_unicode=True,
-        width=78,
-        default_flow_style=None,  # short lists stay on one line
-    )
+    writer = YAML(typ="safe", pure=True)
+    writer.sort_base_mapping_type_on_output = False
+    writer.default_flow_style = None  # short lists stay on one line
+    writer.width = 78
+    text = StringIO()
+    writer.dump(plain(dict(provenance)), text)
+    return text.getvalue()

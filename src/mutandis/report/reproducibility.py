@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.errors import WorldviewError
 from mutandis.files.worldview_file import write_worldview
-from mutandis.files.yaml_text import write_yaml
+from mutandis.files.yaml_nodes import write_yaml
 from mutandis.report.formatting import listed, plain, value
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from mutandis.errors import SettingsError
-from mutandis.files.yaml_lines import Entries, Items, Scalar, plain_value, read_yaml
+from mutandis.files.yaml_nodes import Entries, Items, Scalar, plain_value, read_yaml
 
 JARGON = re.compile(
     r"value_error|<class|Traceback|token|Scanner|Parser|SafeLoader|Event|simple key", re.IGNORECASE
