@@ -278,7 +278,7 @@ def _css_text(text: str) -> str:
 
 def _yaml(provenance: Mapping[str, Any]) -> str:
     writer = YAML(typ="safe", pure=True)
-    writer.sort_base_mapping_type_on_output = False
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     writer.default_flow_style = None  # short lists stay on one line
     writer.width = 78
     text = StringIO()
