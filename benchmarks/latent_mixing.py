@@ -23,7 +23,6 @@ import pandas as pd
 from numpyro.infer import MCMC, NUTS
 
 from mutandis.causal import Count, Latent, Linear
-from mutandis.causal.latent.nuts import sample_latent
 from mutandis.data.population import Population
 
 CAUSES = ("sex", "race_nonwhite")
@@ -72,7 +71,7 @@ def integrated_out(table: pd.DataFrame) -> dict[str, Any]:
     people = Population.from_frame(table, columns=["UGPA", "LSAT", *CAUSES])
     latent = Latent("Knowledge", {"UGPA": Linear(*CAUSES), "LSAT": Count(*CAUSES)})
     rng = np.random.default_rng(SEED)
-    found = sample_latent(latent, people.columns, warmup=WARMUP, draws=DRAWS, rng=rng)
+    found = latent.sample(people, warmup=WARMUP, draws=DRAWS, rng=rng)
     names = ["b_U", "beta_U", "beta_U", "w_U", "log sigma", "b_L", "beta_L", "beta_L", "w_L"]
     sizes = {name: [] for name in names}
     for name, size in zip(names, found.effective_sizes.tolist(), strict=True):

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
         Ordinal,
         Stated,
         Worldview,
-        check_worldview,
-        sample_latent,
-        worldview_from_dowhy,
     )
     from mutandis.data.attribute import Attribute, AttributeKind
     from mutandis.data.population import Population
@@ -38,9 +35,6 @@ if TYPE_CHECKING:
     from mutandis.evidence.case import Case
     from mutandis.evidence.power import analyse_power as power
     from mutandis.evidence.verdict import Verdict
-    from mutandis.files.graph_files import worldview_from_graph
-    from mutandis.files.worldview_file import read_worldview, write_worldview
-    from mutandis.pictures.worldview import draw_worldview
 
 __version__ = "0.1.0"
 
@@ -67,17 +61,10 @@ __all__ = [
     "__version__",
     "audit",
     "audit_intersections",
-    "check_worldview",
     "compare_worldviews",
     "datasets",
-    "draw_worldview",
     "plan",
     "power",
-    "read_worldview",
-    "sample_latent",
-    "worldview_from_dowhy",
-    "worldview_from_graph",
-    "write_worldview",
 ]
 
 # where each public name lives; imported when first asked for, so that `import mutandis` is instant
@@ -103,16 +90,9 @@ _HOMES = {
     "Worldview": "mutandis.causal",
     "audit": "mutandis.auditing.call",
     "audit_intersections": "mutandis.auditing.intersections",
-    "check_worldview": "mutandis.causal",
     "compare_worldviews": "mutandis.auditing.worldview_comparison",
-    "draw_worldview": "mutandis.pictures.worldview",
     "plan": "mutandis.auditing.plan:draft_plan",
     "power": "mutandis.evidence.power:analyse_power",
-    "read_worldview": "mutandis.files.worldview_file",
-    "sample_latent": "mutandis.causal",
-    "worldview_from_dowhy": "mutandis.causal",
-    "worldview_from_graph": "mutandis.files.graph_files",
-    "write_worldview": "mutandis.files.worldview_file",
 }
 
 

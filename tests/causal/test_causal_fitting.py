@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from mutandis.causal.fitting.least_squares import least_squares
+from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.causal.fitting.predictor import (
     LevelShifts,
     LinearPredictor,
     Slope,
-    canonical_order,
     fit_linear_predictor,
-    least_squares,
 )
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError

@@ -103,7 +103,7 @@ def test_what_is_no_equation(given: Any, shown: str) -> None:
     with pytest.raises(WorldviewError) as caught:
         Worldview({"Salary": given})
     assert str(caught.value) == (
-        f"What is given for 'Salary' is no equation ({shown}). "
+        f"What is given for 'Salary' is not an equation ({shown}). "
         "An equation has parents and fit(): use Linear('Gender'), for example."
     )
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from mutandis.causal.diagnostics.contingency import g_dependence
 from mutandis.causal.diagnostics.dependence import (
     NOTHING_LEFT,
+    g_dependence,
     holm,
     mean_dependence,
     normal_departure,

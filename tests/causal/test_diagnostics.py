@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from mutandis.causal import (
@@ -18,14 +20,20 @@ from mutandis.causal import (
     ResidualCheck,
     Stated,
     Worldview,
-    check_worldview,
 )
+from mutandis.causal.diagnostics.check import check_worldview
 from mutandis.data.columns import Numbers
 from mutandis.data.population import Population
-from mutandis.errors import MutandisWarning, PlanError, RootError, UnknownColumnError
+from mutandis.errors import (
+    MissingValuesError,
+    MutandisWarning,
+    PlanError,
+    RootError,
+    UnknownColumnError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mutandis.data.columns import Column
 
@@ -38,7 +46,7 @@ def _people(table: Any) -> Population:
 
 
 def _check(worldview: Worldview, table: Any, **options: Any) -> Diagnosis:
-    return check_worldview(worldview, _people(table), **options)
+    return worldview.check(_people(table), **options)
 
 
 def _residual_check(diagnosis: Diagnosis, child: str, on: str, aspect: str) -> ResidualCheck:
@@ -357,11 +365,37 @@ def test_wider_noise_beside_a_missed_effect_is_not_made_a_second_story() -> None
     assert "averages may be right" in spread.sentences()[1]
 
 
-def test_a_worldview_checks_itself() -> None:
+@pytest.mark.parametrize("as_frame", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_any_table_can_be_checked(as_frame: Callable[[Any], Any]) -> None:
     people = _people(SMALL)
     worldview = Worldview({"x": Linear("status")})
     options: Any = {"protected": "status", "do": {"status": "m"}, "alpha": 0.05}
-    assert worldview.check(people, **options) == check_worldview(worldview, people, **options)
+    diagnosis = worldview.check(people, **options)
+    assert worldview.check(as_frame(SMALL), **options) == diagnosis
+    assert check_worldview(worldview, people, **options) == diagnosis
+
+
+def test_kinds_can_be_declared_and_rows_left_out() -> None:
+    table = {"status": [0, 1] * 50 + [0], "x": [*np.arange(100.0), np.nan]}
+    worldview = Worldview({"x": Linear("status")})
+    diagnosis = worldview.check(
+        table, do={"status": 0}, attributes={"status": "nominal"}, missing="drop"
+    )
+    assert (diagnosis.rows, diagnosis.changed) == (100, 50)
+    with pytest.raises(MissingValuesError):
+        worldview.check(table)
+
+
+def test_a_diagnosis_is_short_in_a_console_and_a_list_in_a_notebook() -> None:
+    diagnosis = Worldview({"a<b": Linear("status")}).check(
+        {"status": SMALL["status"], "a<b": SMALL["x"]}
+    )
+    assert repr(diagnosis).startswith("Diagnosis(rows=")
+    assert len(repr(diagnosis)) < 80
+    html = diagnosis._repr_html_()
+    assert html.count("<li>") == len(diagnosis.sentences())
+    assert "a&lt;b" in html
+    assert "a<b" not in html
 
 
 # --- refusals -------------------------------------------------------------------------------------

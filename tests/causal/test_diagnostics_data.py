@@ -12,7 +12,6 @@ import statsmodels.api as sm  # type: ignore[import-untyped]
 
 from mutandis.causal import (
     ResidualCheck,
-    check_worldview,
 )
 from mutandis.data.population import Population
 from mutandis.datasets import loan
@@ -57,7 +56,7 @@ def test_loan_data_is_right_on_average_but_its_noise_differs_by_gender() -> None
     """The penalties of women vary, by -300 χ²(4) and -1500 Poi(10), and enter their noise."""
     worldview = SCENARIOS[0].settings["worldview"]
     people = Population.from_frame(loan(n=50_000, seed=1), columns=worldview.names)
-    diagnosis = check_worldview(worldview, people, protected="Gender")
+    diagnosis = worldview.check(people, protected="Gender")
     (problem,) = diagnosis.problems
     assert isinstance(problem, ResidualCheck)
     assert (problem.child, problem.on, problem.aspect) == ("AccountBalance", "Gender", "spread")
@@ -72,7 +71,7 @@ def test_loan_data_is_right_on_average_but_its_noise_differs_by_gender() -> None
 def test_noise_of_the_published_size_is_seen_in_few_rows_only_by_chance() -> None:
     worldview = SCENARIOS[0].settings["worldview"]
     people = Population.from_frame(loan(seed=7), columns=worldview.names)
-    diagnosis = check_worldview(worldview, people, protected="Gender")
+    diagnosis = worldview.check(people, protected="Gender")
     assert diagnosis.problems == ()
     assert diagnosis.sentences()[-1].startswith("Finding no sign of a problem does not show")
     assert "is correct" not in str(diagnosis)

@@ -15,7 +15,6 @@ from mutandis.causal import (
     Linear,
     ResidualCheck,
     Worldview,
-    check_worldview,
 )
 from mutandis.data.population import Population
 
@@ -40,7 +39,7 @@ def _people(table: Any) -> Population:
 
 
 def _check(worldview: Worldview, table: Any, **options: Any) -> Diagnosis:
-    return check_worldview(worldview, _people(table), **options)
+    return worldview.check(_people(table), **options)
 
 
 def _lowest(diagnosis: Diagnosis) -> float:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mutandis.causal import worldview_from_dowhy
+from mutandis.causal import Worldview
 from mutandis.errors import WorldviewError
 
 
@@ -16,13 +16,11 @@ def test_without_dowhy_the_error_says_what_to_install(monkeypatch: pytest.Monkey
     for name in ("dowhy", "dowhy.gcm"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(WorldviewError, match=r"pip install 'mutandis\[dowhy\]'"):
-        worldview_from_dowhy(object())
+        Worldview.from_dowhy(object())
 
 
 def test_dowhy_is_imported_only_where_it_is_used() -> None:
-    look = (
-        "import sys; from mutandis.causal import worldview_from_dowhy; print(sorted(sys.modules))"
-    )
+    look = "import sys; from mutandis.causal import Worldview; print(sorted(sys.modules))"
     loaded = subprocess.run(  # noqa: S603 - our own interpreter, a text of our own
         [sys.executable, "-c", look], capture_output=True, text=True, check=True
     ).stdout

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from mutandis.causal import (
     counterfactual_probabilities,
 )
-from mutandis.causal.equations.gumbel import Race, draw_race, most_probable, winners
+from mutandis.causal.equations.categorical import Race, draw_race, most_probable, winners
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:

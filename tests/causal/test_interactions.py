@@ -12,8 +12,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mutandis.causal import FittedLinear, Linear, Worldview
-from mutandis.causal.fitting.predictor import LevelShifts, Slope, fit_linear_predictor
-from mutandis.causal.fitting.terms import CellShifts, LevelSlopes, ProductSlope
+from mutandis.causal.fitting.predictor import (
+    CellShifts,
+    LevelShifts,
+    LevelSlopes,
+    ProductSlope,
+    Slope,
+    fit_linear_predictor,
+)
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError

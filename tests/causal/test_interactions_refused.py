@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mutandis.causal import FittedLinear, Linear
-from mutandis.causal.fitting.terms import CellShifts, LevelSlopes, ProductSlope
+from mutandis.causal.fitting.predictor import CellShifts, LevelSlopes, ProductSlope
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from mutandis.causal import Count, Latent, LatentSample, Linear, sample_latent
+from mutandis.causal import Count, Latent, LatentSample, Linear
 from mutandis.causal.latent.fit import log_posterior, maximise
 from mutandis.causal.latent.latent import standard_attributes
 from mutandis.data.columns import Numbers
@@ -28,7 +28,7 @@ def _columns(rows: int = 150) -> dict[str, Numbers]:
 
 
 def _sampled() -> LatentSample:
-    return sample_latent(LATENT, _columns(), draws=200, warmup=200, rng=np.random.default_rng(5))
+    return LATENT.sample(_columns(), draws=200, warmup=200, rng=np.random.default_rng(5))
 
 
 @pytest.fixture(scope="module")
@@ -98,17 +98,17 @@ def test_the_same_seed_gives_the_same_sample(sample: LatentSample) -> None:
 
 def test_too_few_draws_are_refused() -> None:
     with pytest.raises(PlanError, match="draws=1 and warmup=500 are too few"):
-        sample_latent(LATENT, _columns(40), draws=1, rng=np.random.default_rng(0))
+        LATENT.sample(_columns(40), draws=1, rng=np.random.default_rng(0))
 
 
 def test_without_numpyro_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numpyro", None)
     with pytest.raises(WorldviewError, match=r"pip install 'mutandis\[latent\]'"):
-        sample_latent(LATENT, _columns(40), rng=np.random.default_rng(0))
+        LATENT.sample(_columns(40), rng=np.random.default_rng(0))
 
 
 def test_jax_is_imported_only_where_it_is_used() -> None:
-    look = "import sys; from mutandis.causal import sample_latent; print(sorted(sys.modules))"
+    look = "import sys; from mutandis.causal import Latent; print(sorted(sys.modules))"
     loaded = subprocess.run(  # noqa: S603 - our own interpreter, a text of our own
         [sys.executable, "-c", look], capture_output=True, text=True, check=True
     ).stdout

@@ -10,8 +10,7 @@ import pytest
 from mutandis.causal.equations.categorical import _MultinomialLoss
 from mutandis.causal.equations.count import _PoissonLoss
 from mutandis.causal.equations.ordinal import _OrdinalLoss
-from mutandis.causal.fitting.design import Design, row_products
-from mutandis.causal.fitting.newton import minimise, solve_positive
+from mutandis.causal.fitting.likelihood import Design, minimise, row_products, solve_positive
 from mutandis.causal.fitting.predictor import LevelShifts, Slope
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError
@@ -19,7 +18,7 @@ from mutandis.errors import EquationError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.causal.fitting.newton import Loss
+    from mutandis.causal.fitting.likelihood import Loss
 
 ROWS = 60
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from mutandis.causal import Ordinal
-from mutandis.causal.equations.observed_shares import FittedShares
+from mutandis.causal.equations.ordinal import FittedShares
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError
 

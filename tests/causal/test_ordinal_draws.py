@@ -10,7 +10,7 @@ import pytest
 from scipy import special, stats
 
 from mutandis.causal import FittedOrdinal, Ordinal, Worldview
-from mutandis.causal.equations.known_levels import KnownLevels
+from mutandis.causal.equations.equation import KnownLevels
 from mutandis.causal.fitting.predictor import LinearPredictor, Slope
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Column, Numbers

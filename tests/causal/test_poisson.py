@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mutandis.causal.equations.poisson import abduct_counts, count_at, poisson_tails, predict_counts
+from mutandis.causal.equations.count import abduct_counts, count_at, poisson_tails, predict_counts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

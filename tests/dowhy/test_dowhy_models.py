@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.causal import DowhyMechanism, Linear, Worldview, worldview_from_dowhy
+from mutandis.causal import DowhyMechanism, Linear, Worldview
 from mutandis.data.population import Population
 from mutandis.errors import RootError, WorldviewError
 
@@ -93,7 +93,7 @@ def _parents(edges: Edges) -> dict[str, list[str]]:
 def test_linear_models_three_ways(seed: int) -> None:
     edges, table = _random_model(seed)
     model = _fitted(edges, table)
-    adapter = worldview_from_dowhy(model)
+    adapter = Worldview.from_dowhy(model)
     ours = Worldview({child: Linear(*causes) for child, causes in _parents(edges).items()})
     assert set(adapter.graph.names) == set(ours.graph.names)
     people = _people(table)
@@ -118,7 +118,7 @@ def test_random_models_are_worth_testing() -> None:
 
 def test_numbers_by_hand() -> None:
     table = pd.DataFrame({"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]})
-    worldview = worldview_from_dowhy(_fitted([("Gender", "Salary")], table))
+    worldview = Worldview.from_dowhy(_fitted([("Gender", "Salary")], table))
     # means are 50 and 35: whoever moves from 1 to 0 gains 15
     after = worldview.counterfactuals(_people(table), do={"Gender": 0}).population
     assert after.numbers("Salary").tolist() == pytest.approx([40, 60, 45, 55], abs=1e-12)
@@ -156,14 +156,14 @@ MECHANISMS: dict[str, Callable[[], Any]] = {
 def test_every_invertible_mechanism_as_dowhy_has_it(kind: str, do: dict[str, float]) -> None:
     table = _loan_table().assign(Balance=lambda t: t["Balance"].clip(lower=0.5))
     model = _fitted(LOAN, table, MECHANISMS[kind])
-    after = worldview_from_dowhy(model).counterfactuals(_people(table), do=do).population
+    after = Worldview.from_dowhy(model).counterfactuals(_people(table), do=do).population
     _assert_same(after, _of_dowhy(model, table, do), names=["Salary", "Balance"])
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_whoever_has_the_value_already_does_not_change(kind: str) -> None:
     table = _loan_table().assign(Balance=lambda t: t["Balance"].clip(lower=0.5))
-    worldview = worldview_from_dowhy(_fitted(LOAN, table, MECHANISMS[kind]))
+    worldview = Worldview.from_dowhy(_fitted(LOAN, table, MECHANISMS[kind]))
     people = _people(table)
     has_it = table["Gender"].to_numpy() == 0
     after = worldview.counterfactuals(people, do={"Gender": 0}).population
@@ -181,7 +181,7 @@ def test_a_cause_without_effect_changes_not_a_bit() -> None:
     table = _loan_table()
     regressor = gcm.ml.create_linear_regressor_with_given_parameters([0.0, 0.3], 0.1)
     edges: Edges = [("Gender", "Balance"), ("Salary", "Balance")]
-    worldview = worldview_from_dowhy(
+    worldview = Worldview.from_dowhy(
         _fitted(edges, table, lambda: gcm.AdditiveNoiseModel(regressor))
     )
     people = _people(table)
@@ -197,7 +197,7 @@ def test_whole_numbers_stay_whole() -> None:
     discrete = gcm.DiscreteAdditiveNoiseModel(gcm.ml.create_linear_regressor())
     model = _fitted(edges, table, Dependants=discrete)
     people = _people(table)
-    worldview = worldview_from_dowhy(model)
+    worldview = Worldview.from_dowhy(model)
     after = worldview.counterfactuals(people, do={"Salary": 31.0}).population
     _assert_same(after, _of_dowhy(model, table, {"Salary": 31.0}), names=["Dependants"])
     moved = after.numbers("Dependants")
@@ -226,7 +226,7 @@ def test_categorical_causes_as_dowhy_has_them(kind: str, numeric_too: bool) -> N
     edges: Edges = [("Status", "Salary")] + ([("Age", "Salary")] if numeric_too else [])
     model = _fitted(edges, table)
     people = _people(table)
-    after = worldview_from_dowhy(model).counterfactuals(people, do={"Status": value}).population
+    after = Worldview.from_dowhy(model).counterfactuals(people, do={"Status": value}).population
     _assert_same(after, _of_dowhy(model, table, {"Status": value}), names=["Salary"])
     has_it = (status == value).to_numpy()
     unmoved = after.numbers("Salary") == people.numbers("Salary")
@@ -238,7 +238,7 @@ def test_booleans_of_dowhy_may_be_zero_and_one_in_the_table() -> None:
     model = _fitted([("Gender", "Salary")], table.assign(Gender=table["Gender"] == 1))
     nominal = mm.Attribute(name="Gender", kind=mm.AttributeKind.NOMINAL)
     people = Population.from_frame(table, columns=["Salary"], attributes=[nominal])
-    after = worldview_from_dowhy(model).counterfactuals(people, do={"Gender": 0}).population
+    after = Worldview.from_dowhy(model).counterfactuals(people, do={"Gender": 0}).population
     expected = _of_dowhy(model, table.assign(Gender=table["Gender"] == 1), {"Gender": False})
     _assert_same(after, expected, names=["Salary"])
 
@@ -247,12 +247,12 @@ def test_fitting_the_model_again_changes_no_worldview() -> None:
     table = _loan_table()
     model = _fitted(LOAN, table)
     people = _people(table)
-    worldview = worldview_from_dowhy(model)
+    worldview = Worldview.from_dowhy(model)
     before = worldview.counterfactuals(people, do={"Gender": 0}).population
     gcm.fit(model, table.assign(Salary=-3 * table["Salary"] + 100 * table["Gender"]))
     after = worldview.counterfactuals(people, do={"Gender": 0}).population
     assert after.numbers("Balance").tobytes() == before.numbers("Balance").tobytes()
-    again = worldview_from_dowhy(model).counterfactuals(people, do={"Gender": 0}).population
+    again = Worldview.from_dowhy(model).counterfactuals(people, do={"Gender": 0}).population
     assert (again.numbers("Balance") != before.numbers("Balance")).any()
 
 
@@ -262,7 +262,7 @@ def test_shuffling_the_rows_changes_not_a_bit() -> None:
     table = pd.DataFrame(rng.normal(size=(1003, 8)), columns=list("abcdefgh"))
     table["y"] = table.sum(axis=1) + rng.normal(size=1003)
     table = pd.concat([table, table.iloc[:100]], ignore_index=True)
-    worldview = worldview_from_dowhy(_fitted([(name, "y") for name in "abcdefgh"], table))
+    worldview = Worldview.from_dowhy(_fitted([(name, "y") for name in "abcdefgh"], table))
     here = worldview.counterfactuals(_people(table), do={"c": 0.7}).population.numbers("y")
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(table))
@@ -274,7 +274,7 @@ def test_shuffling_the_rows_changes_not_a_bit() -> None:
 def test_facts_other_than_those_of_the_fit() -> None:
     model = _fitted(LOAN, _loan_table())
     other = _loan_table(rows=60, seed=99)
-    after = worldview_from_dowhy(model).counterfactuals(_people(other), do={"Gender": 0})
+    after = Worldview.from_dowhy(model).counterfactuals(_people(other), do={"Gender": 0})
     _assert_same(
         after.population, _of_dowhy(model, other, {"Gender": 0}), names=["Salary", "Balance"]
     )
@@ -304,7 +304,7 @@ def _decided() -> pd.DataFrame:
 def test_an_audit_from_end_to_end() -> None:
     table = _decided()
     model = _fitted(LOAN, table)
-    through_dowhy = _audit(table, worldview=mm.worldview_from_dowhy(model))
+    through_dowhy = _audit(table, worldview=mm.Worldview.from_dowhy(model))
     through_equations = _audit(
         table,
         worldview=Worldview({"Salary": Linear("Gender"), "Balance": Linear("Salary", "Gender")}),
@@ -328,9 +328,9 @@ def test_an_audit_of_a_model_that_has_the_decision_in_it() -> None:
     classifier = gcm.ml.create_logistic_regression_classifier()
     model = _fitted(edges, named, Approved=gcm.ClassifierFCM(classifier))
     with pytest.raises(WorldviewError, match=r"Node 'Approved'.*ClassifierFCM.*outcome="):
-        worldview_from_dowhy(model)
-    audit = _audit(table, worldview=worldview_from_dowhy(model, outcome="Approved"))
-    without = _audit(table, worldview=worldview_from_dowhy(_fitted(LOAN, table)))
+        Worldview.from_dowhy(model)
+    audit = _audit(table, worldview=Worldview.from_dowhy(model, outcome="Approved"))
+    without = _audit(table, worldview=Worldview.from_dowhy(_fitted(LOAN, table)))
     assert audit.counts().equals(without.counts())
 
 
@@ -338,12 +338,12 @@ def test_a_protected_attribute_with_causes_is_refused() -> None:
     table = _decided().assign(Parents=lambda t: t["Gender"] * 0.5 + np.arange(len(t)) % 2)
     model = _fitted([*LOAN, ("Parents", "Gender")], table)
     with pytest.raises(RootError, match=r"'Gender' must be a root.*'Parents'"):
-        _audit(table, worldview=worldview_from_dowhy(model))
+        _audit(table, worldview=Worldview.from_dowhy(model))
 
 
 def test_mechanisms_and_our_equations_in_one_worldview() -> None:
     table = _loan_table()
-    taken = worldview_from_dowhy(_fitted(LOAN, table)).equations["Salary"]
+    taken = Worldview.from_dowhy(_fitted(LOAN, table)).equations["Salary"]
     mixed = Worldview({"Salary": taken, "Balance": Linear("Salary", "Gender")})
     after = mixed.counterfactuals(_people(table), do={"Gender": 0}).population
     expected = _of_dowhy(_fitted(LOAN, table), table, {"Gender": 0})
@@ -355,11 +355,11 @@ def test_mechanisms_and_our_equations_in_one_worldview() -> None:
 
 def test_a_mechanism_is_described_without_addresses() -> None:
     table = _loan_table()
-    shown = repr(worldview_from_dowhy(_fitted(LOAN, table)))
+    shown = repr(Worldview.from_dowhy(_fitted(LOAN, table)))
     assert shown == (
         "Worldview({'Salary': DowhyMechanism('Gender', AdditiveNoiseModel using LinearRegression), "
         "'Balance': DowhyMechanism('Gender', 'Salary', AdditiveNoiseModel using LinearRegression)})"
     )
 
     assert repr(DowhyMechanism(parents=("a",), mechanism=object())) == "DowhyMechanism('a', object)"
-    hash(worldview_from_dowhy(_fitted(LOAN, table)))
+    hash(Worldview.from_dowhy(_fitted(LOAN, table)))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.causal import worldview_from_dowhy
+from mutandis.causal import Worldview
 from mutandis.data.population import Population
 from mutandis.errors import CycleError, EquationError, WorldviewError
 
@@ -69,14 +69,14 @@ def _exponential() -> Any:
 
 def test_what_is_no_model() -> None:
     with pytest.raises(WorldviewError, match="DiGraph is no graphical causal model"):
-        worldview_from_dowhy(nx.DiGraph(LOAN))
+        Worldview.from_dowhy(nx.DiGraph(LOAN))
 
 
 def test_a_node_without_a_mechanism() -> None:
     model = _fitted(ONE, _table())
     model.graph.add_edge("Gender", "Balance")
     with pytest.raises(WorldviewError, match="Node 'Balance' of the DoWhy model has no causal"):
-        worldview_from_dowhy(model)
+        Worldview.from_dowhy(model)
 
 
 @pytest.mark.parametrize("unfitted", ["Gender", "Salary"])
@@ -85,14 +85,14 @@ def test_a_node_that_is_not_fitted(unfitted: str) -> None:
     for node in {"Gender", "Salary"} - {unfitted}:
         gcm.fitting_sampling.fit_causal_model_of_target(model, node, _table())
     with pytest.raises(WorldviewError, match=rf"Node '{unfitted}'.*is not fitted.*gcm\.fit"):
-        worldview_from_dowhy(model)
+        Worldview.from_dowhy(model)
 
 
 def test_a_graph_that_has_changed_since_the_fit() -> None:
     model = _fitted([("Gender", "Salary"), ("Gender", "Balance")], _table())
     model.graph.add_edge("Salary", "Balance")
     with pytest.raises(WorldviewError, match=r"Node 'Balance'.*causes have changed"):
-        worldview_from_dowhy(model)
+        Worldview.from_dowhy(model)
 
 
 def test_a_cycle_is_named() -> None:
@@ -100,7 +100,7 @@ def test_a_cycle_is_named() -> None:
     model.graph.add_edge("Balance", "Salary")
     model.graph.nodes["Salary"]["parents_during_fit"] = ["Balance", "Gender"]
     with pytest.raises(CycleError, match="Balance → Salary → Balance"):
-        worldview_from_dowhy(model)
+        Worldview.from_dowhy(model)
 
 
 def test_a_mechanism_that_is_not_invertible() -> None:
@@ -118,7 +118,7 @@ def test_a_mechanism_that_is_not_invertible() -> None:
 
     model = _fitted(LOAN, _table(), Salary=Sampler())
     with pytest.raises(WorldviewError, match=r"Node 'Salary'.*\(Sampler\).*AdditiveNoiseModel"):
-        worldview_from_dowhy(model)
+        Worldview.from_dowhy(model)
 
 
 def test_a_mechanism_that_only_claims_to_be_invertible() -> None:
@@ -130,7 +130,7 @@ def test_a_mechanism_that_only_claims_to_be_invertible() -> None:
             return X
 
     table = _table()
-    worldview = worldview_from_dowhy(_fitted(LOAN, table, Balance=_post_nonlinear(AtLeastFour())))
+    worldview = Worldview.from_dowhy(_fitted(LOAN, table, Balance=_post_nonlinear(AtLeastFour())))
     lost = int((table["Balance"] < 4.0).sum())
     assert 0 < lost < len(table)
     message = f"'Balance': for {lost} of 400 rows DoWhy's noise does not lead back"
@@ -140,7 +140,7 @@ def test_a_mechanism_that_only_claims_to_be_invertible() -> None:
 
 def test_facts_that_a_mechanism_cannot_have() -> None:
     table = _table()
-    worldview = worldview_from_dowhy(_fitted(ONE, table, Salary=_exponential()))
+    worldview = Worldview.from_dowhy(_fitted(ONE, table, Salary=_exponential()))
     table.loc[[1, 4], "Salary"] = -1.0
     with pytest.raises(EquationError, match="'Salary': for 2 of 400 rows DoWhy's noise"):
         worldview.counterfactuals(_people(table), do={"Gender": 0})
@@ -148,7 +148,7 @@ def test_facts_that_a_mechanism_cannot_have() -> None:
 
 def test_an_intervention_that_leads_out_of_all_numbers() -> None:
     table = _table()
-    worldview = worldview_from_dowhy(_fitted(LOAN, table, Balance=_exponential()))
+    worldview = Worldview.from_dowhy(_fitted(LOAN, table, Balance=_exponential()))
     with pytest.raises(EquationError, match="'Balance': 400 of 400 predicted values"):
         worldview.counterfactuals(_people(table), do={"Salary": 1e6})
 
@@ -156,7 +156,7 @@ def test_an_intervention_that_leads_out_of_all_numbers() -> None:
 def test_what_dowhy_itself_refuses() -> None:
     table = _table().assign(Children=lambda t: np.floor(t["Salary"] / 6))
     discrete = gcm.DiscreteAdditiveNoiseModel(gcm.ml.create_linear_regressor())
-    worldview = worldview_from_dowhy(_fitted([("Gender", "Children")], table, Children=discrete))
+    worldview = Worldview.from_dowhy(_fitted([("Gender", "Children")], table, Children=discrete))
     people = _people(table.assign(Children=0.5))
     with pytest.raises(EquationError, match=r"'Children'.*refuses these rows \(ValueError\)"):
         worldview.counterfactuals(people, do={"Gender": 0})
@@ -169,21 +169,21 @@ def test_nodes_are_columns() -> None:
     model.set_causal_mechanism(1, gcm.AdditiveNoiseModel(gcm.ml.create_linear_regressor()))
     gcm.fit(model, table)
     with pytest.raises(WorldviewError, match="Node 0 of the DoWhy model is no text"):
-        worldview_from_dowhy(model)
+        Worldview.from_dowhy(model)
 
 
 def test_an_outcome_that_is_no_node() -> None:
     with pytest.raises(WorldviewError, match=r"no node 'Loan'\. Its nodes are 'Gender', 'Salary'"):
-        worldview_from_dowhy(_fitted(LOAN, _table()), outcome="Loan")
+        Worldview.from_dowhy(_fitted(LOAN, _table()), outcome="Loan")
 
 
 def test_an_outcome_that_causes_something() -> None:
     with pytest.raises(WorldviewError, match="outcome 'Salary' causes 'Balance'"):
-        worldview_from_dowhy(_fitted(LOAN, _table()), outcome="Salary")
+        Worldview.from_dowhy(_fitted(LOAN, _table()), outcome="Salary")
 
 
 def test_a_level_that_dowhy_has_not_seen() -> None:
-    worldview = worldview_from_dowhy(_fitted(ONE, _named(_table())))
+    worldview = Worldview.from_dowhy(_fitted(ONE, _named(_table())))
     other = _named(_table())
     other.loc[[3, 5, 6], "Gender"] = "Jane Roe"
     with pytest.raises(EquationError, match="'Salary': parent 'Gender' has 3 rows") as caught:
@@ -192,18 +192,18 @@ def test_a_level_that_dowhy_has_not_seen() -> None:
 
 
 def test_names_where_dowhy_saw_numbers() -> None:
-    worldview = worldview_from_dowhy(_fitted(ONE, _table()))
+    worldview = Worldview.from_dowhy(_fitted(ONE, _table()))
     with pytest.raises(EquationError, match="'Salary': parent 'Gender' holds names, but DoWhy"):
         worldview.fit(_people(_named(_table())))
 
 
 def test_numbers_where_dowhy_saw_names() -> None:
-    worldview = worldview_from_dowhy(_fitted(ONE, _named(_table())))
+    worldview = Worldview.from_dowhy(_fitted(ONE, _named(_table())))
     with pytest.raises(EquationError, match="'Salary': parent 'Gender' held names when DoWhy"):
         worldview.fit(_people(_table()))
 
 
 def test_an_attribute_that_holds_names() -> None:
-    worldview = worldview_from_dowhy(_fitted(ONE, _table()))
+    worldview = Worldview.from_dowhy(_fitted(ONE, _table()))
     with pytest.raises(EquationError, match="'Salary': it explains numbers"):
         worldview.fit(_people(_table().assign(Salary="high")))

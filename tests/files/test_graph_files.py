@@ -55,7 +55,7 @@ def test_arrows_become_linear_equations() -> None:
     graph = nx.DiGraph([("gender", "salary"), ("gender", "balance"), ("salary", "balance")])
 
     assert worldview_from_graph(graph) == LOAN
-    assert mm.worldview_from_graph is worldview_from_graph
+    assert mm.Worldview.from_graph(graph) == LOAN
 
 
 def test_parallel_arrows_count_once() -> None:

@@ -319,6 +319,9 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path: Path) -> None:
     assert list(read_worldview(tmp_path / "w.yaml").equations) == ["salary"]
 
 
-def test_the_public_names_are_these_functions() -> None:
-    assert mm.read_worldview is read_worldview
-    assert mm.write_worldview is write_worldview
+def test_the_methods_are_these_functions(tmp_path: Path) -> None:
+    assert Worldview.read(EVERYTHING) == read_worldview(EVERYTHING) == THE_SAME
+    text = THE_SAME.write(tmp_path / "bank.yaml")
+    assert text == THE_SAME.write() == write_worldview(THE_SAME)
+    assert (tmp_path / "bank.yaml").read_bytes() == text.encode()
+    assert mm.Worldview.read(tmp_path / "bank.yaml") == THE_SAME

@@ -30,7 +30,7 @@ def applicants(data_folder: Path) -> pd.DataFrame:
 
 
 def run(applicants: pd.DataFrame, which: str, family: str, **options: Any) -> mm.Audit:
-    worldview = mm.read_worldview(ROOT / "examples" / "law-school" / f"worldview-{family}.yaml")
+    worldview = mm.Worldview.read(ROOT / "examples" / "law-school" / f"worldview-{family}.yaml")
     settings = {**RUNS[which].settings, "worldview": worldview, **options}
     return mm.audit(applicants, **settings)
 

@@ -17,14 +17,14 @@ WORLDVIEW = mm.Worldview({"salary": mm.Linear("gender")})
 
 
 def test_a_notebook_shows_the_svg_text_and_the_repr_is_short() -> None:
-    picture = mm.draw_worldview(WORLDVIEW)
+    picture = WORLDVIEW.draw()
     assert picture._repr_svg_() == str(picture) == picture.svg
     assert repr(picture) == "Picture('Worldview')"
     assert repr(plot_power(mm.power(0.6, 0.3, k_max=40))) == (
         "Picture('Power by the size of the groups')"
     )
-    assert picture == mm.draw_worldview(WORLDVIEW)
-    assert picture != mm.draw_worldview(WORLDVIEW, protected="gender")
+    assert picture == WORLDVIEW.draw()
+    assert picture != WORLDVIEW.draw(protected="gender")
 
 
 def test_a_plot_is_saved_as_svg_and_as_png(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_plot_is_saved_as_svg_and_as_png(tmp_path: Path) -> None:
 
 
 def test_a_drawing_is_saved_as_svg_alone(tmp_path: Path) -> None:
-    picture = mm.draw_worldview(WORLDVIEW)
+    picture = WORLDVIEW.draw()
     picture.save(tmp_path / "worldview.svg")
     assert (tmp_path / "worldview.svg").read_text(encoding="utf-8") == picture.svg
     with pytest.raises(PlanError, match=r"is written as \.svg, not as '\.png'"):

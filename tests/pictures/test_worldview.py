@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mutandis as mm
 from mutandis.causal import Count, Latent, Linear, Worldview
 from mutandis.errors import CycleError, PlanError
 from mutandis.pictures.svg import printable
@@ -318,7 +317,7 @@ def test_text_stands_out_from_its_ground() -> None:
 def test_the_same_worldview_gives_the_same_bytes() -> None:
     again = Worldview(dict(TWELVE.equations), resolving=("job",))
 
-    assert draw(TWELVE, protected=["gender"]) == mm.draw_worldview(again, protected=("gender",)).svg
+    assert draw(TWELVE, protected=["gender"]) == again.draw(protected=("gender",)).svg
 
 
 def test_the_drawing_in_the_documentation_is_what_is_drawn_today() -> None:

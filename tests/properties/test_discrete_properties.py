@@ -20,8 +20,8 @@ from mutandis.causal import (
     Worldview,
     counterfactual_probabilities,
 )
-from mutandis.causal.equations.gumbel import draw_race, most_probable, winners
-from mutandis.causal.equations.poisson import abduct_counts, predict_counts
+from mutandis.causal.equations.categorical import draw_race, most_probable, winners
+from mutandis.causal.equations.count import abduct_counts, predict_counts
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population

@@ -2,12 +2,12 @@
 
 from mutandis.causal.counterfactual import (
     Counterfactuals,
+    Draws,
     StructuralEquation,
     abduct,
     act,
     predict,
 )
-from mutandis.causal.diagnostics.check import check_worldview
 from mutandis.causal.diagnostics.diagnosis import (
     Diagnosis,
     EquationCheck,
@@ -15,19 +15,22 @@ from mutandis.causal.diagnostics.diagnosis import (
     ResidualCheck,
 )
 from mutandis.causal.diagnostics.independences import Independence, implied_independences
-from mutandis.causal.draws import Draws
 from mutandis.causal.equations.additive import Additive, FittedAdditive
-from mutandis.causal.equations.categorical import Categorical, FittedCategorical
+from mutandis.causal.equations.categorical import (
+    Categorical,
+    FittedCategorical,
+    counterfactual_probabilities,
+)
 from mutandis.causal.equations.count import Count, FittedCount
-from mutandis.causal.equations.dowhy_models import DowhyMechanism, worldview_from_dowhy
-from mutandis.causal.equations.equation import Equation, FittedEquation, Predicted, finish
-from mutandis.causal.equations.gumbel import counterfactual_probabilities
-from mutandis.causal.equations.linear import AdditiveNoise, FittedLinear, Linear
+from mutandis.causal.equations.dowhy_models import DowhyMechanism
+from mutandis.causal.equations.equation import Equation, FittedEquation, Predicted
+from mutandis.causal.equations.linear import FittedLinear, Linear
+from mutandis.causal.equations.numeric import AdditiveNoise, finish
 from mutandis.causal.equations.ordinal import FittedOrdinal, Ordinal
 from mutandis.causal.equations.stated import FittedStated, Stated
 from mutandis.causal.graph import Graph
 from mutandis.causal.latent.latent import FittedLatent, Latent
-from mutandis.causal.latent.nuts import LatentSample, sample_latent
+from mutandis.causal.latent.nuts import LatentSample
 from mutandis.causal.worldview import FittedWorldview, Worldview
 
 __all__ = [
@@ -64,11 +67,8 @@ __all__ = [
     "Worldview",
     "abduct",
     "act",
-    "check_worldview",
     "counterfactual_probabilities",
     "finish",
     "implied_independences",
     "predict",
-    "sample_latent",
-    "worldview_from_dowhy",
 ]

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mutandis.causal.equations.linear import FittedLinear
-from mutandis.causal.fitting.terms import LevelShifts, Slope
 from mutandis.data.columns import Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from mutandis.causal.fitting.terms import Term
     from mutandis.causal.graph import Graph
     from mutandis.data.columns import Column
 
@@ -97,12 +95,11 @@ def decompose(
     added = linear.link == "identity"
     contributions = []
     for term in linear.predictor.terms:
-        parents = _parents(term)
-        if changed.isdisjoint(parents):
+        if changed.isdisjoint(term.parents):
             continue
         change = float((term.at(after) - term.at(before))[0])
         amount = change if added else float(np.exp(change))
-        contributions.append(Contribution(parents=parents, amount=amount))
+        contributions.append(Contribution(parents=term.parents, amount=amount))
     return Decomposition(how="sum" if added else "factor", contributions=tuple(contributions))
 
 
@@ -135,10 +132,6 @@ def _linear_part(fitted: object) -> FittedLinear | None:
         return fitted
     inner = getattr(fitted, "fitted", None)
     return inner if isinstance(inner, FittedLinear) else None
-
-
-def _parents(term: Term) -> tuple[str, ...]:
-    return (term.parent,) if isinstance(term, Slope | LevelShifts) else term.parents
 
 
 def _value(column: Column) -> object:

@@ -1,4 +1,4 @@
-"""Pearl's three steps from facts to counterfactuals: abduction, action, prediction.
+"""Pearl's three steps from facts to counterfactuals: abduction, action, prediction; and draws.
 
 The paper describes them in its section "Structural Causal Models and Counterfactuals" and works an
 example in its Appendix A.1 (where the printed abduction of U3 has a plus that must be a minus:
@@ -7,20 +7,24 @@ U3 = X3 - β1·X1 - β2·X2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from mutandis.causal.draws import Draws
-from mutandis.causal.equations.equation import naming, require_finite
+from mutandis.causal.equations.equation import naming
+from mutandis.causal.equations.numeric import require_finite
+from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.columns import Categories, Column, Numbers, describe_levels
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
 
     from mutandis.causal.equations.equation import FittedEquation, Predicted
     from mutandis.causal.latent.latent import FittedLatent
@@ -28,16 +32,56 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Counterfactuals",
+    "Draws",
     "StructuralEquation",
     "abduct",
     "act",
+    "make_draws",
     "predict",
     "require_columns",
+    "take_rows",
     "take_three_steps",
 ]
 
-# More column names than these help nobody find the right one.
+# More column names than these do not help to find the right one.
 _SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Draws(Sequence["Population"]):
+    """A sequence of counterfactual populations, computed when looked at.
+
+    Where the facts do not determine a person's noise, one counterfactual is a choice among many.
+    Draws show the others. Each is made when it is asked for, from a generator of its own: the i-th
+    draw is the same whichever were made before it, on however many threads, and however the table
+    is sorted.
+
+    Parameters
+    ----------
+    states
+        The seed of each draw.
+    make
+        Makes a draw from a generator.
+    """
+
+    states: tuple[np.random.SeedSequence, ...] = ()
+    make: Callable[[np.random.Generator], Population] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    @overload
+    def __getitem__(self, index: int) -> Population: ...
+    @overload
+    def __getitem__(self, index: slice) -> Draws: ...
+    def __getitem__(self, index: int | slice) -> Population | Draws:
+        """Make a draw, or choose some of them."""
+        if isinstance(index, slice):
+            return Draws(self.states[index], self.make)
+        state = self.states[index]
+        if self.make is None:
+            raise IndexError("these counterfactuals were made without draws")
+        return self.make(np.random.default_rng(state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,23 +131,10 @@ def abduct(
 ) -> Mapping[str, Any]:
     """Abduct: recover each row's noise from the facts (the first step, P(U | X, A)).
 
-    Parameters
-    ----------
-    population
-        The facts, D.
-    equations
-        The equations whose attributes will be recomputed. Noise of the others is not needed,
-        because an attribute that is no effect of the intervened ones keeps its value.
-    latents
-        Hidden common causes; the attributes that one drives are abducted together.
-    rng
-        Draws noise from its posterior where the facts leave it open; without it, noise is the one
-        value that stands for its posterior.
-
-    Returns
-    -------
-    Mapping
-        The noise of each attribute, in its equation's own form.
+    Noise is needed of the attributes that will be recomputed only: one that is not an effect of the
+    intervened ones keeps its value. The attributes that a hidden cause drives are abducted
+    together. With `rng`, noise is drawn from its posterior where the facts leave it open; without
+    it, noise is the one value that stands for its posterior.
 
     Examples
     --------
@@ -113,8 +144,12 @@ def abduct(
     >>> people = Population.from_frame(table, columns=["Gender", "Salary"])
     >>> fitted = Worldview({"Salary": Linear("Gender")}).fit(people).equations["Salary"]
     >>> equations = {"Salary": StructuralEquation(parents=("Gender",), fitted=fitted)}
-    >>> abduct(people, equations)["Salary"].residual.tolist()
+    >>> noise = abduct(people, equations)
+    >>> noise["Salary"].residual.tolist()
     [-10.0, 10.0, -5.0, 5.0]
+    >>> predicted = predict(act(people, {"Gender": 0}), equations, noise)
+    >>> predicted.population.numbers("Salary").tolist()
+    [40.0, 60.0, 45.0, 55.0]
     """
     noise: dict[str, Any] = {}
     for latent in latents:
@@ -131,27 +166,10 @@ def abduct(
 
 
 def act(population: Population, do: Mapping[str, Any]) -> Population:
-    """Act: set the intervened attributes for everybody (the second step, do(A := a')).
+    """Act: set the intervened attributes in every row (the second step, do(A := a')).
 
-    Parameters
-    ----------
-    population
-        The facts, D.
-    do
-        The value that each intervened attribute takes: one of the levels of a column of names, a
-        number in a column of numbers.
-
-    Returns
-    -------
-    Population
-        The facts with the intervened columns exchanged; their effects are not yet recomputed.
-
-    Examples
-    --------
-    >>> from mutandis.data.population import Population
-    >>> people = Population.from_frame({"Gender": [0, 1, 1]}, columns=["Gender"])
-    >>> act(people, {"Gender": 0}).numbers("Gender").tolist()
-    [0.0, 0.0, 0.0]
+    The value is one of the levels of a column of names, or a number in a column of numbers. The
+    effects are not yet recomputed.
     """
     if not do:
         raise PlanError(
@@ -160,7 +178,7 @@ def act(population: Population, do: Mapping[str, Any]) -> Population:
         )
     require_columns(population, do)
     return population.with_columns(
-        {name: _held(name, population.columns[name], value) for name, value in do.items()}
+        {name: _constant(name, population.columns[name], value) for name, value in do.items()}
     )
 
 
@@ -169,28 +187,8 @@ def predict(
 ) -> Counterfactuals:
     """Predict: carry the change on to all effects (the third step, P(X^CF | X, A)).
 
-    Parameters
-    ----------
-    intervened
-        What `act` made of the facts.
-    equations
-        The equations of the effects, causes before their effects: each sees the counterfactual
-        values of those before it.
-    noise
-        What `abduct` found.
-
-    Examples
-    --------
-    >>> from mutandis.causal import Linear, Worldview
-    >>> from mutandis.data.population import Population
-    >>> table = {"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]}
-    >>> people = Population.from_frame(table, columns=["Gender", "Salary"])
-    >>> fitted = Worldview({"Salary": Linear("Gender")}).fit(people).equations["Salary"]
-    >>> equations = {"Salary": StructuralEquation(parents=("Gender",), fitted=fitted)}
-    >>> noise = abduct(people, equations)
-    >>> predicted = predict(act(people, {"Gender": 0}), equations, noise)
-    >>> predicted.population.numbers("Salary").tolist()
-    [40.0, 60.0, 45.0, 55.0]
+    The equations come causes before their effects: each sees the counterfactual values of those
+    before it.
     """
     population = intervened
     clipped = {}
@@ -217,19 +215,6 @@ def take_three_steps(
 
     Noise follows from the facts alone, so it is abducted when its attribute is predicted: that of
     all attributes at once would take as much memory as the table.
-
-    Parameters
-    ----------
-    population
-        The facts, D.
-    do
-        The value that each intervened attribute takes.
-    equations
-        The equations of the effects, causes before their effects.
-    latents
-        Hidden common causes; the attributes that one drives are abducted together.
-    rng
-        Draws noise where the facts leave it open.
     """
     latents = tuple(latents)
     driven = {name for latent in latents for name in latent.equations}
@@ -248,8 +233,69 @@ def take_three_steps(
     )
 
 
+def make_draws(
+    population: Population,
+    names: Iterable[str],
+    *,
+    do: Mapping[str, Any],
+    draws: int,
+    rng: np.random.Generator | None,
+    draw: Callable[[Population, np.random.Generator], Counterfactuals],
+) -> Draws:
+    """Prepare draws, made from rows in an order that depends on what they hold.
+
+    Random numbers are handed out row by row, so the rows are put into the canonical order of the
+    named columns first, and back afterwards: sorting the table in another way changes no person's
+    draw. Rows that are equal there are told apart by the other columns, then by their ids.
+    """
+    states = _spawn(draws, rng)
+    if not states:
+        return Draws()
+    names = tuple(dict.fromkeys([*names, *do]))
+    first = {name: population.columns[name] for name in names}
+    others = {name: column for name, column in population.columns.items() if name not in first}
+    order = canonical_order(first, others=others, ids=population.ids)
+    ordered = take_rows(population, order, names)
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+
+    def make(generator: np.random.Generator) -> Population:
+        made = draw(ordered, generator)
+        moved = {name: made.population.columns[name].take(back) for name in made.moved}
+        return act(population, do).with_columns(moved)
+
+    return Draws(states, make)
+
+
+def _spawn(draws: int, rng: np.random.Generator | None) -> tuple[np.random.SeedSequence, ...]:
+    """Derive one seed per draw from the generator that was passed."""
+    if draws < 0:
+        raise PlanError(f"draws={draws} is negative. Give how many to make, or 0.")
+    if not draws:
+        return ()
+    if rng is None:
+        raise PlanError(
+            f"draws={draws} needs a generator, so that the draws can be repeated. "
+            "Pass rng=numpy.random.default_rng(SEED)."
+        )
+    # four words of the generator's own stream, then a tree of seeds: no draw depends on another
+    root = np.random.SeedSequence(rng.integers(0, 2**32, size=4).tolist())
+    return tuple(root.spawn(draws))
+
+
+def take_rows(population: Population, rows: NDArray[np.intp], names: Iterable[str]) -> Population:
+    """Take some rows of some columns, to compute with: the source stays as it is."""
+    columns = {name: population.columns[name].take(rows) for name in names}
+    return replace(
+        population,
+        columns=MappingProxyType(columns),
+        ids=population.ids[rows],
+        positions=population.positions[rows],
+    )
+
+
 def require_columns(population: Population, names: Iterable[str]) -> None:
-    """Refuse names that are no columns of the population."""
+    """Refuse names that are not columns of the population."""
     unknown = [name for name in dict.fromkeys(names) if name not in population.columns]
     if unknown:
         have = list(population.columns)
@@ -265,12 +311,12 @@ def _causes(population: Population, equation: StructuralEquation) -> Mapping[str
     return {name: population.columns[name] for name in equation.parents}
 
 
-def _held(name: str, column: Column, value: object) -> Column:
+def _constant(name: str, column: Column, value: object) -> Column:
     """Give the column that holds the intervened value in every row."""
     if np.ndim(value) != 0:  # type: ignore[arg-type]
         raise PlanError(
-            f"do sets {name!r} to a {type(value).__name__}. An intervention sets one value for "
-            "everybody: give a single value."
+            f"do sets {name!r} to a {type(value).__name__}. An intervention sets one value in "
+            "all rows: give a single value."
         )
     if isinstance(column, Categories):
         code = column.code_of(value)
@@ -294,7 +340,7 @@ def _checked(predicted: Predicted, *, rows: int) -> Column:
     if values.shape != (rows,):
         raise EquationError(
             f"it predicted values of shape {values.shape} for {rows} rows. "
-            "An equation predicts one value a row."
+            "An equation predicts one value per row."
         )
     if isinstance(column, Numbers):
         require_finite(column.values)

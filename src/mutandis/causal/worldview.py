@@ -10,34 +10,45 @@ from typing import TYPE_CHECKING, Any
 from mutandis.causal.counterfactual import (
     Counterfactuals,
     StructuralEquation,
+    make_draws,
     require_columns,
     take_three_steps,
 )
-from mutandis.causal.draws import Draws, spawn
-from mutandis.causal.equations.equation import Equation, FittedEquation, coupling_of, naming
+from mutandis.causal.equations.equation import (
+    Declaration,
+    Equation,
+    FittedEquation,
+    coupling_of,
+    naming,
+)
 from mutandis.causal.fitting.ordering import ReorderedColumns, canonical_order
 from mutandis.causal.graph import Graph
+from mutandis.data.attribute import read_attributes
+from mutandis.data.population import Missing, Population
 from mutandis.errors import EquationError, RootError, WorldviewError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
 
+    import networkx as nx
     import numpy as np
 
     from mutandis.causal.diagnostics.diagnosis import Diagnosis
     from mutandis.causal.latent.latent import FittedLatent, Latent
+    from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.columns import Column
-    from mutandis.data.population import Population
+    from mutandis.pictures.picture import Picture
 
 __all__ = ["FittedWorldview", "Worldview"]
 
 # A level that one row in a thousand has is lost from a resample of a thousand with probability
-# 0.37; so often in a row only if the worldview cannot be bootstrapped at all.
+# 0.37; that often in succession only if the worldview cannot be bootstrapped at all.
 _RESAMPLES = 50
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Worldview:
+class Worldview(Declaration):
     """A structural causal model: one equation for each attribute that has causes.
 
     Attributes without an equation are roots: nothing in the worldview causes them, and an
@@ -56,24 +67,17 @@ class Worldview:
 
     Examples
     --------
-    >>> import pandas as pd
     >>> from mutandis.causal import Linear
-    >>> from mutandis.data.population import Population
     >>> worldview = Worldview(
     ...     {"Salary": Linear("Gender"), "Balance": Linear("Salary", "Gender")}
     ... )
     >>> worldview.names
     ('Gender', 'Salary', 'Balance')
-    >>> people = Population.from_frame(
-    ...     pd.DataFrame(
-    ...         {
-    ...             "Gender": [0, 0, 1, 1],
-    ...             "Salary": [40.0, 60.0, 30.0, 40.0],
-    ...             "Balance": [8.0, 12.0, 5.0, 7.0],
-    ...         }
-    ...     ),
-    ...     columns=worldview.names,
-    ... )
+    >>> people = {
+    ...     "Gender": [0, 0, 1, 1],
+    ...     "Salary": [40.0, 60.0, 30.0, 40.0],
+    ...     "Balance": [8.0, 12.0, 5.0, 7.0],
+    ... }
     >>> counterfactuals = worldview.counterfactuals(people, do={"Gender": 0})
     >>> counterfactuals.moved
     ('Salary', 'Balance')
@@ -111,21 +115,160 @@ class Worldview:
                 for child, equation in group.items()
             }
         )
-        object.__setattr__(self, "equations", MappingProxyType(dict(equations)))
-        object.__setattr__(self, "latents", latents)
-        object.__setattr__(self, "resolving", _read_resolving(resolving, graph))
-        object.__setattr__(self, "graph", graph)
-
-    def __repr__(self) -> str:
-        """Show the call that makes it."""
-        settings = [repr(dict(self.equations))]
-        settings += [f"latents={self.latents!r}"] if self.latents else []
-        settings += [f"resolving={self.resolving!r}"] if self.resolving else []
-        return f"Worldview({', '.join(settings)})"
+        self._set(
+            equations=MappingProxyType(dict(equations)),
+            latents=latents,
+            resolving=_read_resolving(resolving, graph),
+            graph=graph,
+        )
 
     def __hash__(self) -> int:
         """Hash as equality compares: the same equations, in whatever order they were written."""
         return hash((frozenset(self.equations.items()), self.latents, self.resolving))
+
+    @classmethod
+    def read(cls, source: str | Path) -> Worldview:
+        """Read a worldview from a file.
+
+        Parameters
+        ----------
+        source
+            The path of a ``.yaml`` or ``.yml`` file, or of a graph (``.gml``, ``.dot``, ``.gv``),
+            all of whose arrows are read as linear equations. Text with line breaks is taken for the
+            YAML itself, as `write` gives it.
+
+        Raises
+        ------
+        SettingsError
+            The file does not exist, or cannot be read as it is written; the message names the line.
+        WorldviewError
+            The file can be read, but what it says is not a worldview: a cycle, for example.
+
+        Examples
+        --------
+        >>> worldview = Worldview.read('''
+        ... equations:
+        ...   salary: {equation: linear, parents: [gender], bounds: [0, null]}
+        ... edges: [gender -> balance, salary -> balance]
+        ... ''')
+        >>> worldview.names
+        ('gender', 'salary', 'balance')
+        """
+        from mutandis.files.worldview_file import read_worldview
+
+        return read_worldview(source)
+
+    @classmethod
+    def from_graph(cls, graph: nx.DiGraph) -> Worldview:
+        """Make a worldview of a networkx graph: every node is linear in the nodes that point to it.
+
+        A node is named by itself if it is text, unless that text is a number and the node has a
+        ``label``; any other node is named by its ``label``.
+
+        Parameters
+        ----------
+        graph
+            A directed graph without cycles.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> Worldview.from_graph(nx.DiGraph([("gender", "salary"), ("salary", "balance")]))
+        Worldview({'salary': Linear('gender'), 'balance': Linear('salary')})
+        """
+        from mutandis.files.graph_files import worldview_from_graph
+
+        return worldview_from_graph(graph)
+
+    @classmethod
+    def from_dowhy(cls, model: Any, *, outcome: str | None = None) -> Worldview:
+        """Take a fitted DoWhy model as a worldview (``pip install 'mutandis[dowhy]'``).
+
+        Fitting it to a population leaves DoWhy's coefficients as they are. docs/dowhy.md has an
+        example.
+
+        Parameters
+        ----------
+        model
+            A fitted `dowhy.gcm.InvertibleStructuralCausalModel` whose nodes are columns of the
+            table. It is copied: fitting it again later changes nothing here.
+        outcome
+            The node of the decision, if the model has one: it is left out, because outcomes are
+            decided by b(). Its mechanism need not be invertible.
+        """
+        from mutandis.causal.equations.dowhy_models import worldview_from_dowhy
+
+        return worldview_from_dowhy(model, outcome=outcome)
+
+    def write(self, path: str | Path | None = None) -> str:
+        """Write the worldview as YAML; reading that gives an equal worldview.
+
+        Parameters
+        ----------
+        path
+            The file to write; without it, nothing is written.
+
+        Returns
+        -------
+        str
+            The YAML.
+
+        Raises
+        ------
+        WorldviewError
+            An equation that a file cannot hold: one around a Python object, or of a family of your
+            own.
+
+        Examples
+        --------
+        >>> from mutandis.causal import Linear
+        >>> print(Worldview({"salary": Linear("gender", decimals=2)}).write(), end="")
+        equations:
+          salary: {equation: linear, parents: [gender], decimals: 2}
+        """
+        from pathlib import Path
+
+        from mutandis.files.worldview_file import write_worldview
+
+        text = write_worldview(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def draw(
+        self,
+        *,
+        protected: str | Collection[str] = (),
+        outcome: str | None = None,
+        decision_inputs: Collection[str] = (),
+    ) -> Picture:
+        """Draw the worldview: causes before their effects, with a legend.
+
+        Parameters
+        ----------
+        protected
+            The protected attributes, drawn with a double border.
+        outcome
+            The name of the decision's outcome, drawn last.
+        decision_inputs
+            The attributes that the decision is made from; each gets an arrow to the outcome.
+
+        Returns
+        -------
+        Picture
+            A notebook shows it; `save(path)` writes it to a file.
+
+        Examples
+        --------
+        >>> from mutandis.causal import Linear
+        >>> Worldview({"Salary": Linear("Gender")}).draw(protected="Gender")
+        Picture('Worldview')
+        """
+        from mutandis.pictures.worldview import draw_worldview
+
+        return draw_worldview(
+            self, protected=protected, outcome=outcome, decision_inputs=decision_inputs
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,20 +295,22 @@ class Worldview:
             found.update(latent.couplings)
         return found
 
-    def fit(self, population: Population) -> FittedWorldview:
+    def fit(self, table: Any) -> FittedWorldview:
         """Fit every equation to the facts.
 
         Parameters
         ----------
-        population
-            The facts; it holds every column that the worldview mentions.
+        table
+            The facts, with every column that the worldview mentions: a `Population`, any dataframe
+            or a dict of columns.
         """
+        population = _population(table, self.names)
         require_columns(population, self.names)
         return self._fit_columns({name: population.columns[name] for name in self.names})
 
     def counterfactuals(
         self,
-        population: Population,
+        table: Any,
         *,
         do: Mapping[str, Any],
         draws: int = 0,
@@ -176,41 +321,90 @@ class Worldview:
 
         Parameters
         ----------
-        population
-            The facts.
+        table
+            The facts: a `Population`, any dataframe or a dict of columns.
         do
-            The intervened attributes and the value each is set to, for everybody.
+            The intervened attributes and the value each is set to, in all rows.
         draws
-            How many further counterfactual populations to draw (`Counterfactuals.draws`).
+            How many further counterfactual populations to draw (`Counterfactuals.draws`). A
+            person's draws do not depend on how the table is sorted.
         rng
-            Where they are drawn from.
+            The generator of the draws.
         bootstrap
             Refit the equations for each draw, on as many rows drawn with replacement: the draws
             then show the doubt about the coefficients too. A resample from which a rare level is
             missing, so that an equation cannot be fitted or applied, is drawn again.
         """
+        population = _population(table, (*self.names, *do))
         fitted = self.fit(population)
         if not bootstrap:
             return fitted.counterfactuals(population, do=do, draws=draws, rng=rng)
 
-        def refitted(generator: np.random.Generator) -> Population:
-            again = self._fit_resampled(population, do, generator)
-            return again.counterfactuals_once(population, do=do, rng=generator).population
+        def refit(ordered: Population, generator: np.random.Generator) -> Counterfactuals:
+            again = self._fit_resampled(ordered, do, generator)
+            return again.counterfactuals_once(ordered, do=do, rng=generator)
 
-        point = fitted.counterfactuals(population, do=do)
-        return replace(point, draws=Draws(spawn(draws, rng), refitted))
+        point = fitted.counterfactuals_once(population, do=do)
+        made = make_draws(population, self.names, do=do, draws=draws, rng=rng, draw=refit)
+        return replace(point, draws=made)
 
     def check(
         self,
-        population: Population,
+        table: Any,
         *,
         protected: str | None = None,
         do: Mapping[str, Any] | None = None,
         alpha: float = 0.01,
+        attributes: Mapping[str, AttributeDeclaration] | None = None,
+        missing: Missing = "error",
     ) -> Diagnosis:
-        """Look for signs that a table contradicts this worldview: see `check_worldview`."""
+        """Look for signs that a table contradicts this worldview.
+
+        What is tested, how to read it and what it cannot see is said in docs/diagnostics.md.
+
+        Parameters
+        ----------
+        table
+            The facts, to which the equations are fitted: any dataframe, a dict of columns, or a
+            `Population`.
+        protected
+            The protected attribute A. Residuals are tested on it even where it is not a cause, and
+            its effect is tested for interactions with other causes.
+        do
+            An intervention, as counterfactuals will ask for. Its attributes are treated as A is,
+            and it is reported how many counterfactuals lie outside the facts, or were cut off.
+        alpha
+            The chance of finding any problem in a worldview that is right. p-values are adjusted
+            for the number of tests by Holm's method.
+        attributes
+            The kinds of columns that are not to be read by their type, as in `mutandis.audit`.
+        missing
+            What to do with rows that lack a value: refuse ("error"), or leave them out ("drop").
+
+        Returns
+        -------
+        Diagnosis
+            The checks; `print` shows them as sentences.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mutandis.causal import Linear
+        >>> rng = np.random.default_rng(1)
+        >>> age = rng.uniform(20, 60, size=1000)
+        >>> salary = 30 + 0.02 * (age - 20) ** 2 + rng.normal(size=1000)
+        >>> diagnosis = Worldview({"Salary": Linear("Age")}).check({"Age": age, "Salary": salary})
+        >>> round(diagnosis.equations[0].fit, 2), len(diagnosis.problems)
+        (0.93, 1)
+        >>> print(diagnosis.sentences()[1])
+        Salary: residuals still depend on Age (p < 0.001): the equation misses part of the effect of
+        Age, counterfactuals for it will be biased. That is 83.9 % of the variance that the equation
+        leaves.
+        """
         from mutandis.causal.diagnostics.check import check_worldview
 
+        names = (*self.names, *([protected] if protected else []), *(do or {}))
+        population = _population(table, names, attributes=attributes, missing=missing)
         return check_worldview(self, population, protected=protected, do=do, alpha=alpha)
 
     def _fit_resampled(
@@ -258,7 +452,7 @@ class FittedWorldview:
     Parameters
     ----------
     graph
-        Who is a cause of whom.
+        Which attributes are causes of which.
     equations
         The fitted equation of each attribute that has causes.
     latents
@@ -277,7 +471,7 @@ class FittedWorldview:
 
     def counterfactuals(
         self,
-        population: Population,
+        table: Any,
         *,
         do: Mapping[str, Any],
         draws: int = 0,
@@ -290,21 +484,25 @@ class FittedWorldview:
 
         Parameters
         ----------
-        population
+        table
             The facts; not necessarily those that the equations were fitted to.
         do
-            The intervened attributes and the value each is set to, for everybody.
+            The intervened attributes and the value each is set to, in all rows.
         draws
             How many further counterfactual populations to draw (`Counterfactuals.draws`).
         rng
-            Where they are drawn from.
+            The generator of the draws.
         """
 
-        def drawn(generator: np.random.Generator) -> Population:
-            return self.counterfactuals_once(population, do=do, rng=generator).population
+        def draw(ordered: Population, generator: np.random.Generator) -> Counterfactuals:
+            return self.counterfactuals_once(ordered, do=do, rng=generator)
 
+        names = self.graph.names
+        population = _population(table, (*names, *do))
         point = self.counterfactuals_once(population, do=do)
-        return replace(point, draws=Draws(spawn(draws, rng), drawn)) if draws else point
+        held = [name for name in names if name in population.columns]
+        made = make_draws(population, held, do=do, draws=draws, rng=rng, draw=draw)
+        return replace(point, draws=made)
 
     def counterfactuals_once(
         self,
@@ -329,12 +527,26 @@ class FittedWorldview:
         )
 
 
+def _population(
+    table: Any,
+    names: Iterable[str],
+    *,
+    attributes: Mapping[str, AttributeDeclaration] | None = None,
+    missing: Missing = "error",
+) -> Population:
+    """Read the named columns of any table; a population is taken as it is."""
+    if isinstance(table, Population):
+        return table
+    declared = read_attributes(attributes) if attributes else ()
+    return Population.from_frame(table, columns=names, attributes=declared, missing=missing)
+
+
 def _check_equation(child: object, equation: object) -> None:
     # a class has the attributes of its instances: Linear instead of Linear("Gender")
     if isinstance(equation, type) or not isinstance(equation, Equation):
         shown = equation.__name__ if isinstance(equation, type) else type(equation).__name__
         raise WorldviewError(
-            f"What is given for {child!r} is no equation ({shown}). "
+            f"What is given for {child!r} is not an equation ({shown}). "
             "An equation has parents and fit(): use Linear('Gender'), for example."
         )
 

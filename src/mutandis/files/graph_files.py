@@ -1,7 +1,7 @@
 """Worldviews from causal graphs that were drawn elsewhere: networkx, GML and DOT.
 
 A graph says who causes whom, not how. So every arrow is read as part of a linear equation; write
-the worldview out with `write_worldview` and edit the file to say more.
+the worldview out with `Worldview.write` and edit the file to say more.
 """
 
 from __future__ import annotations

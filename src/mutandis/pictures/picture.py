@@ -54,7 +54,7 @@ class Picture:
     Examples
     --------
     >>> import mutandis as mm
-    >>> picture = mm.draw_worldview(mm.Worldview({"salary": mm.Linear("gender")}))
+    >>> picture = mm.Worldview({"salary": mm.Linear("gender")}).draw()
     >>> picture
     Picture('Worldview')
     >>> str(picture).startswith("<svg")

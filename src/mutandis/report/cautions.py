@@ -50,7 +50,7 @@ def diagnosis_sentences(diagnosis: Diagnosis) -> tuple[str, ...]:
     if len(said) <= most:
         return said
     left_out = plural(len(said) - most, "further sentence")
-    return (*said[:most], f"{left_out} without a problem; check_worldview() gives them all.")
+    return (*said[:most], f"{left_out} without a problem; worldview.check() gives them all.")
 
 
 def cautions_of(material: Material, diagnosis: Diagnosis | None) -> tuple[Caution, ...]:

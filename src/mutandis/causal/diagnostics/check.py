@@ -20,12 +20,10 @@ from mutandis.causal.diagnostics.diagnosis import (
     IndependenceCheck,
     ResidualCheck,
 )
-from mutandis.causal.diagnostics.independence_checks import check_independences
-from mutandis.causal.diagnostics.independences import implied_independences
-from mutandis.causal.diagnostics.residual_checks import check_residuals
-from mutandis.causal.diagnostics.residuals import fit_of, residuals_of
+from mutandis.causal.diagnostics.independences import check_independences, implied_independences
+from mutandis.causal.diagnostics.residuals import check_residuals, fit_of, residuals_of
 from mutandis.causal.equations.equation import naming
-from mutandis.causal.fitting.predictor import canonical_order
+from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.causal.graph import Graph
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import PlanError

@@ -8,16 +8,34 @@ and expressiveness"). Taken apart, it is one statement for each pair without an 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from mutandis.causal.diagnostics.dependence import Dependence, g_dependence, mean_dependence
+from mutandis.causal.diagnostics.diagnosis import IndependenceCheck
+from mutandis.causal.diagnostics.features import (
+    Conditioning,
+    crossed,
+    group_codes,
+    indicators,
+    is_nominal,
+    takes_few_values,
+)
+from mutandis.data.columns import Categories
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from mutandis.causal.graph import Graph
+    from mutandis.data.columns import Column
 
-__all__ = ["Independence", "implied_independences"]
+    Floats = NDArray[np.float64]
+
+__all__ = ["Independence", "check_independences", "implied_independences"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,3 +118,68 @@ def _separator(arrows: Any, first: str, second: str, graph: Graph) -> Collection
         arrows, {first}, {second}, restricted=observed
     )
     return found
+
+
+def check_independences(
+    implied: Iterable[Independence],
+    columns: Mapping[str, Column],
+    *,
+    parents: Mapping[str, Sequence[str]],
+    residuals: Mapping[str, Sequence[Floats]],
+) -> Iterator[IndependenceCheck]:
+    """Test each implied independence, by a test that suits the kinds of the columns.
+
+    Parameters
+    ----------
+    implied
+        What the graph says.
+    columns
+        The table.
+    parents
+        The causes of each attribute.
+    residuals
+        What the equations left over. Where an attribute is held against others given its causes,
+        they are on the scale on which its equation is meant; elsewhere the values themselves serve.
+    """
+    held: dict[tuple[str, ...], Conditioning] = {}
+    for statement in implied:
+        first, second, given = statement.first, statement.second, statement.given
+        fixed = [columns[name] for name in given]
+        if given not in held:
+            held[given] = Conditioning.on_columns(fixed, rows=len(columns[first]))
+        own = residuals.get(second) if set(given) == set(parents[second]) else None
+        result = _dependence(columns[first], columns[second], own, fixed=fixed, given=held[given])
+        yield IndependenceCheck(first=first, second=second, given=given, **asdict(result))
+
+
+def _dependence(
+    first: Column,
+    second: Column,
+    residuals: Sequence[Floats] | None,
+    *,
+    fixed: Sequence[Column],
+    given: Conditioning,
+) -> Dependence:
+    """Choose the test: by counting if both are nominal, by means otherwise."""
+    nominal = is_nominal(first), is_nominal(second)
+    by_counting = None
+    if all(nominal) and all(map(takes_few_values, fixed)):
+        strata = crossed(fixed, rows=len(first))
+        by_counting = g_dependence(group_codes(first), group_codes(second), strata)
+        if by_counting.p_value is not None or not fixed:
+            return by_counting
+    if any(nominal):
+        test = "robust regression score"
+    else:
+        test = "robust partial correlation" if fixed else "robust correlation"
+    # given its own causes, an attribute is what its equation leaves over
+    by_means = mean_dependence(
+        residuals or _vectors(second), _vectors(first), given=given, test=test
+    )
+    return by_counting if by_counting and by_means.p_value is None else by_means
+
+
+def _vectors(column: Column) -> Sequence[Floats]:
+    if isinstance(column, Categories) or is_nominal(column):
+        return indicators(group_codes(column))
+    return [column.values]

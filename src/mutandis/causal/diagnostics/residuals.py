@@ -12,16 +12,35 @@ else's can be checked as far as it says something about itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.diagnostics.features import MOST_GROUPS, SMALLEST_GROUP, dot
+from mutandis.causal.diagnostics.dependence import (
+    NOTHING_LEFT,
+    Dependence,
+    mean_dependence,
+    normal_departure,
+    spread_dependence,
+    untested,
+)
+from mutandis.causal.diagnostics.diagnosis import Aspect, ResidualCheck
+from mutandis.causal.diagnostics.features import (
+    MOST_GROUPS,
+    SMALLEST_GROUP,
+    Conditioning,
+    codes_of,
+    dot,
+    features_of,
+    group_codes,
+    indicators,
+    takes_few_values,
+)
 from mutandis.data.columns import Categories, Numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,7 +49,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Fit", "Residuals", "fit_of", "residuals_of"]
+__all__ = ["Fit", "Residuals", "check_residuals", "fit_of", "residuals_of"]
 
 _DEVIANCE = "deviance explained"
 # Of an attribute of whose variation no larger part than this is left, nothing is left.
@@ -240,3 +259,168 @@ def _poisson_deviance(counts: Floats, means: Floats) -> float:
     from scipy.special import xlogy
 
     return float(2.0 * np.add.reduce(xlogy(counts, counts / means) - (counts - means)))
+
+
+_LEVEL = "robust score test"
+_SPREAD = "Brown-Forsythe test"
+_DISTRIBUTION = "Kolmogorov-Smirnov test"
+_TIED = "a hidden cause stands behind both, so that residuals depend on it by right"
+# Residuals and a column with no larger correlation than this were made uncorrelated by the fit.
+_UNCORRELATED = 1e-8
+# A factor with more levels than these is taken out only if it is the one with most.
+_MANY_LEVELS = 50
+
+
+def check_residuals(
+    child: str,
+    residuals: Residuals,
+    columns: Mapping[str, Column],
+    *,
+    parents: Sequence[str],
+    attributes: Sequence[str],
+    tied: Collection[str] = (),
+) -> Iterator[ResidualCheck]:
+    """Test residuals on each cause, on further attributes, and on pairs of both.
+
+    Parameters
+    ----------
+    child
+        The attribute whose equation left the residuals.
+    residuals
+        The residuals, or the reason why there are none.
+    columns
+        The table, in the same order of rows.
+    parents
+        The causes in the equation.
+    attributes
+        Attributes on which residuals may not depend either: the protected ones. With those of them
+        that are causes, the effects of the other causes are tested for interactions.
+    tied
+        Columns that residuals depend on although the equation may be right.
+    """
+    over = tuple(dict.fromkeys([*parents, *attributes]))
+    for on in over:
+        if not residuals.vectors or on in tied:
+            absent = untested("none", _TIED if residuals.vectors else residuals.reason)
+            yield _record(absent, child=child, on=on, aspect="level")
+    if not residuals.vectors:
+        return
+    equation = _Leftover.of(residuals.vectors, {name: columns[name] for name in parents})
+    for on in [name for name in over if name not in tied]:
+        features = features_of(columns[on])
+        level = equation.level(features.vectors, fitted=on in parents)
+        yield _record(level, child=child, on=on, aspect="level")
+        if residuals.spreading:
+            spread = spread_dependence(residuals.vectors[0], features, test=_SPREAD)
+            yield _record(spread, child=child, on=on, aspect="spread")
+    for on, other in _pairs([name for name in parents if name not in tied], attributes):
+        together = equation.interaction(columns[on], columns[other])
+        yield _record(together, child=child, on=on, with_column=other, aspect="interaction")
+    if residuals.standard:
+        departure = normal_departure(residuals.vectors[0], test=_DISTRIBUTION)
+        yield _record(departure, child=child, on=None, aspect="distribution")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leftover:
+    """Residuals, and what the fit has made them uncorrelated with.
+
+    Least squares makes residuals uncorrelated with the columns that it fits. What a test looks at
+    must have those taken out too, or its variance is wrong. Whether an equation was fitted that way
+    is seen from the residuals themselves, so that no family needs to be known here.
+    """
+
+    residuals: tuple[Floats, ...]
+    fitted: Conditioning
+
+    @classmethod
+    def of(cls, residuals: tuple[Floats, ...], parents: Mapping[str, Column]) -> _Leftover:
+        factors: list[NDArray[np.intp]] = []
+        vectors: list[Floats] = []
+        for column in parents.values():
+            if isinstance(column, Categories):
+                codes = codes_of(column)
+                factors += [codes] if _are_free_of_levels(residuals, codes) else []
+            else:
+                vectors += [column.values] if _are_uncorrelated(residuals, column.values) else []
+        factors.sort(key=lambda codes: -int(codes.max()))
+        cells = factors[0] if factors else np.zeros(len(residuals[0]), dtype=np.intp)
+        for codes in factors[1:]:
+            vectors += indicators(codes) if codes.max() < _MANY_LEVELS else ()
+        return cls(residuals=residuals, fitted=Conditioning.on_vectors(vectors, cells=cells))
+
+    def level(self, features: Sequence[Floats], *, fitted: bool) -> Dependence:
+        """Test whether the mean of the residuals changes with features."""
+        result = mean_dependence(self.residuals, features, given=self.fitted, test=_LEVEL)
+        if not features:
+            return replace(result, note="the column does not vary")
+        if fitted and result.note == NOTHING_LEFT:
+            free = "the equation fits a mean of its own to each of its values"
+            return replace(result, note=free)
+        return result
+
+    def interaction(self, one: Column, other: Column) -> Dependence:
+        """Test whether the products of two columns explain residuals, beside a curve in each."""
+        together = [left * right for left in _design(one) for right in _design(other)]
+        if not together:
+            return untested(_LEVEL, "one of the columns does not vary")
+        products = [
+            product for product in together if not _are_uncorrelated(self.residuals, product)
+        ]
+        if not products:
+            return untested(_LEVEL, "the equation lets them act together already")
+        alone = [*features_of(one).vectors, *features_of(other).vectors]
+        given = Conditioning.on_vectors([*self.fitted.basis, *alone], cells=self.fitted.cells)
+        return mean_dependence(self.residuals, products, given=given, test=_LEVEL)
+
+
+def _record(
+    result: Dependence,
+    *,
+    child: str,
+    on: str | None,
+    aspect: Aspect,
+    with_column: str | None = None,
+) -> ResidualCheck:
+    return ResidualCheck(
+        child=child, on=on, with_column=with_column, aspect=aspect, **asdict(result)
+    )
+
+
+def _pairs(parents: Sequence[str], attributes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pair each protected cause with each other cause, once."""
+    protected = [name for name in attributes if name in parents]
+    for place, on in enumerate(protected):
+        for other in parents:
+            if other != on and other not in protected[:place]:
+                yield on, other
+
+
+def _design(column: Column) -> list[Floats]:
+    """Give the vectors through which a column acts: indicators, or the number around its mean."""
+    if isinstance(column, Categories) or takes_few_values(column):
+        return list(indicators(group_codes(column)))
+    centred = column.values - np.add.reduce(column.values) / len(column)
+    return [centred / float(np.abs(centred).max())]
+
+
+def _are_uncorrelated(residuals: Sequence[Floats], vector: Floats) -> bool:
+    right = _standardised(vector)
+    return all(abs(dot(_standardised(left), right)) <= _UNCORRELATED for left in residuals)
+
+
+def _are_free_of_levels(residuals: Sequence[Floats], codes: NDArray[np.intp]) -> bool:
+    counts = np.bincount(codes)
+    return all(
+        bool((np.abs(sums) <= _UNCORRELATED * counts**0.5).all())
+        for sums in (np.bincount(codes, weights=_standardised(left)) for left in residuals)
+    )
+
+
+def _standardised(vector: Floats) -> Floats:
+    """Give the vector with mean 0 and length 1, or 0 throughout."""
+    centred = vector - np.add.reduce(vector) / len(vector)
+    # scaled first: squares of large numbers overflow
+    centred /= float(np.abs(centred).max()) or 1.0
+    scaled: Floats = centred / (dot(centred, centred) ** 0.5 or 1.0)
+    return scaled

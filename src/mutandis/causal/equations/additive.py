@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mutandis.causal.equations.equation import (
+from mutandis.causal.equations.equation import Predicted, numbers_of
+from mutandis.causal.equations.numeric import (
+    AdditiveEquation,
+    AdditiveNoise,
     Bounds,
-    Levels,
-    Predicted,
-    finish,
-    numbers_of,
-    read_bounds,
-    read_decimals,
-    read_levels,
-    shown_call,
+    FittedAdditiveEquation,
 )
-from mutandis.causal.equations.noise import AdditiveNoise
 from mutandis.causal.fitting.ordering import distinct_rows
-from mutandis.causal.fitting.predictor import LevelShifts, Slope, occurring_levels, require_varying
+from mutandis.causal.fitting.predictor import (
+    LevelShifts,
+    SingleTerm,
+    Slope,
+    occurring_levels,
+    require_varying,
+)
 from mutandis.data.columns import Categories, frozen
 from mutandis.errors import EquationError
 
@@ -48,11 +49,11 @@ class Regressor(Protocol):
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Additive:
+class Additive(AdditiveEquation):
     """X = f(pa) + U, where a regressor learns f.
 
-    Numeric parents are handed to the regressor as they are; nominal ones as one column a level that
-    occurs, which is 1 in the rows that have it and 0 in the others.
+    Numeric parents are handed to the regressor as they are; nominal ones as one column per level
+    that occurs, which is 1 in the rows that have it and 0 in the others.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class Additive:
         The lowest and the highest value the attribute can take; None where there is no such limit.
         Predictions beyond are cut off there, and counted.
     decimals
-        Round predictions to so many decimals, half to even.
+        Round predictions to this many decimals, half to even.
     levels
         All values the attribute can take, lowest first. Predictions are moved to the nearest of
         them, to the lower of two that are as near; those beyond the outermost are counted along
@@ -104,9 +105,6 @@ class Additive:
 
     parents: tuple[str, ...]
     regressor: Regressor = field(hash=False)  # what can be fitted need not be hashable
-    bounds: Bounds | None
-    decimals: int | None
-    levels: Levels | None
 
     def __init__(
         self,
@@ -121,21 +119,8 @@ class Additive:
                 "an additive equation has no parents for its regressor to learn from. "
                 "Name at least one."
             )
-        object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "regressor", _read_regressor(regressor))
-        object.__setattr__(self, "bounds", read_bounds(bounds))
-        object.__setattr__(self, "decimals", read_decimals(decimals))
-        object.__setattr__(self, "levels", read_levels(levels, bounds=self.bounds))
-
-    def __repr__(self) -> str:
-        """Show the call that makes it, without what is left at its default."""
-        settings = [
-            ("regressor", self.regressor, None),
-            ("bounds", self.bounds, None),
-            ("decimals", self.decimals, None),
-            ("levels", self.levels, None),
-        ]
-        return shown_call("Additive", self.parents, settings)
+        self._set(parents=parents, regressor=_read_regressor(regressor))
+        self._set_numeric(bounds=bounds, decimals=decimals, levels=levels)
 
     def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedAdditive:
         """Let a copy of the regressor learn f from the factual columns."""
@@ -145,19 +130,13 @@ class Additive:
                 f"a regressor cannot learn anything from {len(target)} rows. Use more rows."
             )
         causes = {name: parents[name] for name in self.parents}
-        require_varying(causes, occurring_levels(causes))
+        require_varying(causes)
         encoding = Encoding.of(causes)
         with _someone_elses(self.regressor, "being copied"):
             regressor = _copied(self.regressor)
         with _someone_elses(regressor, "fit()"):
             regressor.fit(encoding.matrix(causes), target)
-        return FittedAdditive(
-            regressor=regressor,
-            encoding=encoding,
-            bounds=self.bounds,
-            decimals=self.decimals,
-            levels=self.levels,
-        )
+        return FittedAdditive(regressor=regressor, encoding=encoding, **self.numeric)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,29 +150,13 @@ class Encoding:
     [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
     """
 
-    parents: tuple[Slope | LevelShifts, ...]
+    parents: tuple[SingleTerm, ...]
     """For a numeric parent its values, for a nominal one the place of each level that occurred."""
 
     @classmethod
     def of(cls, parents: Mapping[str, Column]) -> Encoding:
         """Note the kind of each parent, and the levels that occur."""
-        occurring = occurring_levels(parents)
-        return cls(
-            parents=tuple(
-                LevelShifts(
-                    parent=name,
-                    shifts=MappingProxyType(
-                        {
-                            column.levels[code]: float(place)
-                            for place, code in enumerate(occurring[name])
-                        }
-                    ),
-                )
-                if isinstance(column, Categories)
-                else Slope(parent=name, slope=1.0)
-                for name, column in parents.items()
-            )
-        )
+        return cls(parents=tuple(_encoded(name, column) for name, column in parents.items()))
 
     def matrix(self, parents: Mapping[str, Column]) -> NDArray[np.float64]:
         """Give one row a person; refuse levels that did not occur before."""
@@ -209,38 +172,40 @@ class Encoding:
         return np.column_stack(columns)
 
 
+def _encoded(name: str, column: Column) -> SingleTerm:
+    if isinstance(column, Categories):
+        places = {level: float(place) for place, level in enumerate(occurring_levels(column))}
+        return LevelShifts(parent=name, shifts=MappingProxyType(places))
+    return Slope(parent=name, slope=1.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressedNoise(AdditiveNoise):
-    """Additive noise, with the causes as the regressor saw them.
-
-    Parameters
-    ----------
-    features
-        One row a person.
-    """
+    """Additive noise, with the causes as the regressor saw them, one row per person."""
 
     features: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedAdditive:
+class FittedAdditive(FittedAdditiveEquation):
     """An additive equation whose regressor has learnt f.
 
     Notes
     -----
-    The regressor is asked once for each distinct row of causes, and these come in an order of their
-    own. So people with the same causes get the same f(pa), in whatever order they stand, even from
-    a regressor whose rounding depends on what is computed together.
+    The regressor is asked once for each distinct row of causes, in an order that depends on the
+    rows alone. So rows with the same causes get the same f(pa), however the table is sorted, even
+    from a regressor whose rounding depends on what is computed together.
     """
 
     regressor: Regressor = field(hash=False)
     encoding: Encoding
-    bounds: Bounds | None = None
-    decimals: int | None = None
-    levels: Levels | None = None
 
-    def explained(self, parents: Mapping[str, Column]) -> NDArray[np.float64]:
-        """Compute f(pa) for each row."""
+    def explained(
+        self,
+        parents: Mapping[str, Column],
+        *,
+        rows: int | None = None,  # noqa: ARG002 - a regressor has at least one parent
+    ) -> NDArray[np.float64]:
         return self._explained_by(self.encoding.matrix(parents))
 
     def abduct(
@@ -250,7 +215,7 @@ class FittedAdditive:
         *,
         rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
     ) -> RegressedNoise:
-        """Recover U = x - f(pa), kept as the pair of x and f(pa)."""
+        """Recover U = x - f(pa), kept as the pair of x and f(pa), and the causes."""
         features = self.encoding.matrix(parents)
         return RegressedNoise(
             factual=numbers_of(child),
@@ -258,17 +223,15 @@ class FittedAdditive:
             features=frozen(features),
         )
 
-    def predict(self, parents: Mapping[str, Column], noise: RegressedNoise) -> Predicted:
+    def predict(self, parents: Mapping[str, Column], noise: AdditiveNoise) -> Predicted:
         """Move each factual value by what the change in its causes explains, and finish it."""
         features = self.encoding.matrix(parents)
-        unchanged = (features == noise.features).all(axis=1)
-        explained = np.where(unchanged, noise.explained, self._explained_by(features))
-        return finish(
-            noise.carried_to(explained),
-            decimals=self.decimals,
-            bounds=self.bounds,
-            levels=self.levels,
-        )
+        explained = self._explained_by(features)
+        if isinstance(noise, RegressedNoise):
+            # asked again among other rows, a regressor may answer with other last bits
+            unchanged = (features == noise.features).all(axis=1)
+            explained = np.where(unchanged, noise.explained, explained)
+        return self.finished(noise.carried_to(explained))
 
     def _explained_by(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         chosen, kinds = distinct_rows(features)

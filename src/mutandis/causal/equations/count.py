@@ -1,4 +1,9 @@
-"""Counts: Poisson regression, and counterfactuals by monotone coupling."""
+"""Counts: Poisson regression, and counterfactuals by monotone coupling.
+
+The counterfactual of a count needs F⁻¹ where F is within 1e-300 of 0 or of 1: a person who has 200
+of something where 5 are expected is rare, but her counterfactual must still be hers. So the tails
+of Poisson distributions are computed as logarithms, far beyond where probabilities vanish.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +12,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.causal.equations.coupling import MONOTONE, MonotoneNoise
-from mutandis.causal.equations.equation import Bounds, Predicted, finish, numbers_of, read_bounds
-from mutandis.causal.equations.poisson import abduct_counts, predict_counts, require_counts
-from mutandis.causal.fitting.design import Design, row_products
-from mutandis.causal.fitting.newton import minimise
+from mutandis.causal.equations.coupling import MONOTONE, MonotoneNoise, Tails, place_in_interval
+from mutandis.causal.equations.equation import Declaration, Predicted, numbers_of
+from mutandis.causal.equations.numeric import Bounds, finish, read_bounds
+from mutandis.causal.fitting.likelihood import Design, minimise, row_products
+from mutandis.data.columns import frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from mutandis.causal.fitting.predictor import LinearPredictor
     from mutandis.data.columns import Column
 
-__all__ = ["Count", "FittedCount"]
+
+__all__ = [
+    "Count",
+    "FittedCount",
+    "abduct_counts",
+    "count_at",
+    "poisson_tails",
+    "predict_counts",
+    "require_counts",
+]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Count:
+class Count(Declaration):
     """X ~ Poisson(exp(b0 + b1·pa1 + b2·pa2 + …)), fitted by maximum likelihood.
 
-    Numeric parents enter linearly; nominal parents have one shift a level, against the first level
-    that occurs. Causes act by factors on the expected count.
+    Numeric parents enter linearly; nominal parents have one shift per level, against the first
+    level that occurs. Causes act by factors on the expected count.
 
     Parameters
     ----------
@@ -47,7 +61,7 @@ class Count:
     `coupling.py`): a person keeps her rank among people with the same causes.
 
     If all counts are 0 at some level of a cause, the likelihood has no maximum. A penalty that is
-    too small to be seen anywhere else then keeps the coefficient finite (`design.RIDGE`).
+    too small to be seen anywhere else then keeps the coefficient finite (`likelihood.RIDGE`).
 
     Examples
     --------
@@ -73,13 +87,7 @@ class Count:
             raise EquationError(
                 f"bounds={read} are not whole numbers, but counts are. Round them inwards."
             )
-        object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "bounds", read)
-
-    def __repr__(self) -> str:
-        """Show the call that makes it, without what is left at its default."""
-        settings = [f"bounds={self.bounds!r}"] if self.bounds is not None else []
-        return f"Count({', '.join([*map(repr, self.parents), *settings])})"
+        self._set(parents=parents, bounds=read)
 
     @property
     def coupling(self) -> str:
@@ -155,3 +163,170 @@ class _PoissonLoss:
         gradient = self.design.sums(means - self.counts) + penalties * point
         curvature = row_products(basis, basis * means[:, np.newaxis]) + np.diag(penalties)
         return gradient, curvature
+
+
+# Below this, a tail probability has begun to lose digits, or is gone.
+_TINY = 1e-290
+# How deep continued fractions are followed: where they are used, 20 levels would do.
+_DEPTH = 60
+# From here on float64 no longer tells neighbouring counts apart.
+_INEXACT = 2.0**53
+# e to the power of this is a mean that differs from 0 in nothing but the sign of its logarithm
+_LOWEST = -690.0
+
+
+def require_counts(values: NDArray[np.float64]) -> None:
+    """Refuse values that are no counts."""
+    refused = int(((values < 0) | (values != np.floor(values)) | (values >= _INEXACT)).sum())
+    if refused:
+        raise EquationError(
+            f"it explains counts, but {refused} of {len(values)} rows have a value that is no "
+            "whole number of 0 or more. Use another equation, such as Linear, or leave these rows "
+            "out."
+        )
+
+
+def poisson_tails(counts: NDArray[np.float64], means: NDArray[np.float64]) -> Tails:
+    """Compute log P(X ≤ x) and log P(X > x) for X with a Poisson distribution; x is -1 or more.
+
+    The tails are incomplete gamma functions. Where those vanish in floating point, they are taken
+    from their continued fractions (NIST Digital Library of Mathematical Functions, 8.9.1 for the
+    upper tail and 8.9.2, contracted, for the lower), times the density in logarithms.
+    """
+    from scipy import special
+
+    held = np.maximum(counts, 0.0)
+    with np.errstate(divide="ignore", under="ignore"):
+        below = np.log(special.pdtr(held, means))
+        above = np.log(special.pdtrc(held, means))
+    for logarithms, deep in ((below, _deep_below), (above, _deep_above)):
+        lost = logarithms < np.log(_TINY)
+        if lost.any():
+            logarithms[lost] = deep(held[lost], means[lost])
+    nothing = counts < 0
+    return Tails(below=np.where(nothing, -np.inf, below), above=np.where(nothing, 0.0, above))
+
+
+def _deep_above(counts: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give log P(X > x) = log P(X = x+1) + log(1 + m/(x+2) + m²/((x+2)(x+3)) + …), x above m."""
+    first = counts + 2.0
+    rest = np.zeros_like(counts)
+    for level in range(_DEPTH, 0, -1):
+        plus = level * means / (first + (2 * level - 1) - rest)
+        factor = first + (level - 2) if level > 1 else 1.0
+        rest = factor * means / (first + (2 * level - 2) + plus)
+    return _log_density(counts + 1.0, means) - np.log1p(-rest)
+
+
+def _deep_below(counts: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give log P(X ≤ x) = log P(X = x) + log(1 + x/m + x(x-1)/m² + …), x below m."""
+    excess = means - counts
+    rest = np.zeros_like(counts)
+    for level in range(_DEPTH, 0, -1):
+        rest = level * (counts + 1.0 - level) / (excess + 2.0 * level + rest)
+        rest = np.maximum(rest, 0.0)  # the fraction ends where the factor reaches 0
+    return _log_density(counts, means) + np.log(means / (excess + rest))
+
+
+def _log_density(counts: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy import special
+
+    density: NDArray[np.float64] = (
+        special.xlogy(counts, means) - means - special.gammaln(counts + 1)
+    )
+    return density
+
+
+def abduct_counts(
+    counts: NDArray[np.float64],
+    log_means: NDArray[np.float64],
+    *,
+    rng: np.random.Generator | None = None,
+) -> MonotoneNoise:
+    """Recover each row's rank u among rows with the same mean: the middle, or with `rng` a draw."""
+    require_counts(counts)
+    means = _means(log_means)
+    before = poisson_tails(counts - 1.0, means)
+    log_tail, upper = place_in_interval(before, poisson_tails(counts, means), rng=rng)
+    return MonotoneNoise(
+        factual=counts, explained=frozen(log_means), log_tail=log_tail, upper=upper
+    )
+
+
+def predict_counts(log_means: NDArray[np.float64], noise: MonotoneNoise) -> NDArray[np.float64]:
+    """Give the counts at the same ranks under other means."""
+    counts = noise.factual.copy()
+    means = _means(log_means)
+    moved = np.flatnonzero(log_means != noise.explained)
+    counts[moved] = count_at(noise.log_tail[moved], noise.upper[moved], means[moved])
+    return counts
+
+
+def count_at(
+    log_tail: NDArray[np.float64], upper: NDArray[np.bool_], means: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Find the smallest count whose cumulative probability reaches u: F⁻¹(u).
+
+    `log_tail` is the logarithm of u, or of 1 - u in rows marked `upper`.
+    """
+    from scipy import special
+
+    def reached(counts: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+        tails = poisson_tails(counts, means[rows])
+        high, low = tails.above <= log_tail[rows], tails.below >= log_tail[rows]
+        return np.where(upper[rows], high, low)
+
+    deviation = special.ndtri_exp(np.minimum(log_tail, np.log(0.5)))
+    deviation = np.where(upper, -deviation, deviation)
+    # the first terms of the expansion of Cornish and Fisher; from there, the search is short
+    guess = means + deviation * np.sqrt(means) + (deviation**2 - 1.0) / 6.0
+    highest = np.where(upper, np.inf, means + 1.0)
+    return _smallest(reached, np.floor(np.clip(guess, 0.0, highest)))
+
+
+def _smallest(
+    reached: Callable[[NDArray[np.float64], NDArray[np.intp]], NDArray[np.bool_]],
+    guess: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Find each row's smallest count of 0 or more at which a condition begins to hold.
+
+    From the guess, go up or down in steps that double until the place is between two counts, then
+    halve what is between them.
+    """
+    low, high = np.full_like(guess, -1.0), guess.copy()
+    everyone = np.arange(len(guess))
+    holds = reached(guess, everyone)
+    rising, falling = everyone[~holds], everyone[holds & (guess > 0)]
+    step = 1.0
+    while rising.size:
+        low[rising] = high[rising]
+        high[rising] += step
+        step *= 2.0
+        rising = rising[~reached(high[rising], rising)]
+    step = 1.0
+    while falling.size:
+        below = np.maximum(high[falling] - step, -1.0)
+        step *= 2.0
+        holds = (below >= 0.0) & reached(below, falling)
+        low[falling[~holds]] = below[~holds]
+        high[falling[holds]] = below[holds]
+        falling = falling[holds]
+    while (between := np.flatnonzero(high - low > 1.0)).size:
+        middle = np.floor((low[between] + high[between]) / 2.0)
+        holds = reached(middle, between)
+        high[between[holds]] = middle[holds]
+        low[between[~holds]] = middle[~holds]
+    return high
+
+
+def _means(log_means: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        means = np.exp(np.maximum(log_means, _LOWEST))
+    lost = int((~(means < _INEXACT)).sum())
+    if lost:
+        raise EquationError(
+            f"{lost} of {len(means)} rows would have an expected count of 2**53 or more. The "
+            "causes were moved further than the equation can follow: check their units, and "
+            "whether their effect is really one of factors."
+        )
+    return means

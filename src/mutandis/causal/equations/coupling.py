@@ -1,4 +1,4 @@
-"""Monotone coupling: whoever is at a given rank among people like her stays at that rank.
+"""Monotone coupling: a person keeps her rank among people with the same causes.
 
 A count or an ordered level is read as X = F⁻¹(u | pa), where u is uniform and F the distribution
 that the equation gives to people with the causes pa. The fact x narrows u down to the interval from
@@ -8,7 +8,7 @@ sampled version a uniform draw from it; under other causes the value is F⁻¹(u
 That u is the same in both worlds is an assumption which no data can test.
 
 In the upper tail u is so near 1 that floating-point numbers cannot tell it from 1. So the smaller
-of u and 1 - u is kept, as a logarithm, which has no smallest value either.
+of u and 1 - u is kept, as a logarithm, which has no smallest value.
 """
 
 from __future__ import annotations
@@ -86,13 +86,7 @@ class MonotoneNoise:
 
 
 def shares(rows: int, rng: np.random.Generator | None) -> NDArray[np.float64]:
-    """Say how far into its interval each row's u lies: the middle, or anywhere inside.
-
-    Examples
-    --------
-    >>> shares(2, None).tolist()
-    [0.5, 0.5]
-    """
+    """Give how far into its interval each row's u lies: the middle, or a uniform draw."""
     if rng is None:
         return np.full(rows, 0.5)
     return np.clip(rng.random(rows), _EDGE, 1.0 - _EDGE)
@@ -101,27 +95,9 @@ def shares(rows: int, rng: np.random.Generator | None) -> NDArray[np.float64]:
 def place_in_interval(
     before: Tails, at: Tails, *, rng: np.random.Generator | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Place u between F(x-1) and F(x), and tell it by the tail that is smaller.
+    """Place u between F(x-1) and F(x): the middle, or with `rng` a draw.
 
-    Parameters
-    ----------
-    before, at
-        The tails at x - 1 and at x.
-    rng
-        Draws u from the interval; without it, u is the middle.
-
-    Returns
-    -------
-    tuple
-        The logarithm of the tail, and whether it is the upper one.
-
-    Examples
-    --------
-    >>> at = Tails(below=np.log([0.9]), above=np.log([0.1]))
-    >>> before = Tails(below=np.log([0.7]), above=np.log([0.3]))
-    >>> log_tail, upper = place_in_interval(before, at)
-    >>> np.exp(log_tail).round(12).tolist(), upper.tolist()
-    ([0.2], [True])
+    Gives the logarithm of the smaller tail, and whether that is the upper one.
     """
     share = shares(len(at.below), rng)
     upper = before.above < at.below
@@ -133,19 +109,6 @@ def place_in_interval(
 
 
 def is_beyond(tails: Tails, noise: MonotoneNoise) -> NDArray[np.bool_]:
-    """Tell whether u is beyond F(x), so that the counterfactual is above x.
-
-    Examples
-    --------
-    >>> noise = MonotoneNoise(
-    ...     factual=np.zeros(2),
-    ...     explained=np.zeros(2),
-    ...     log_tail=np.log([0.25, 0.25]),
-    ...     upper=np.array([False, True]),
-    ... )
-    >>> half = np.log([0.5, 0.5])
-    >>> is_beyond(Tails(below=half, above=half), noise).tolist()
-    [False, True]
-    """
+    """Tell whether u is beyond F(x), so that the counterfactual is above x."""
     high = tails.above > noise.log_tail + _EQUAL
     return np.where(noise.upper, high, tails.below < noise.log_tail - _EQUAL)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.equations.equation import Predicted, finish, numbers_of
+from mutandis.causal.equations.equation import Predicted, numbers_of
+from mutandis.causal.equations.numeric import finish
 from mutandis.causal.fitting.ordering import distinct_rows
 from mutandis.causal.worldview import Worldview
 from mutandis.data.columns import Categories, Numbers, frozen, in_order

@@ -12,50 +12,37 @@ the noise. Each family has a file of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from numbers import Real
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from mutandis.data.columns import Categories, Numbers, frozen
+from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, FormulaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column
 
 __all__ = [
-    "Bounds",
+    "Declaration",
     "Equation",
     "FittedEquation",
-    "Levels",
+    "KnownLevels",
     "Predicted",
     "categories_of",
     "coupling_of",
-    "finish",
     "naming",
     "numbers_of",
-    "read_bounds",
-    "read_decimals",
-    "read_levels",
-    "require_finite",
-    "shown_call",
 ]
 
-Bounds = tuple[float | None, float | None]
-Levels = tuple[float, ...]
 Noise = TypeVar("Noise")
-
-# float64 carries no more decimal digits than these
-_DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +85,38 @@ class Equation(Protocol):
     def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedEquation[Any]:
         """Estimate the equation from factual columns; `parents` holds those it declares.
 
-        A worldview hands over the rows in a canonical order, so that an equation need not mind
-        how the table was sorted.
+        A worldview hands over the rows in a canonical order, so an equation does not depend on
+        how the table is sorted.
         """
+
+
+class Declaration:
+    """A frozen object that is shown as the call that makes it, without settings at their default.
+
+    Each argument is kept in an attribute of its name, unless `_argument` says otherwise.
+    """
+
+    __slots__ = ()
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _argument(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __repr__(self) -> str:
+        shown: list[str] = []
+        for name, parameter in signature(type(self)).parameters.items():
+            value = self._argument(name)
+            value = dict(value) if isinstance(value, Mapping) else value
+            if parameter.kind is Parameter.VAR_POSITIONAL:
+                shown += map(repr, value)
+            elif parameter.kind is not Parameter.KEYWORD_ONLY:
+                shown.append(repr(value))
+            elif value != parameter.default:
+                shown.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def coupling_of(equation: object) -> str | None:
@@ -134,64 +150,9 @@ def categories_of(column: Column) -> Categories:
     )
 
 
-def finish(
-    values: NDArray[np.float64],
-    *,
-    decimals: int | None = None,
-    bounds: Bounds | None = None,
-    levels: Levels | None = None,
-) -> Predicted:
-    """Round predictions half to even, move them to the nearest level, and cut them off at bounds.
-
-    In that order. Of two levels that are as near, the lower is taken. Values beyond the outermost
-    levels or beyond the bounds are counted, once each.
-
-    Examples
-    --------
-    >>> finished = finish(np.array([-0.26, 0.25, 3.99, 4.2]), decimals=1, bounds=(0, 4))
-    >>> finished.values.tolist(), finished.clipped
-    ([0.0, 0.2, 4.0, 4.0], 2)
-    >>> finished = finish(np.array([0.4, 2.5, 7.0]), levels=(1.0, 2.0, 3.0))
-    >>> finished.values.tolist(), finished.clipped
-    ([1.0, 2.0, 3.0], 2)
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = values if decimals is None else np.round(values, decimals)
-    require_finite(rounded)
-    beyond = np.zeros(len(rounded), dtype=np.bool_)
-    finished = rounded
-    if levels is not None:
-        beyond = (rounded < levels[0]) | (rounded > levels[-1])
-        finished = _nearest(rounded, np.array(levels))
-    low, high = bounds or (None, None)
-    beyond |= finished < (-np.inf if low is None else low)
-    beyond |= finished > (np.inf if high is None else high)
-    clipped = int(np.count_nonzero(beyond))
-    finished = np.clip(finished, low, high) if clipped else finished
-    return Predicted(column=Numbers(frozen(finished)), clipped=clipped)
-
-
-def _nearest(values: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    # half of each rather than half of the sum, which may be too large
-    middles = levels[:-1] / 2 + levels[1:] / 2
-    chosen: NDArray[np.float64] = levels[np.searchsorted(middles, values, side="left")]
-    return chosen
-
-
-def require_finite(values: NDArray[np.float64]) -> None:
-    """Refuse predictions that are infinite or no number at all."""
-    lost = int((~np.isfinite(values)).sum())
-    if lost:
-        raise EquationError(
-            f"{lost} of {len(values)} predicted values are not finite numbers. The causes were "
-            "moved further than the equation can follow: check their units, or use the identity "
-            "link instead of the log link."
-        )
-
-
 @contextmanager
 def naming(child: str) -> Iterator[None]:
-    """Say of which attribute an equation complains; equations do not know whom they explain."""
+    """Add the attribute's name to an equation's errors: equations do not know what they explain."""
     try:
         yield
     except EquationError as error:
@@ -200,108 +161,65 @@ def naming(child: str) -> Iterator[None]:
         raise FormulaError(f"Equation for {child!r}: {error}") from error
 
 
-def read_bounds(bounds: object) -> Bounds | None:
-    """Check declared bounds."""
-    if bounds is None:
-        return None
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise EquationError(
-            "bounds must be a pair of the lowest and the highest value. "
-            "Write None where there is no limit: bounds=(0, None)."
-        )
-    low, high = (_read_bound(bound) for bound in bounds)
-    if low is not None and high is not None and low >= high:
-        raise EquationError(
-            f"bounds=({low}, {high}) leave no room: the lowest value comes first and is below the "
-            "highest. Exchange or widen them."
-        )
-    return None if low is None and high is None else (low, high)
+@dataclass(frozen=True, slots=True)
+class KnownLevels:
+    """The levels that occurred when an equation was fitted, in the order it uses.
 
-
-def _read_bound(bound: object) -> float | None:
-    if bound is None:
-        return None
-    if isinstance(bound, bool) or not isinstance(bound, Real) or not np.isfinite(float(bound)):
-        raise EquationError(
-            f"A bound is {bound!r}. Bounds are finite numbers, or None where there is no limit."
-        )
-    return float(bound)
-
-
-def read_decimals(decimals: object) -> int | None:
-    """Check declared decimals."""
-    if decimals is None:
-        return None
-    if (
-        isinstance(decimals, int | np.integer)
-        and not isinstance(decimals, bool)
-        and abs(int(decimals)) <= _DIGITS
-    ):
-        return int(decimals)
-    raise EquationError(
-        f"decimals={decimals!r} is not a whole number from -{_DIGITS} to {_DIGITS}. "
-        "Leave decimals out to keep predictions as they are."
-    )
-
-
-def read_levels(levels: object, *, bounds: Bounds | None = None) -> Levels | None:
-    """Check declared levels: ascending numbers, all of them within the declared bounds.
+    Levels are looked up by value, not by code: another table may have other levels, or the same
+    ones in another order.
 
     Examples
     --------
-    >>> read_levels(range(1, 4))
-    (1.0, 2.0, 3.0)
+    >>> known = KnownLevels.of(Categories(np.array([2, 0]), ("high", "mid", "low")))
+    >>> known
+    KnownLevels(levels=('high', 'low'))
+    >>> known.places(Categories(np.array([0, 1, 1]), ("low", "high"))).tolist()
+    [1, 0, 0]
+    >>> known.column(np.array([1, 0]), ("low", "high")).codes.tolist()
+    [0, 1]
     """
-    if levels is None:
-        return None
-    # a set has no order, and the letters of a text are no numbers
-    if isinstance(levels, str | bytes | AbstractSet | Mapping) or not isinstance(levels, Iterable):
-        raise EquationError(
-            f"levels are given as {type(levels).__name__}. Give the numbers that the attribute can "
-            "take, lowest first: levels=(1, 2, 3)."
-        )
-    read = tuple(map(_read_level, levels))
-    if len(read) < 2:
-        raise EquationError(
-            f"levels name {len(read)} values. Name at least two, lowest first, or leave levels out."
-        )
-    if any(lower >= higher for lower, higher in pairwise(read)):
-        raise EquationError("levels are not in ascending order. Name each once, lowest first.")
-    low, high = bounds or (None, None)
-    if (low is not None and read[0] < low) or (high is not None and read[-1] > high):
-        raise EquationError(
-            f"levels from {read[0]} to {read[-1]} go beyond bounds=({low}, {high}). Widen the "
-            "bounds, or leave them out: levels are bounds too."
-        )
-    return read
 
+    levels: tuple[Any, ...]
 
-def _read_level(level: object) -> float:
-    if isinstance(level, bool) or not isinstance(level, Real) or not np.isfinite(float(level)):
-        raise EquationError(
-            f"A level is {level!r}. Levels of an attribute that holds numbers are finite numbers."
-        )
-    return float(level)
+    @classmethod
+    def of(cls, column: Categories, order: Sequence[Any] | None = None) -> KnownLevels:
+        """Take the levels that occur, in the column's order or in the one that is given."""
+        present = [column.levels[code] for code in np.flatnonzero(column.counts())]
+        if len(present) < 2:
+            raise EquationError(
+                "the attribute has the same level in every row, so nothing can be learnt about "
+                "it. Remove its equation, or fit on a table in which other levels occur."
+            )
+        return cls(tuple(present if order is None else (one for one in order if one in present)))
 
+    def __len__(self) -> int:
+        return len(self.levels)
 
-def shown_call(
-    name: str, arguments: Iterable[object], settings: Iterable[tuple[str, object, object]]
-) -> str:
-    """Show the call that makes an equation, without what is left at its default.
+    def places(self, column: Categories) -> NDArray[np.intp]:
+        """Translate a column's codes into places among the known levels."""
+        place = {level: number for number, level in enumerate(self.levels)}
+        # one more slot at the end, which the code -1 of a missing value falls into
+        table = np.array([*(place.get(level, -1) for level in column.levels), -1], dtype=np.intp)
+        places: NDArray[np.intp] = table[column.codes]
+        unknown = int((places < 0).sum())
+        if unknown:
+            raise EquationError(
+                f"{unknown} of {len(places)} rows have a level that did not occur when the "
+                "equation was fitted, so its probability is unknown. Fit on a table in which "
+                "every level occurs, or leave these rows out."
+            )
+        return places
 
-    Parameters
-    ----------
-    name
-        The equation's class.
-    arguments
-        What the call begins with.
-    settings
-        Each setting's keyword, its value and its default.
-
-    Examples
-    --------
-    >>> shown_call("Linear", ["Age"], [("link", "log", "identity"), ("decimals", None, None)])
-    "Linear('Age', link='log')"
-    """
-    shown = [f"{key}={value!r}" for key, value, default in settings if value != default]
-    return f"{name}({', '.join([*map(repr, arguments), *shown])})"
+    def column(self, places: NDArray[Any], levels: tuple[Any, ...]) -> Categories:
+        """Translate places among the known levels into codes of a column with its own levels."""
+        code = {level: number for number, level in enumerate(levels)}
+        table = np.array([code.get(level, -1) for level in self.levels], dtype=np.int32)
+        codes = table[places]
+        absent = int((codes < 0).sum())
+        if absent:
+            raise EquationError(
+                f"{absent} of {len(codes)} rows would have a level that the column of this table "
+                "does not have. Declare the same levels for both tables: attributes={'grade': "
+                "{'kind': 'ordinal', 'levels': [...]}}."
+            )
+        return Categories(codes, levels)

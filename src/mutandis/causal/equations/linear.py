@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mutandis.causal.equations.equation import (
+from mutandis.causal.equations.equation import numbers_of
+from mutandis.causal.equations.numeric import (
+    AdditiveEquation,
     Bounds,
-    Levels,
-    Predicted,
-    finish,
-    numbers_of,
-    read_bounds,
-    read_decimals,
-    read_levels,
-    shown_call,
+    FittedAdditiveEquation,
+    LinkName,
+    linked,
 )
-from mutandis.causal.equations.noise import AdditiveNoise, LinkName, linked, read_link
 from mutandis.causal.fitting.ordering import ReorderedColumns
 from mutandis.causal.fitting.predictor import LinearPredictor, fit_linear_predictor
 from mutandis.errors import EquationError
@@ -29,15 +25,15 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Column
 
-__all__ = ["AdditiveNoise", "FittedLinear", "Linear", "LinkName"]
+__all__ = ["FittedLinear", "Linear"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Linear:
+class Linear(AdditiveEquation):
     """X = b0 + b1·pa1 + b2·pa2 + … + U, fitted by least squares.
 
-    Numeric parents enter linearly; nominal parents have one shift a level, against the first level
-    that occurs.
+    Numeric parents enter linearly; nominal parents have one shift per level, against the first
+    level that occurs.
 
     Parameters
     ----------
@@ -55,7 +51,7 @@ class Linear:
         The lowest and the highest value the attribute can take; None where there is no such limit.
         Predictions beyond are cut off there, and counted.
     decimals
-        Round predictions to so many decimals, half to even.
+        Round predictions to this many decimals, half to even.
     levels
         All values the attribute can take, lowest first. Predictions are moved to the nearest of
         them, to the lower of two that are as near; those beyond the outermost are counted along
@@ -84,11 +80,7 @@ class Linear:
     """
 
     parents: tuple[str, ...]
-    link: LinkName
     interactions: bool
-    bounds: Bounds | None
-    decimals: int | None
-    levels: Levels | None
 
     def __init__(
         self,
@@ -99,23 +91,8 @@ class Linear:
         decimals: int | None = None,
         levels: Iterable[float] | None = None,
     ) -> None:
-        object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "link", read_link(link))
-        object.__setattr__(self, "interactions", _read_interactions(interactions, parents))
-        object.__setattr__(self, "bounds", read_bounds(bounds))
-        object.__setattr__(self, "decimals", read_decimals(decimals))
-        object.__setattr__(self, "levels", read_levels(levels, bounds=self.bounds))
-
-    def __repr__(self) -> str:
-        """Show the call that makes it, without what is left at its default."""
-        settings = [
-            ("link", self.link, "identity"),
-            ("interactions", self.interactions, False),
-            ("bounds", self.bounds, None),
-            ("decimals", self.decimals, None),
-            ("levels", self.levels, None),
-        ]
-        return shown_call("Linear", self.parents, settings)
+        self._set(parents=parents, interactions=_read_interactions(interactions, parents))
+        self._set_numeric(link=link, bounds=bounds, decimals=decimals, levels=levels)
 
     def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedLinear:
         """Estimate the coefficients by least squares."""
@@ -124,53 +101,17 @@ class Linear:
             ReorderedColumns(parents, self.parents),
             interactions=self.interactions,
         )
-        return FittedLinear(
-            predictor=predictor,
-            link=self.link,
-            bounds=self.bounds,
-            decimals=self.decimals,
-            levels=self.levels,
-        )
+        return FittedLinear(predictor=predictor, **self.numeric)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedLinear:
-    """A linear equation with its coefficients.
-
-    Notes
-    -----
-    The counterfactual is computed as x + (f(pa') - f(pa)), and as x · exp(η(pa') - η(pa)) under
-    the log link. In exact arithmetic that is f(pa') + U; in floating point it alone leaves a value
-    untouched, to the last bit, when the causes do not change.
-    """
+class FittedLinear(FittedAdditiveEquation):
+    """A linear equation with its coefficients."""
 
     predictor: LinearPredictor
-    link: LinkName = "identity"
-    bounds: Bounds | None = None
-    decimals: int | None = None
-    levels: Levels | None = None
 
     def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
-        """Compute f(pa), or log f(pa) under the log link, row by row."""
         return self.predictor.at(parents, rows=rows)
-
-    def abduct(
-        self,
-        child: Column,
-        parents: Mapping[str, Column],
-        *,
-        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
-    ) -> AdditiveNoise:
-        """Recover U = x - f(pa), kept as the pair of x and f(pa)."""
-        return AdditiveNoise.of(child, self.explained(parents, rows=len(child)), link=self.link)
-
-    def predict(self, parents: Mapping[str, Column], noise: AdditiveNoise) -> Predicted:
-        """Move each factual value by what the change in its causes explains, and finish it."""
-        return self.finished(noise.carried_to(self.explained(parents, rows=len(noise.factual))))
-
-    def finished(self, values: NDArray[np.float64]) -> Predicted:
-        """Round predictions, move them to levels and within bounds, as declared."""
-        return finish(values, decimals=self.decimals, bounds=self.bounds, levels=self.levels)
 
 
 def _read_interactions(interactions: object, parents: tuple[str, ...]) -> bool:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.equations.equation import (
+from mutandis.causal.equations.equation import numbers_of
+from mutandis.causal.equations.numeric import (
+    AdditiveEquation,
     Bounds,
-    Levels,
-    Predicted,
-    finish,
-    numbers_of,
-    read_bounds,
-    read_decimals,
-    read_levels,
-    shown_call,
+    FittedAdditiveEquation,
+    LinkName,
+    linked,
 )
-from mutandis.causal.equations.formula_parts import compared_constants, slopes
-from mutandis.causal.equations.noise import AdditiveNoise, LinkName, linked, read_link
 from mutandis.causal.fitting.least_squares import (
     CollinearError,
     constant_in,
@@ -29,23 +25,25 @@ from mutandis.causal.fitting.least_squares import (
     listed,
     require_rows,
 )
+from mutandis.data import expression as tree
 from mutandis.data.columns import Categories, describe_levels
 from mutandis.data.expression import ValueKind
 from mutandis.data.formula import Formula
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column
 
-__all__ = ["FittedStated", "Stated"]
+
+__all__ = ["FittedStated", "Stated", "compared_constants", "slopes"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Stated:
+class Stated(AdditiveEquation):
     """X = f(pa) + U, where a formula states f.
 
     Parameters
@@ -65,7 +63,7 @@ class Stated:
         The lowest and the highest value the attribute can take; None where there is no such limit.
         Predictions beyond are cut off there, and counted.
     decimals
-        Round predictions to so many decimals, half to even.
+        Round predictions to this many decimals, half to even.
     levels
         All values the attribute can take, lowest first. Predictions are moved to the nearest of
         them, to the lower of two that are as near; those beyond the outermost are counted along
@@ -97,10 +95,6 @@ class Stated:
     parents: tuple[str, ...]
     coefficients: tuple[str, ...]
     """What is to be estimated; it cannot be called fit, which is a method."""
-    link: LinkName
-    bounds: Bounds | None
-    decimals: int | None
-    levels: Levels | None
     parsed: Formula = field(compare=False)
 
     def __init__(
@@ -119,26 +113,19 @@ class Stated:
             raise _true_or_false()
         coefficients = _read_names("fit", fit)
         _check_coefficients(parsed, coefficients)
-        object.__setattr__(self, "parsed", parsed)
-        object.__setattr__(self, "formula", parsed.text)
-        object.__setattr__(self, "parents", _read_parents(parsed, parents, coefficients))
-        object.__setattr__(self, "coefficients", coefficients)
-        object.__setattr__(self, "link", read_link(link))
-        object.__setattr__(self, "bounds", read_bounds(bounds))
-        object.__setattr__(self, "decimals", read_decimals(decimals))
-        object.__setattr__(self, "levels", read_levels(levels, bounds=self.bounds))
+        self._set(
+            parsed=parsed,
+            formula=parsed.text,
+            parents=_read_parents(parsed, parents, coefficients),
+            coefficients=coefficients,
+        )
+        self._set_numeric(link=link, bounds=bounds, decimals=decimals, levels=levels)
 
-    def __repr__(self) -> str:
-        """Show the call that makes it, without what is left at its default."""
-        settings = [
-            ("parents", self.parents, _columns_in(self.parsed, self.coefficients)),
-            ("fit", self.coefficients, ()),
-            ("link", self.link, "identity"),
-            ("bounds", self.bounds, None),
-            ("decimals", self.decimals, None),
-            ("levels", self.levels, None),
-        ]
-        return shown_call("Stated", [self.formula], settings)
+    def _argument(self, name: str) -> Any:
+        if name == "fit":
+            return self.coefficients
+        implied = name == "parents" and self.parents == _columns_in(self.parsed, self.coefficients)
+        return None if implied else getattr(self, name)
 
     def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedStated:
         """Estimate the coefficients that the formula leaves open, and check it on the facts."""
@@ -148,10 +135,7 @@ class Stated:
         fitted = FittedStated(
             formula=self.parsed,
             coefficients=MappingProxyType(self._estimated(response, causes)),
-            link=self.link,
-            bounds=self.bounds,
-            decimals=self.decimals,
-            levels=self.levels,
+            **self.numeric,
         )
         # a formula without a result in some row is better refused now than later
         fitted.explained(causes, rows=len(response))
@@ -187,46 +171,14 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedStated:
-    """A given equation, with the coefficients that were estimated.
-
-    Examples
-    --------
-    >>> from mutandis.data.columns import Numbers
-    >>> fitted = FittedStated(formula=Formula.parse("b * Age"), coefficients={"b": 2.0})
-    >>> fitted.explained({"Age": Numbers(np.array([20.0, 30.0]))}, rows=2).tolist()
-    [40.0, 60.0]
-    """
+class FittedStated(FittedAdditiveEquation):
+    """A stated equation, with the coefficients that were estimated."""
 
     formula: Formula
     coefficients: Mapping[str, float]
-    link: LinkName = "identity"
-    bounds: Bounds | None = None
-    decimals: int | None = None
-    levels: Levels | None = None
 
     def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
-        """Work out the formula row by row."""
         return _evaluated(self.formula, parents, self.coefficients, rows=rows)
-
-    def abduct(
-        self,
-        child: Column,
-        parents: Mapping[str, Column],
-        *,
-        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
-    ) -> AdditiveNoise:
-        """Recover U = x - f(pa), kept as the pair of x and f(pa)."""
-        return AdditiveNoise.of(child, self.explained(parents, rows=len(child)), link=self.link)
-
-    def predict(self, parents: Mapping[str, Column], noise: AdditiveNoise) -> Predicted:
-        """Move each factual value by what the change in its causes explains, and finish it."""
-        return finish(
-            noise.carried_to(self.explained(parents, rows=len(noise.factual))),
-            decimals=self.decimals,
-            bounds=self.bounds,
-            levels=self.levels,
-        )
 
 
 def _evaluated(
@@ -351,3 +303,107 @@ def _true_or_false() -> EquationError:
         "the formula gives true or false, but it explains a number. "
         "Say how much a truth counts: 2000 * (Gender == 1), for example."
     )
+
+
+def slopes(formula: Formula, coefficients: Collection[str]) -> dict[str, Formula]:
+    """Find what each coefficient is multiplied with in a formula that is linear in all of them.
+
+    A formula f that is linear in b and c is f0 + b·g + c·h, where f0, g and h know neither. The
+    result holds g and h, as formulas over the same columns; f0 is what is left when all
+    coefficients are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> factor = slopes(Formula.parse("0.3 * Salary + b * (Age - 18) / 10 + c"), ["b"])["b"]
+    >>> factor.evaluate({"Age": np.array([28.0, 38.0])}).tolist()
+    [1.0, 2.0]
+    >>> slopes(Formula.parse("b * Age + exp(b)"), ["b"])
+    Traceback (most recent call last):
+    mutandis.errors.EquationError: the formula is not linear in 'b': 'exp(b)' (character 11) ...
+    """
+    factors = {}
+    for name in coefficients:
+        root = _slope(formula.root, name)
+        names = tuple(dict.fromkeys(_names(root)))
+        together = next((other for other in names if other in coefficients), None)
+        if together is not None:
+            raise EquationError(
+                f"the formula is not linear in {name!r} and {together!r} together: they are "
+                "multiplied with each other, so neither can be estimated. State one as a number."
+            )
+        factors[name] = Formula(text=formula.text, names=names, root=root)
+    return factors
+
+
+def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
+    """Find the names that a formula compares by == or != with a constant, and the constants.
+
+    Examples
+    --------
+    >>> list(compared_constants(Formula.parse('2 * (Job == "cook") + 3 * (1 != Race)')))
+    [('Job', 'cook'), ('Race', 1.0)]
+    """
+    for node in _walk(formula.root):
+        if not isinstance(node, tree.ComparisonChain):
+            continue
+        for operator, sides in zip(node.operators, pairwise(node.operands), strict=True):
+            for one, other in (sides, sides[::-1]):
+                if (
+                    operator in {"==", "!="}
+                    and isinstance(one, tree.ColumnName)
+                    and isinstance(other, tree.Text | tree.Number)
+                ):
+                    yield one.name, other.value
+
+
+def _slope(node: tree.Expression, name: str) -> tree.Expression:
+    """Differentiate by a name in which the node is linear."""
+    if name not in _names(node):
+        return tree.Number(place=node.place, value=0.0)
+    match node:
+        case tree.ColumnName():
+            return tree.Number(place=node.place, value=1.0)
+        case tree.Numeric(operation="+" | "-" | "positive" | "negative"):
+            parts = tuple(_slope(operand, name) for operand in node.operands)
+            return tree.Numeric(place=node.place, operation=node.operation, operands=parts)
+        case tree.Numeric(operation="*" | "/", operands=(left, right)) if name not in _names(right):
+            parts = (_slope(left, name), right)
+            return tree.Numeric(place=node.place, operation=node.operation, operands=parts)
+        case tree.Numeric(operation="*", operands=(left, right)) if name not in _names(left):
+            parts = (left, _slope(right, name))
+            return tree.Numeric(place=node.place, operation="*", operands=parts)
+        case tree.Where() if name not in _names(node.condition):
+            return tree.Where(
+                place=node.place,
+                condition=node.condition,
+                chosen=_slope(node.chosen, name),
+                otherwise=_slope(node.otherwise, name),
+            )
+    raise EquationError(
+        f"the formula is not linear in {name!r}: {node.place} does more with it than add, subtract "
+        "or multiply it. State it as a number, or write the formula so that it is."
+    )
+
+
+def _names(node: tree.Expression) -> list[str]:
+    return [part.name for part in _walk(node) if isinstance(part, tree.ColumnName)]
+
+
+def _walk(node: tree.Expression) -> Iterator[tree.Expression]:
+    """Give a part of a formula and all parts of it."""
+    yield node
+    for part in _parts(node):
+        yield from _walk(part)
+
+
+def _parts(node: tree.Expression) -> tuple[tree.Expression, ...]:
+    match node:
+        case tree.Numeric() | tree.ComparisonChain() | tree.Logic():
+            return node.operands
+        case tree.Not():
+            return (node.operand,)
+        case tree.Where():
+            return (node.condition, node.chosen, node.otherwise)
+        case _:
+            return ()

@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.causal.equations.equation import categories_of, numbers_of
 from mutandis.causal.fitting.ordering import distinct_rows
-from mutandis.causal.fitting.predictor import fit_linear_predictor
-from mutandis.causal.fitting.terms import LevelShifts, LinearPredictor, Slope
+from mutandis.causal.fitting.predictor import (
+    LinearPredictor,
+    SingleTerm,
+    fit_linear_predictor,
+)
 from mutandis.causal.latent.quadrature import Evidence, Family, moments
 from mutandis.data.columns import Categories
 from mutandis.errors import EquationError
@@ -116,7 +118,7 @@ class StandardAttribute:
     design: tuple[Floats, ...]
     means: tuple[float, ...]
     scales: tuple[float, ...]
-    terms: tuple[Slope | LevelShifts, ...]
+    terms: tuple[SingleTerm, ...]
 
     @property
     def size(self) -> int:
@@ -154,8 +156,10 @@ class StandardAttribute:
         ]
         intercept = self.centre + self.scale * float(parameters[0])
         intercept -= sum(slope * mean for slope, mean in zip(slopes, self.means, strict=True))
+        remaining = iter(slopes)
+        terms = tuple(term.with_coefficients(remaining) for term in self.terms)
         return Driven(
-            predictor=_with_coefficients(self.terms, intercept, slopes),
+            predictor=LinearPredictor(intercept=intercept, terms=terms),
             loading=self.scale * float(parameters[self.loading_place]),
             deviation=self.scale * float(np.exp(parameters[-1]))
             if self.family.has_deviation
@@ -164,9 +168,9 @@ class StandardAttribute:
 
     def start(self) -> Floats:
         """Begin at the least squares fit, with a small loading."""
+        found = [coefficient for term in self.terms for coefficient in term.coefficients]
         slopes = [
-            slope * scale / self.scale
-            for slope, scale in zip(_coefficients(self.terms), self.scales, strict=True)
+            slope * scale / self.scale for slope, scale in zip(found, self.scales, strict=True)
         ]
         noise = [np.log(0.9)] if self.family.has_deviation else []
         return np.array([0.0, *slopes, _START_LOADING, *noise])
@@ -217,8 +221,8 @@ def standardise(
     # refuses causes that do not vary or say the same; of a count this is a rough start only
     rough = fit_linear_predictor(response if normal else np.log(response + 0.5), causes)
     distinct = {name: column.take(chosen) for name, column in causes.items()}
-    terms = tuple(term for term in rough.terms if isinstance(term, Slope | LevelShifts))
-    columns = [column for term in terms for column in _design(term, distinct[term.parent])]
+    terms = tuple(term for term in rough.terms if isinstance(term, SingleTerm))
+    columns = [column for term in terms for column in term.design(distinct[term.parent])]
     spread = [_spread(column, counts) for column in columns]
     values = response[chosen]
     mean, deviation = _spread(values, counts)
@@ -339,38 +343,3 @@ def _spread(values: Floats, counts: NDArray[np.intp]) -> tuple[float, float]:
     mean = float(np.add.reduce(counts * values)) / rows
     centred = values - mean
     return mean, float(np.add.reduce(counts * centred * centred) / rows) ** 0.5
-
-
-def _design(term: Slope | LevelShifts, column: Column) -> list[Floats]:
-    """Give the columns that a term's coefficients multiply."""
-    if isinstance(term, Slope):
-        return [numbers_of(column)]
-    column = categories_of(column)
-    codes = [column.code_of(level) for level in list(term.shifts)[1:]]
-    return [(column.codes == code).astype(np.float64) for code in codes]
-
-
-def _coefficients(terms: Sequence[Slope | LevelShifts]) -> list[float]:
-    return [
-        coefficient
-        for term in terms
-        for coefficient in (
-            [term.slope] if isinstance(term, Slope) else list(term.shifts.values())[1:]
-        )
-    ]
-
-
-def _with_coefficients(
-    terms: Sequence[Slope | LevelShifts], intercept: float, coefficients: Sequence[float]
-) -> LinearPredictor:
-    """Give a predictor with the same terms and other coefficients."""
-    remaining = iter(coefficients)
-
-    def renewed(term: Slope | LevelShifts) -> Slope | LevelShifts:
-        if isinstance(term, Slope):
-            return Slope(parent=term.parent, slope=next(remaining))
-        first, *others = term.shifts
-        shifts = {first: 0.0, **{level: next(remaining) for level in others}}
-        return LevelShifts(parent=term.parent, shifts=MappingProxyType(shifts))
-
-    return LinearPredictor(intercept=intercept, terms=tuple(renewed(term) for term in terms))

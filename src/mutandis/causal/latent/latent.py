@@ -11,39 +11,60 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from mutandis.causal.equations.equation import naming
-from mutandis.causal.latent.equations import (
-    DrivenEquation,
-    conditional_equation,
-    coupling_under,
-    family_of,
-    noise_given,
-    response_of,
+from mutandis.causal.equations.count import (
+    Count,
+    FittedCount,
+    abduct_counts,
+    predict_counts,
+    require_counts,
 )
+from mutandis.causal.equations.coupling import MONOTONE, MonotoneNoise
+from mutandis.causal.equations.equation import Declaration, Predicted, naming, numbers_of
+from mutandis.causal.equations.linear import FittedLinear, Linear
+from mutandis.causal.equations.numeric import finish, linked
 from mutandis.causal.latent.fit import Driven, kinds_of_rows, maximise, standardise
-from mutandis.causal.latent.quadrature import Evidence, Moments, draw, moments
-from mutandis.data.columns import frozen
-from mutandis.errors import MutandisWarning, WorldviewError
+from mutandis.causal.latent.quadrature import (
+    NORMAL,
+    POISSON,
+    Evidence,
+    Family,
+    Moments,
+    draw,
+    moments,
+)
+from mutandis.data.columns import Categories, Numbers, frozen
+from mutandis.data.population import Population
+from mutandis.errors import EquationError, MutandisWarning, WorldviewError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.equations.equation import FittedEquation
     from mutandis.causal.latent.fit import StandardAttribute
+    from mutandis.causal.latent.nuts import LatentSample
     from mutandis.data.columns import Column
 
-__all__ = ["FittedLatent", "Latent", "standard_attributes"]
+    Floats = NDArray[np.float64]
+
+__all__ = [
+    "EXPECTATION_ONLY",
+    "LATENT_MONOTONE",
+    "FittedLatent",
+    "Latent",
+    "family_of",
+    "standard_attributes",
+]
 
 # Of an attribute's own variance, the share that U may make up before U is that attribute.
 _DISGUISED = 0.99
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Latent:
+class Latent(Declaration):
     """A hidden common cause U ~ N(0, 1) of several attributes, beside their observed causes.
 
     Given its causes pa, each attribute follows the family of its equation:
@@ -55,13 +76,13 @@ class Latent:
     Parameters
     ----------
     name
-        What the hidden cause is called. It is no column, and no parent in the equations.
+        The name of the hidden cause. It is neither a column nor a parent in the equations.
     equations
         The equation of each attribute it drives, two or more, with the observed causes only.
     residual_noise
         Whether each attribute also keeps its own noise, given U, in the counterfactual world.
-        Then nobody moves whose causes do not. Without it an attribute is replaced by its
-        expectation given its causes and U, as Kusner et al. did it, which moves everybody.
+        Then a row whose causes stay is not moved. Without it an attribute is replaced by its
+        expectation given its causes and U, as Kusner et al. did it, which moves every row.
 
     Notes
     -----
@@ -79,7 +100,7 @@ class Latent:
     draw. Given U, each attribute's own noise is abducted too: the residual of a normal attribute,
     the quantile of a count. In an additive equation U then cancels,
     x^CF = x + (b + β·pa' + w·U) - (b + β·pa + w·U) = x + β·(pa' - pa): whatever is believed of U
-    changes nothing. It matters to counts only, and to everything if `residual_noise=False`.
+    changes nothing. It matters for counts only, and for everything if `residual_noise=False`.
 
     Examples
     --------
@@ -126,19 +147,15 @@ class Latent:
         mentioned = {*equations, *(p for equation in equations.values() for p in equation.parents)}
         if name in mentioned:
             raise WorldviewError(
-                f"The hidden cause {name!r} is also named as an attribute or as a parent. It is no "
-                "column, and drives all attributes given here without being named: leave it out "
-                "of the equations, or call it something else."
+                f"The hidden cause {name!r} is also named as an attribute or as a parent. It is "
+                "not a column, and drives all attributes given here without being named: leave it "
+                "out of the equations, or call it something else."
             )
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "equations", MappingProxyType(dict(equations)))
-        object.__setattr__(self, "residual_noise", bool(residual_noise))
-
-    def __repr__(self) -> str:
-        """Show the call that makes it."""
-        settings = [repr(self.name), repr(dict(self.equations))]
-        settings += [] if self.residual_noise else ["residual_noise=False"]
-        return f"Latent({', '.join(settings)})"
+        self._set(
+            name=name,
+            equations=MappingProxyType(dict(equations)),
+            residual_noise=bool(residual_noise),
+        )
 
     def __hash__(self) -> int:
         """Hash as equality compares."""
@@ -154,7 +171,7 @@ class Latent:
     def couplings(self) -> Mapping[str, str]:
         """The attributes whose counterfactuals rest on an assumption about U, with its name."""
         found = {
-            child: coupling_under(equation, residual_noise=self.residual_noise)
+            child: _coupling(equation, residual_noise=self.residual_noise)
             for child, equation in self.equations.items()
         }
         return {child: coupling for child, coupling in found.items() if coupling}
@@ -175,12 +192,43 @@ class Latent:
             {child: attributes[child].driven(own) for child, own in found.items()}
         )
 
+    def sample(
+        self,
+        table: Any,
+        *,
+        draws: int = 500,
+        warmup: int = 500,
+        rng: np.random.Generator,
+    ) -> LatentSample:
+        """Sample the parameters from their posterior (``pip install 'mutandis[latent]'``).
+
+        Parameters
+        ----------
+        table
+            The facts, with all columns of `names`: a `Population`, any dataframe or a dict of
+            columns.
+        draws
+            How many draws to keep.
+        warmup
+            How many to discard before, while the sampler adapts.
+        rng
+            The generator of the sampler's seed.
+
+        Notes
+        -----
+        The No-U-Turn Sampler of Hoffman and Gelman 2014 (*JMLR* 15, 1593-1623), as NumPyro has it,
+        in double precision, started at the most probable parameters. Loadings and σ are sampled as
+        logarithms. The priors are those of `fit`.
+        """
+        from mutandis.causal.latent.nuts import sample_latent
+
+        columns = _columns(table, self.names)
+        return sample_latent(self, columns, draws=draws, warmup=warmup, rng=rng)
+
     def with_parameters(self, parameters: Mapping[str, Driven]) -> FittedLatent:
         """Make a fitted hidden cause from given parameters, rather than from a table."""
         equations = {
-            child: conditional_equation(
-                equation, parameters[child], residual_noise=self.residual_noise
-            )
+            child: _given_hidden(equation, parameters[child], residual_noise=self.residual_noise)
             for child, equation in self.equations.items()
         }
         return FittedLatent(
@@ -232,13 +280,12 @@ class FittedLatent:
             Its `log_marginal` is the log density of the row's driven attributes given their
             causes, with U integrated out (of log X for an attribute with the log link).
         """
-        chosen, kinds = kinds_of_rows({name: columns[name] for name in self.names})
-        return moments(self._evidence(columns, chosen)).at(kinds)
+        evidence, kinds = self._evidence(columns)
+        return moments(evidence).at(kinds)
 
     def draw(self, columns: Mapping[str, Column], rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw U from each row's posterior."""
-        chosen, kinds = kinds_of_rows({name: columns[name] for name in self.names})
-        evidence = self._evidence(columns, chosen)
+        evidence, kinds = self._evidence(columns)
         return draw(evidence, moments(evidence), kinds, rng.random(len(kinds)))
 
     def abduct(
@@ -264,39 +311,35 @@ class FittedLatent:
         for child, equation in self.latent.equations.items():
             causes = {name: columns[name] for name in equation.parents}
             with naming(child):
-                noise[child] = noise_given(
+                noise[child] = _noise_given(
                     self.equations[child], columns[child], causes, hidden=hidden, rng=rng
                 )
         return MappingProxyType(noise)
 
-    def _evidence(self, columns: Mapping[str, Column], rows: NDArray[np.intp]) -> list[Evidence]:
+    def _evidence(self, columns: Mapping[str, Column]) -> tuple[list[Evidence], NDArray[np.intp]]:
+        """Give what each distinct row's attributes tell of U, and the distinct row of each row."""
+        chosen, kinds = kinds_of_rows({name: columns[name] for name in self.names})
         evidence = []
         for child, equation in self.latent.equations.items():
-            causes = {name: columns[name].take(rows) for name in equation.parents}
+            causes = {name: columns[name].take(chosen) for name in equation.parents}
             driven = self.parameters[child]
             with naming(child):
                 evidence.append(
                     Evidence(
                         family=family_of(equation),
-                        response=response_of(equation, columns[child].take(rows)),
-                        predictor=driven.predictor.at(causes, rows=len(rows)),
+                        response=_response(equation, columns[child].take(chosen)),
+                        predictor=driven.predictor.at(causes, rows=len(chosen)),
                         loading=driven.loading,
                         deviation=driven.deviation,
                     )
                 )
-        return evidence
+        return evidence, kinds
 
 
 def standard_attributes(
     latent: Latent, columns: Mapping[str, Column]
 ) -> tuple[Mapping[str, StandardAttribute], NDArray[np.intp]]:
-    """Bring the driven attributes into standard units, over the distinct rows.
-
-    Returns
-    -------
-    tuple
-        The attributes, and how many rows each distinct row stands for.
-    """
+    """Bring the driven attributes into standard units, over the distinct rows; count these."""
     chosen, kinds = kinds_of_rows({name: columns[name] for name in latent.names})
     counts = np.bincount(kinds)
     attributes = {}
@@ -304,7 +347,7 @@ def standard_attributes(
         with naming(child):
             attributes[child] = standardise(
                 family_of(equation),
-                response_of(equation, columns[child]),
+                _response(equation, columns[child]),
                 {name: columns[name] for name in equation.parents},
                 chosen=chosen,
                 counts=counts,
@@ -317,7 +360,7 @@ def _warn(
     attributes: Mapping[str, StandardAttribute],
     parameters: Mapping[str, NDArray[np.float64]],
 ) -> None:
-    """Say when the data make something else of the hidden cause than it was declared to be."""
+    """Warn where the data make something else of the hidden cause than was declared."""
     for child, attribute in attributes.items():
         loading = float(parameters[child][attribute.loading_place])
         noise = float(np.exp(parameters[child][-1])) if attribute.family.has_deviation else np.inf
@@ -338,3 +381,180 @@ def _warn(
             )
         if found:
             warnings.warn(f"The hidden cause {name!r} {found}", MutandisWarning, stacklevel=3)
+
+
+LATENT_MONOTONE = f"latent U with {MONOTONE}"
+EXPECTATION_ONLY = "latent U, expectation only (Kusner et al. 2017)"
+"""The names of the assumptions, as results are labelled with them."""
+
+DrivenEquation = Linear | Count
+"""What a hidden cause can drive."""
+
+
+def family_of(equation: object) -> Family:
+    """Give the distribution of an equation under a hidden cause, or refuse one that has none."""
+    if isinstance(equation, Linear):
+        if equation.interactions:
+            raise EquationError(
+                "interactions=True is not available under a hidden cause. Leave interactions out, "
+                "or add the product of two causes to the table and name it as a cause."
+            )
+        return NORMAL
+    if isinstance(equation, Count):
+        return POISSON
+    shown = equation.__name__ if isinstance(equation, type) else type(equation).__name__
+    raise EquationError(
+        f"a hidden cause cannot drive what is given here ({shown}). It drives Linear(...), "
+        "Linear(..., link='log') and Count(...): use one of these, or take the attribute out of "
+        "the hidden cause and give it an equation of its own."
+    )
+
+
+def _response(equation: DrivenEquation, child: Column) -> Floats:
+    """Give an attribute's values on the scale of its family."""
+    values = numbers_of(child)
+    if isinstance(equation, Linear):
+        return linked(values, equation.link)
+    require_counts(values)
+    return values
+
+
+def _coupling(equation: DrivenEquation, *, residual_noise: bool) -> str | None:
+    """Name what a counterfactual under a hidden cause assumes, if it assumes anything.
+
+    The residual of an additive equation is determined by the facts, whatever U is.
+    """
+    if not residual_noise:
+        return EXPECTATION_ONLY
+    return LATENT_MONOTONE if isinstance(equation, Count) else None
+
+
+class _Together:
+    """An equation that has no noise of its own to abduct unless U is known."""
+
+    __slots__ = ()
+
+    def abduct(
+        self,
+        child: Column,  # noqa: ARG002 - as every equation has it
+        parents: Mapping[str, Column],  # noqa: ARG002
+        *,
+        rng: np.random.Generator | None = None,  # noqa: ARG002
+    ) -> NoReturn:
+        """Refuse: U is abducted from all the attributes that it drives, together."""
+        raise EquationError(
+            "its noise depends on a hidden cause, which is abducted from all the attributes that "
+            "it drives. Use abduct() of the fitted hidden cause, with all its columns."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenCount(MonotoneNoise):
+    """The rank of a count among rows with the same causes and the same U, and that U."""
+
+    hidden: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountGivenHidden(_Together):
+    """A count given its causes and U: Poisson with mean exp(η(pa) + w·U), coupled by rank."""
+
+    fitted: FittedCount
+    loading: float
+
+    def explained(self, parents: Mapping[str, Column], hidden: Floats) -> Floats:
+        """Compute the logarithm of the expected count, row by row."""
+        return self.fitted.explained(parents, rows=len(hidden)) + self.loading * hidden
+
+    def abduct_given(
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        hidden: Floats,
+        rng: np.random.Generator | None,
+    ) -> HiddenCount:
+        """Recover each row's rank among rows with the same causes and U: the middle, or a draw."""
+        log_means = self.explained(parents, hidden)
+        rank = abduct_counts(numbers_of(child), log_means, rng=rng)
+        return HiddenCount(
+            factual=rank.factual,
+            explained=rank.explained,
+            log_tail=rank.log_tail,
+            upper=rank.upper,
+            hidden=hidden,
+        )
+
+    def predict(self, parents: Mapping[str, Column], noise: HiddenCount) -> Predicted:
+        """Give the count at the same rank among rows with these causes and the same U."""
+        counts = predict_counts(self.explained(parents, noise.hidden), noise)
+        return finish(counts, bounds=self.fitted.bounds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedGivenHidden(_Together):
+    """An attribute replaced by its expectation given its causes and U; the noise is U itself."""
+
+    fitted: FittedLinear | FittedCount
+    loading: float
+    deviation: float
+
+    def predict(self, parents: Mapping[str, Column], noise: Floats) -> Predicted:
+        """Give the expectation under these causes and U, rounded and clipped as declared."""
+        place = self.fitted.explained(parents, rows=len(noise)) + self.loading * noise
+        if isinstance(self.fitted, FittedCount):
+            with np.errstate(over="ignore"):
+                return finish(np.exp(place), bounds=self.fitted.bounds)
+        if self.fitted.link == "log":
+            with np.errstate(over="ignore"):
+                # the mean of a lognormal distribution lies above its median
+                return self.fitted.finished(np.exp(place + 0.5 * self.deviation**2))
+        return self.fitted.finished(place)
+
+
+def _given_hidden(
+    equation: DrivenEquation, driven: Driven, *, residual_noise: bool
+) -> FittedEquation[Any]:
+    """Make the fitted equation of an attribute given U.
+
+    An additive equation that keeps its residual is a linear one like any other: U cancels.
+    """
+    fitted: FittedLinear | FittedCount
+    if isinstance(equation, Linear):
+        fitted = FittedLinear(predictor=driven.predictor, **equation.numeric)
+    else:
+        fitted = FittedCount(predictor=driven.predictor, bounds=equation.bounds)
+    if not residual_noise:
+        return ExpectedGivenHidden(
+            fitted=fitted, loading=driven.loading, deviation=driven.deviation
+        )
+    if isinstance(fitted, FittedCount):
+        return CountGivenHidden(fitted=fitted, loading=driven.loading)
+    return fitted
+
+
+def _noise_given(
+    equation: FittedEquation[Any],
+    child: Column,
+    parents: Mapping[str, Column],
+    *,
+    hidden: Floats,
+    rng: np.random.Generator | None,
+) -> Any:
+    """Abduct an attribute's own noise, U being known."""
+    if isinstance(equation, ExpectedGivenHidden):
+        return hidden
+    if isinstance(equation, CountGivenHidden):
+        return equation.abduct_given(child, parents, hidden=hidden, rng=rng)
+    return equation.abduct(child, parents, rng=rng)
+
+
+def _columns(table: Any, names: tuple[str, ...]) -> Mapping[str, Column]:
+    """Read the named columns of any table; columns that were read before are taken as they are."""
+    if isinstance(table, Population):
+        return table.columns
+    if isinstance(table, Mapping) and all(
+        isinstance(column, Numbers | Categories) for column in table.values()
+    ):
+        return table
+    return Population.from_frame(table, columns=names).columns

@@ -2,7 +2,8 @@
 
 The hidden cause itself is not sampled. It is integrated out by quadrature, row by row, as for the
 most probable parameters, and what is left has a dozen dimensions instead of one more for every
-person. With a dimension a person the sampler does not mix: docs/adr/0005-latent.md has the numbers.
+person. With a dimension per person the sampler does not mix: docs/adr/0005-latent.md has the
+numbers.
 
 It needs NumPyro: pip install 'mutandis[latent]'.
 """
@@ -50,7 +51,7 @@ class LatentSample:
     attributes
         The driven attributes in standard units.
     values
-        One row a draw, one column a parameter: for each attribute intercept, coefficients,
+        One row per draw, one column per parameter: for each attribute intercept, coefficients,
         loading and perhaps log σ, in standard units.
     effective_sizes
         How many independent draws the draws of each parameter are worth, in the same order.
@@ -84,27 +85,7 @@ def sample_latent(
     warmup: int = 500,
     rng: np.random.Generator,
 ) -> LatentSample:
-    """Sample the parameters of a hidden cause from their posterior.
-
-    Parameters
-    ----------
-    latent
-        The hidden cause, as declared.
-    columns
-        Factual columns, all of `latent.names` among them.
-    draws
-        How many draws to keep.
-    warmup
-        How many to throw away before, while the sampler adapts.
-    rng
-        Where the sampler's seed comes from.
-
-    Notes
-    -----
-    The No-U-Turn Sampler of Hoffman and Gelman 2014 (*JMLR* 15, 1593-1623), as NumPyro has it, in
-    double precision, started at the most probable parameters. Loadings and σ are sampled as
-    logarithms. The priors are those of the mode (`mutandis.causal.latent.fit`).
-    """
+    """Sample the parameters of a hidden cause from their posterior: see `Latent.sample`."""
     if draws < 4 or warmup < 1:
         raise PlanError(
             f"draws={draws} and warmup={warmup} are too few for a sampler. "

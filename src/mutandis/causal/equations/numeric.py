@@ -1,0 +1,323 @@
+"""Equations of numbers: additive noise, links, and predictions that are rounded and bounded.
+
+Every family whose noise is added, to the value or to its logarithm, abducts and predicts in the
+same way; only what its causes explain is worked out differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from mutandis.causal.equations.equation import Declaration, Predicted, numbers_of
+from mutandis.data.columns import Numbers, frozen
+from mutandis.errors import EquationError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.data.columns import Column
+
+__all__ = [
+    "AdditiveEquation",
+    "AdditiveNoise",
+    "Bounds",
+    "FittedAdditiveEquation",
+    "Levels",
+    "LinkName",
+    "finish",
+    "linked",
+    "read_bounds",
+    "read_levels",
+    "require_finite",
+]
+
+Bounds = tuple[float | None, float | None]
+Levels = tuple[float, ...]
+LinkName = Literal["identity", "log"]
+
+# float64 carries no more decimal digits than these
+_DIGITS = 15
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class AdditiveEquation(Declaration):
+    """What equations with additive noise declare beside their causes."""
+
+    link: LinkName
+    bounds: Bounds | None
+    decimals: int | None
+    levels: Levels | None
+
+    def _set_numeric(
+        self,
+        *,
+        link: object = "identity",
+        bounds: object = None,
+        decimals: object = None,
+        levels: object = None,
+    ) -> None:
+        read = read_bounds(bounds)
+        self._set(
+            link=_read_link(link),
+            bounds=read,
+            decimals=_read_decimals(decimals),
+            levels=read_levels(levels, bounds=read),
+        )
+
+    @property
+    def numeric(self) -> dict[str, Any]:
+        """What the fitted equation takes over from the declared one."""
+        names = ("link", "bounds", "decimals", "levels")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdditiveNoise:
+    """What abduction finds out about each row of an equation with additive noise.
+
+    It keeps the two parts whose difference the noise is, rather than the difference: a row whose
+    causes do not change can then be given back its factual value to the last bit.
+
+    Parameters
+    ----------
+    factual
+        The observed values x.
+    explained
+        What the equation says of the factual causes: f(pa), or log f(pa) under the log link.
+    link
+        Whether the noise is added to the value ("identity") or to its logarithm ("log").
+
+    Examples
+    --------
+    >>> noise = AdditiveNoise(factual=np.array([7.0]), explained=np.array([5.5]))
+    >>> noise.residual.tolist()
+    [1.5]
+    >>> noise.carried_to(np.array([3.0])).tolist()
+    [4.5]
+    """
+
+    factual: NDArray[np.float64]
+    explained: NDArray[np.float64]
+    link: LinkName = "identity"
+
+    @property
+    def residual(self) -> NDArray[np.float64]:
+        """U = x - f(pa), or log x - log f(pa): all that the causes do not explain."""
+        return linked(self.factual, self.link) - self.explained
+
+    def carried_to(self, explained: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give each row's value under causes that explain this much: x + (f(pa') - f(pa)).
+
+        Under the log link that is x · exp(η(pa') - η(pa)). What is too large for a number comes
+        out as infinite or NaN.
+        """
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            change = explained - self.explained
+            if self.link == "log":
+                return self.factual * np.exp(change)
+            moved = self.factual + change
+        # x + 0.0 is x in every bit, except that it would turn -0.0 into 0.0
+        np.copyto(moved, self.factual, where=change == 0.0)
+        return moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedAdditiveEquation:
+    """A fitted equation X = f(pa) + U, or log X = f(pa) + U.
+
+    Notes
+    -----
+    The counterfactual is computed as x + (f(pa') - f(pa)), and as x · exp(η(pa') - η(pa)) under
+    the log link. In exact arithmetic that is f(pa') + U; in floating point it alone leaves a value
+    untouched, to the last bit, when the causes do not change.
+    """
+
+    link: LinkName = "identity"
+    bounds: Bounds | None = None
+    decimals: int | None = None
+    levels: Levels | None = None
+
+    def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
+        """Compute f(pa), or log f(pa) under the log link, row by row."""
+        raise NotImplementedError
+
+    def abduct(
+        self,
+        child: Column,
+        parents: Mapping[str, Column],
+        *,
+        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
+    ) -> AdditiveNoise:
+        """Recover U = x - f(pa), kept as the pair of x and f(pa)."""
+        explained = self.explained(parents, rows=len(child))
+        factual = numbers_of(child)
+        linked(factual, self.link)  # refuses values that the link cannot have
+        return AdditiveNoise(factual=factual, explained=frozen(explained), link=self.link)
+
+    def predict(self, parents: Mapping[str, Column], noise: AdditiveNoise) -> Predicted:
+        """Move each factual value by what the change in its causes explains, and finish it."""
+        return self.finished(noise.carried_to(self.explained(parents, rows=len(noise.factual))))
+
+    def finished(self, values: NDArray[np.float64]) -> Predicted:
+        """Round predictions, move them to levels and within bounds, as declared."""
+        return finish(values, decimals=self.decimals, bounds=self.bounds, levels=self.levels)
+
+
+def linked(values: NDArray[np.float64], link: LinkName) -> NDArray[np.float64]:
+    """Put values on the scale on which the noise is added."""
+    if link == "identity":
+        return values
+    refused = int((values <= 0.0).sum())
+    if refused:
+        raise EquationError(
+            f"the log link needs values above 0, but {refused} of {len(values)} rows have a value "
+            "of 0 or below. Use link='identity', or leave these rows out."
+        )
+    return np.log(values)
+
+
+def finish(
+    values: NDArray[np.float64],
+    *,
+    decimals: int | None = None,
+    bounds: Bounds | None = None,
+    levels: Levels | None = None,
+) -> Predicted:
+    """Round predictions half to even, move them to the nearest level, and cut them off at bounds.
+
+    In that order. Of two levels that are as near, the lower is taken. Values beyond the outermost
+    levels or beyond the bounds are counted, once each.
+
+    Examples
+    --------
+    >>> finished = finish(np.array([-0.26, 0.25, 3.99, 4.2]), decimals=1, bounds=(0, 4))
+    >>> finished.values.tolist(), finished.clipped
+    ([0.0, 0.2, 4.0, 4.0], 2)
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = values if decimals is None else np.round(values, decimals)
+    require_finite(rounded)
+    beyond = np.zeros(len(rounded), dtype=np.bool_)
+    finished = rounded
+    if levels is not None:
+        beyond = (rounded < levels[0]) | (rounded > levels[-1])
+        finished = _nearest(rounded, np.array(levels))
+    low, high = bounds or (None, None)
+    beyond |= finished < (-np.inf if low is None else low)
+    beyond |= finished > (np.inf if high is None else high)
+    clipped = int(np.count_nonzero(beyond))
+    finished = np.clip(finished, low, high) if clipped else finished
+    return Predicted(column=Numbers(frozen(finished)), clipped=clipped)
+
+
+def _nearest(values: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    # half of each rather than half of the sum, which may be too large
+    middles = levels[:-1] / 2 + levels[1:] / 2
+    chosen: NDArray[np.float64] = levels[np.searchsorted(middles, values, side="left")]
+    return chosen
+
+
+def require_finite(values: NDArray[np.float64]) -> None:
+    """Refuse predictions that are infinite or NaN."""
+    lost = int((~np.isfinite(values)).sum())
+    if lost:
+        raise EquationError(
+            f"{lost} of {len(values)} predicted values are not finite numbers. The causes were "
+            "moved further than the equation can follow: check their units, or use the identity "
+            "link instead of the log link."
+        )
+
+
+def _read_link(link: object) -> LinkName:
+    for known in get_args(LinkName):
+        if link == known:
+            return known  # type: ignore[no-any-return]
+    allowed = " or ".join(map(repr, get_args(LinkName)))
+    raise EquationError(f"link={link!r} is not known. Use {allowed}.")
+
+
+def read_bounds(bounds: object) -> Bounds | None:
+    """Check declared bounds."""
+    if bounds is None:
+        return None
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise EquationError(
+            "bounds must be a pair of the lowest and the highest value. "
+            "Write None where there is no limit: bounds=(0, None)."
+        )
+    low, high = (None if bound is None else _read_bound(bound) for bound in bounds)
+    if low is not None and high is not None and low >= high:
+        raise EquationError(
+            f"bounds=({low}, {high}) leave no room: the lowest value comes first and is below the "
+            "highest. Exchange or widen them."
+        )
+    return None if low is None and high is None else (low, high)
+
+
+def _read_bound(bound: object) -> float:
+    if not _is_finite_number(bound):
+        raise EquationError(
+            f"A bound is {bound!r}. Bounds are finite numbers, or None where there is no limit."
+        )
+    return float(bound)  # type: ignore[arg-type]
+
+
+def _is_finite_number(value: object) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(np.isfinite(float(value)))  # type: ignore[arg-type]
+
+
+def _read_decimals(decimals: object) -> int | None:
+    if decimals is None:
+        return None
+    if (
+        isinstance(decimals, int | np.integer)
+        and not isinstance(decimals, bool)
+        and abs(int(decimals)) <= _DIGITS
+    ):
+        return int(decimals)
+    raise EquationError(
+        f"decimals={decimals!r} is not a whole number from -{_DIGITS} to {_DIGITS}. "
+        "Leave decimals out to keep predictions as they are."
+    )
+
+
+def read_levels(levels: object, *, bounds: Bounds | None = None) -> Levels | None:
+    """Check declared levels: ascending numbers, all of them within the declared bounds."""
+    if levels is None:
+        return None
+    # a set has no order, and the letters of a text are not numbers
+    if isinstance(levels, str | bytes | AbstractSet | Mapping) or not isinstance(levels, Iterable):
+        raise EquationError(
+            f"levels are given as {type(levels).__name__}. Give the numbers that the attribute can "
+            "take, lowest first: levels=(1, 2, 3)."
+        )
+    read = tuple(map(_read_level, levels))
+    if len(read) < 2:
+        raise EquationError(
+            f"levels name {len(read)} values. Name at least two, lowest first, or leave levels out."
+        )
+    if any(lower >= higher for lower, higher in pairwise(read)):
+        raise EquationError("levels are not in ascending order. Name each once, lowest first.")
+    low, high = bounds or (None, None)
+    if (low is not None and read[0] < low) or (high is not None and read[-1] > high):
+        raise EquationError(
+            f"levels from {read[0]} to {read[-1]} go beyond bounds=({low}, {high}). Widen the "
+            "bounds, or leave them out: levels are bounds too."
+        )
+    return read
+
+
+def _read_level(level: object) -> float:
+    if not _is_finite_number(level):
+        raise EquationError(
+            f"A level is {level!r}. Levels of an attribute that holds numbers are finite numbers."
+        )
+    return float(level)  # type: ignore[arg-type]
