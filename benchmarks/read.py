@@ -39,9 +39,9 @@ COPY (
 
 def write_decisions(path: Path, rows: int) -> None:
     """Write a file of decisions that is the same each time."""
-    from mutandis.files.duckdb_tables import connected, literal
+    from mutandis.files.duckdb_reader import connect, literal
 
-    with connected() as connection:
+    with connect() as connection:
         connection.execute(_DECISIONS.format(rows=rows, file=literal(str(path))))
 
 

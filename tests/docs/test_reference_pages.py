@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import mutandis as mm
-from mutandis.files import audit_file, decision_section, endpoint_section, sources_section
+from mutandis.files import audit_file, decision_section, endpoint_section, sources
 from mutandis.files import worldview_file as worldview
 from mutandis.files.equation_specs import FAMILIES
 
@@ -38,7 +38,7 @@ def section(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
-        ("data", sources_section._DATA),
+        ("data", sources._DATA),
         ("outcome", audit_file._OUTCOME),
         ("protected", audit_file._PROTECTED),
         ("attributes", audit_file._ATTRIBUTE),

@@ -98,7 +98,7 @@ def test_what_is_no_database(tmp_path: Path) -> None:
         column_names(source)
     assert not (tmp_path / "people.db").exists()
     (tmp_path / "people.db").write_text("SECRET " * 1000)
-    with pytest.raises(InputError, match="no SQLite database") as caught:
+    with pytest.raises(InputError, match="not an SQLite database") as caught:
         column_names(source)
     assert "SECRET" not in str(caught.value)
     with pytest.raises(InputError, match="The url of an SQLite database is sqlite:///"):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
-from mutandis.files import duckdb_tables
+from mutandis.files import duckdb_reader
 from mutandis.files.sources import TableFiles, read_source
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -85,7 +85,7 @@ def test_a_text_column_with_many_values_is_taken_as_it_is(
     source = TableFiles(path="t.pq", folder=tmp_path)
     both = read_source(source)
     assert both.text == {"id", "n"}
-    monkeypatch.setattr(duckdb_tables, "_FEW", 100)
+    monkeypatch.setattr(duckdb_reader, "_FEW", 100)
     one = read_source(source)
     assert one.text == {"n"}
     pd.testing.assert_frame_equal(one.to_pandas(), both.to_pandas())
@@ -97,7 +97,7 @@ def test_a_text_column_with_many_values_is_taken_as_it_is(
 def test_codes_are_as_wide_as_they_need_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, levels: int
 ) -> None:
-    monkeypatch.setattr(duckdb_tables, "_FEW", 10**6)
+    monkeypatch.setattr(duckdb_reader, "_FEW", 10**6)
     values = [f"{i:06}" for i in range(levels)]
     pq.write_table(pa.table({"a": [*reversed(values), None]}), tmp_path / "t.parquet")
     found = read_source(TableFiles(path="t.parquet", folder=tmp_path)).frame["a"]

@@ -6,7 +6,8 @@ import gzip
 import hashlib
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,11 +20,8 @@ from mutandis.errors import (
     InputError,
     UnknownColumnError,
 )
-from mutandis.files import duckdb_files, duckdb_tables
+from mutandis.files import duckdb_reader
 from mutandis.files.sources import TableFiles, column_names, hash_source, read_source, source_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PEOPLE = pd.DataFrame(
     {
@@ -278,14 +276,14 @@ def test_a_file_that_changes_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pq.write_table(pa.table({"a": ["x", "y"]}), tmp_path / "t.parquet")
-    right = duckdb_tables.Relation
+    right = duckdb_reader.Relation
 
     def late(**parts: Any) -> Any:
         # the levels are looked up, then the rows are read; between them, rows change
         parts["relation"] = "(SELECT CAST(random() AS VARCHAR) AS a)"
         return right(**parts)
 
-    monkeypatch.setattr(duckdb_files, "Relation", late)
+    monkeypatch.setattr(duckdb_reader, "Relation", late)
     with pytest.raises(InputError, match="nothing writes to it at the same time") as caught:
         read_source(TableFiles(path="t.parquet", folder=tmp_path))
     assert "0." not in str(caught.value)
@@ -330,3 +328,24 @@ def test_a_description_makes_the_source_again(tmp_path: Path) -> None:
     assert source_of(described, folder=tmp_path) == source
     with pytest.raises(InputError, match="not complete"):
         source_of({"kind": "files"}, folder=tmp_path)
+
+
+@pytest.mark.parametrize("given", [str, Path])
+def test_a_path_is_a_table(tmp_path: Path, monkeypatch: Any, given: Any) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "a.csv").write_text("id,pay\n1,2\n")
+    (tmp_path / "parts" / "b.csv").write_text("id,pay\n2,3\n")
+    monkeypatch.chdir(tmp_path)
+
+    for path, rows in (("parts", 2), ("parts/*.csv", 2), ("parts/a.csv", 1)):
+        assert len(read_source(given(path), columns=["pay"])) == rows
+        assert column_names(given(tmp_path / path)) == ("id", "pay")
+    with pytest.raises(InputError, match="in Python at the current one"):
+        read_source(given("parts/c.csv"))
+
+
+@pytest.mark.parametrize("path", ["loans.db", "postgresql://user:secret@host/loans"])
+def test_a_database_is_more_than_a_path(path: str) -> None:
+    with pytest.raises(InputError, match="A table in a database needs a query") as caught:
+        read_source(path)
+    assert "secret" not in str(caught.value)

@@ -10,8 +10,7 @@ import typer
 
 from mutandis.errors import InputError, OutputError
 from mutandis.files.initial_config import draft_config
-from mutandis.files.sources import read_source
-from mutandis.files.sources_section import read_data_section
+from mutandis.files.sources import read_data_section, read_source
 from mutandis.files.whole_files import write_whole
 from mutandis.files.yaml_nodes import read_yaml, write_yaml
 

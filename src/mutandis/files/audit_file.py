@@ -15,7 +15,7 @@ from mutandis.evidence.intervals import IntervalName
 from mutandis.evidence.joint_spaces import Combine, ComparedWith
 from mutandis.evidence.multiplicity import Adjustment
 from mutandis.files.decision_section import read_decision_section
-from mutandis.files.sources_section import read_data_section
+from mutandis.files.sources import read_data_section
 from mutandis.files.text_files import read_text
 from mutandis.files.worldview_file import name_protected, worldview_from_node
 from mutandis.files.yaml_nodes import (

@@ -1,24 +1,36 @@
-"""Tables in databases: PostgreSQL and SQLite through ADBC, read and never written to."""
+"""Tables in databases: PostgreSQL and SQLite through ADBC, read and never written to.
+
+An address with a password in it is refused, since a settings file is copied, hashed and handed over
+together with the results, and no message repeats an address that has not been checked. The text of
+a database's error can hold a cell of the table, and that of a failed connection a piece of a
+password: only messages about names in the query itself are passed on.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import numpy as np
 
-from mutandis.errors import InputError
-from mutandis.files.database_errors import connecting, querying
-from mutandis.files.database_urls import Address
-from mutandis.files.duckdb_files import arrow_relation, check_distinct, chosen
-from mutandis.files.duckdb_tables import Relation, connected, quoted
-from mutandis.files.duckdb_text import NUMBERS, read_text_columns
+from mutandis.errors import InputError, MutandisError
+from mutandis.files.duckdb_reader import (
+    NUMBERS,
+    Relation,
+    arrow_relation,
+    check_distinct,
+    choose_columns,
+    connect,
+    quoted,
+    read_text_columns,
+)
 from mutandis.frames import check_columns
 
 if TYPE_CHECKING:
@@ -26,13 +38,170 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["DatabaseQuery"]
+__all__ = ["DatabaseAddress", "DatabaseQuery", "is_url"]
 
-# SQLite has types by the cell: the driver decides on those of a column by so many rows
+# SQLite has types per cell: the driver decides on the type of a column by this many rows
 _SQLITE_ROWS = 10_000_000
 # what is in quotes or in a comment is not SQL
 _ASIDE = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/""", re.DOTALL)
 _NUMBERED = re.compile(r":\d+$")
+_POSTGRES = ("postgresql", "postgres")
+# libpq's parameters that say where and how to connect; none of them holds a secret
+_PARAMETERS = {
+    "application_name", "channel_binding", "connect_timeout", "dbname", "gssencmode", "host",
+    "hostaddr", "keepalives", "keepalives_idle", "krbsrvname", "options", "passfile", "port",
+    "require_auth", "service", "sslcert", "sslcrl", "sslkey", "sslmode", "sslrootcert",
+    "target_session_attrs", "user",
+}  # fmt: skip
+_TIMEOUT = "10"
+# words of libpq, which never translates its own
+_NOT_CONNECTED = {
+    "password authentication failed": "the server refuses the password or the user",
+    "no password supplied": (
+        "the server wants a password; set PGPASSWORD, name a variable with password_env, or use "
+        "~/.pgpass"
+    ),
+    "connection refused": "no server answers there; check host and port",
+    "translate host name": "the host is not known; check its name",
+    "timeout expired": "the server does not answer in time; check host and port, and the network",
+    "pg_hba.conf": "the server does not let this user or this machine in",
+    "does not exist": "the server knows no such database or user",
+    "certificate": "the certificate of the server, or that of the client, is not accepted",
+    "ssl": "server and client do not agree on encryption; check sslmode",
+    "unable to open": "there is no such file, or it cannot be opened",
+    "not a database": "the file is not an SQLite database",
+}
+
+# SQLSTATE codes and classes (PostgreSQL documentation, appendix A)
+_STATES = {
+    "25006": "the query writes to the database, and only reading is allowed here",
+    "42501": "the user may not read this; ask for the right to SELECT",
+    "57014": "the query was cancelled, or took longer than the server allows",
+    "22": "a value cannot be computed or converted; try the query by itself",
+    "53": "the server has run out of memory or space",
+    "57": "the server was stopped",
+    "08": "the connection broke",
+}
+
+_SQLITE = {
+    "type mismatch": (
+        "a column changes its type on the way; convert it in the query, CAST(column AS REAL) for "
+        "example"
+    ),
+    "readonly": _STATES["25006"],
+    "not a database": _NOT_CONNECTED["not a database"],
+    "unable to open": _NOT_CONNECTED["unable to open"],
+}
+
+
+def is_url(text: str) -> bool:
+    """Tell whether text looks like an address rather than a path."""
+    return "://" in text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseAddress:
+    """Where a database is, without any password.
+
+    `kind` is "postgresql" or "sqlite".
+    """
+
+    kind: str
+    url: str
+
+    @classmethod
+    def parse(cls, url: str) -> DatabaseAddress:
+        """Look an address through; nothing of it is repeated in an error."""
+        scheme, separator, _ = url.partition("://")
+        if not separator or scheme.lower() not in {*_POSTGRES, "sqlite"}:
+            raise InputError(
+                "The url cannot be read. Allowed are "
+                "postgresql://user@host:port/database and sqlite:///file.db."
+            )
+        if scheme.lower() == "sqlite":
+            return cls._sqlite(url)
+        return cls._postgres(url)
+
+    @classmethod
+    def _sqlite(cls, url: str) -> DatabaseAddress:
+        parts = urlsplit(url)
+        if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
+            raise InputError(
+                "The url of an SQLite database is sqlite:///file.db, with one more slash for an "
+                "absolute path: sqlite:////folder/file.db."
+            )
+        return cls(kind="sqlite", url=url)
+
+    @classmethod
+    def _postgres(cls, url: str) -> DatabaseAddress:
+        try:
+            parts = urlsplit(url)
+            secret = parts.password is not None
+            parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+            hosts = parts.netloc.rpartition("@")[2]
+            whole = bool(hosts == "" or "," in hosts or parts.port or parts.hostname)
+        except ValueError:
+            raise cls._unreadable() from None
+        # a password with an unescaped '/', '?' or '#' ends up behind the host
+        behind = "@" in parts.path or "@" in parts.fragment or bool(parts.fragment)
+        if secret or behind or any("password" in name.lower() for name in parameters):
+            raise InputError(
+                "The url holds a password. Settings are copied and handed over, so take it out, "
+                "and set the variable PGPASSWORD, name another variable with password_env, or put "
+                "the password into ~/.pgpass (PGPASSFILE). If it has none, write '@' in it as %40."
+            )
+        if not whole:
+            raise cls._unreadable()
+        unknown = sorted(set(parameters) - _PARAMETERS)
+        if unknown:
+            raise InputError(
+                f"The url has a parameter that is not known: {unknown[0]!r}. Known are "
+                f"{', '.join(sorted(_PARAMETERS))}."
+            )
+        return cls(kind="postgresql", url=url)
+
+    @staticmethod
+    def _unreadable() -> InputError:
+        return InputError(
+            "The url cannot be read. Write postgresql://user@host:port/database, with %-escapes "
+            "for special characters."
+        )
+
+    @property
+    def name(self) -> str:
+        """A short name for messages: that of the database."""
+        parts = urlsplit(self.url)
+        return unquote(parts.path.rpartition("/")[2]) or self.kind
+
+    def file(self, folder: Path) -> Path:
+        """Give the file of an SQLite database; a relative path is relative to the folder."""
+        return folder / unquote(urlsplit(self.url).path[1:])
+
+    def connection_string(self, password_env: str | None) -> str:
+        """Add the password, for the driver alone: it must not be kept or shown."""
+        parts = urlsplit(self.url)
+        place = parts.netloc
+        if password_env is not None:
+            user, _, host = place.rpartition("@")
+            if not user:
+                raise InputError("password_env needs a user: postgresql://user@host/database.")
+            place = f"{user}:{quote(_password(password_env), safe='')}@{host}"
+        parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if "PGCONNECT_TIMEOUT" not in os.environ:
+            parameters.setdefault("connect_timeout", _TIMEOUT)
+        query = urlencode(parameters, quote_via=quote)
+        return urlunsplit(("postgresql", place, parts.path, query, ""))
+
+
+def _password(variable: str) -> str:
+    found = os.environ.get(variable)
+    if not found:
+        # not named here: it may be the password itself, written by mistake
+        raise InputError(
+            "The environment variable that password_env names is not set. Set it to the password; "
+            "password_env is the name of the variable, never the password."
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +235,7 @@ class DatabaseQuery:
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        address = Address.parse(self.url)
+        address = DatabaseAddress.parse(self.url)
         query = self.query.strip().rstrip(";").rstrip()
         if not query:
             raise InputError("The query is empty. Write one SELECT, such as SELECT * FROM loans.")
@@ -77,8 +246,8 @@ class DatabaseQuery:
 
     @property
     def name(self) -> str:
-        """A short name for sentences."""
-        return Address.parse(self.url).name
+        """A short name for messages."""
+        return DatabaseAddress.parse(self.url).name
 
     def describe(self) -> dict[str, Any]:
         """Say where the table is, as plain data; there is no password in it."""
@@ -94,19 +263,19 @@ class DatabaseQuery:
             return self._names(cursor)
 
     @contextmanager
-    def opened(self, columns: Collection[str] | None) -> Iterator[Relation]:
+    def open(self, columns: Collection[str] | None) -> Iterator[Relation]:
         """Fetch the columns that are asked for, and open them in DuckDB."""
         with self._cursor() as cursor:
-            taken = chosen(self._names(cursor), columns, of=self.name)
+            taken = choose_columns(self._names(cursor), columns, of=self.name)
             table = self._answer(cursor, taken)
-        with querying(self.name), connected() as connection:
+        with _explain_query(self.name), connect() as connection:
             plain, numeric = _plain_table(table)
             relation = arrow_relation(connection, plain)
             yield _with_numbers(relation, [relation.columns[name] for name in numeric])
 
     def sha256(self) -> str:
         """Hash the answer: the names of its columns, and every value in its place."""
-        with self._cursor() as cursor, querying(self.name):
+        with self._cursor() as cursor, _explain_query(self.name):
             names = list(self._names(cursor))
             digests = [hashlib.sha256(json.dumps(name).encode()) for name in names]
             for batch in self._answer(cursor, names).to_batches():
@@ -117,14 +286,14 @@ class DatabaseQuery:
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
         """Open a transaction that cannot write; every look at the table sees the same one."""
-        address = Address.parse(self.url)
+        address = DatabaseAddress.parse(self.url)
         if address.kind == "sqlite":
             driver, where = _driver("sqlite"), _sqlite_uri(address.file(self.folder))
         else:
             driver, where = _driver("postgresql"), address.connection_string(self.password_env)
-        with connecting(self.name):
+        with _explain_connection(self.name):
             connection = driver.connect(where)
-        with connection, connection.cursor() as cursor, querying(self.name):
+        with connection, connection.cursor() as cursor, _explain_query(self.name):
             if address.kind == "postgresql":
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             else:
@@ -168,7 +337,7 @@ def _driver(kind: str) -> Any:
 
 def _sqlite_uri(path: Path) -> str:
     if not path.is_file():
-        raise InputError(f"There is no file {path.name!r} where the settings say. Check the path.")
+        raise InputError(f"There is no file {path.name!r}. Check the path.")
     return f"file:{quote(str(path.absolute()))}?mode=ro"
 
 
@@ -226,3 +395,70 @@ def _update(digest: Any, column: pa.Array) -> None:
         return
     for text in column.to_pylist():
         digest.update(json.dumps(text, default=str).encode() + b"\n")
+
+
+@contextmanager
+def _explain_connection(name: str) -> Iterator[None]:
+    """Turn a failure to connect into a sentence; nothing of its text is repeated."""
+    from adbc_driver_manager import Error
+
+    try:
+        yield
+    except (Error, OSError) as error:
+        said = str(error).lower()
+        reason = next((why for words, why in _NOT_CONNECTED.items() if words in said), None)
+        raise InputError(
+            f"The database {name!r} cannot be opened: "
+            f"{reason or 'check the address, the user and the password'}."
+        ) from None
+
+
+@contextmanager
+def _explain_query(name: str) -> Iterator[None]:
+    """Turn a failed query into a sentence that quotes the query at most, and never the table."""
+    import duckdb
+    import pyarrow as pa
+    from adbc_driver_manager import Error
+
+    try:
+        yield
+    except MutandisError:
+        raise
+    except duckdb.Error:
+        raise InputError(
+            f"A value in the answer of {name!r} cannot be converted. Convert its column in the "
+            "query, or leave it out."
+        ) from None
+    except (Error, OSError, pa.ArrowException) as error:
+        raise InputError(f"The query of {name!r} fails: {_reason(error)}.") from None
+
+
+def _reason(error: Exception) -> str:
+    state = getattr(error, "sqlstate", None) or ""
+    found = _STATES.get(state) or _STATES.get(state[:2])
+    if found:
+        return found
+    # class 42: syntax and names; 0A: what cannot be in a subquery
+    if state[:2] in {"42", "0A"}:
+        return f"{_primary_message(error)} (SQLSTATE {state})"
+    if state:
+        return f"SQLSTATE {state}"
+    return _sqlite_reason(str(error))
+
+
+def _primary_message(error: Exception) -> str:
+    for key, value in getattr(error, "details", ()):
+        if key in {"PG_DIAG_MESSAGE_PRIMARY", b"PG_DIAG_MESSAGE_PRIMARY"}:
+            return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return "it cannot be understood"
+
+
+def _sqlite_reason(said: str) -> str:
+    """Say what SQLite means; its errors about names and syntax come before any row is read."""
+    lowered = said.lower()
+    for words, why in _SQLITE.items():
+        if words in lowered:
+            return why
+    if "failed to prepare" in lowered:
+        return said.partition("query:")[2].partition("\n")[0].strip() or "it cannot be understood"
+    return "the database cannot answer it"

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
 
 from mutandis.errors import InputError
-from mutandis.files.database import DatabaseQuery
-from mutandis.files.duckdb_files import file_columns, opened_files
-from mutandis.files.duckdb_tables import fetched
+from mutandis.files.database import DatabaseQuery, is_url
+from mutandis.files.duckdb_reader import fetch, file_columns, open_files
 from mutandis.files.table_files import TableFiles
+from mutandis.files.yaml_nodes import (
+    Items,
+    YamlNode,
+    located,
+    one_of,
+    read_flag,
+    read_keys,
+    read_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from mutandis.data.population import Missing
+    from mutandis.files.yaml_nodes import Reader
     from mutandis.frames import EncodedTable
 
 __all__ = [
+    "DataSection",
     "DatabaseQuery",
     "Source",
     "TableFiles",
+    "TablePath",
+    "as_source",
     "column_names",
     "hash_source",
+    "read_data_section",
     "read_source",
     "source_of",
 ]
@@ -29,14 +46,35 @@ __all__ = [
 Source: TypeAlias = TableFiles | DatabaseQuery
 """A table in files, or the answer to a query of a database."""
 
+TablePath: TypeAlias = "str | os.PathLike[str]"
+"""A file, a folder, or a pattern such as "loans/*.parquet"."""
 
-def read_source(source: Source, *, columns: Collection[str] | None = None) -> EncodedTable:
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+
+
+def as_source(table: Source | TablePath) -> Source:
+    """Make a source of a path; a relative path starts at the current folder."""
+    if isinstance(table, TableFiles | DatabaseQuery):
+        return table
+    path = os.fspath(table)
+    if is_url(path) or path.lower().endswith(_DATABASES):
+        raise InputError(
+            "A table in a database needs a query. Write both in the section 'data' of an audit "
+            "file, or export the table to a file."
+        )
+    return TableFiles(path=path)
+
+
+def read_source(
+    source: Source | TablePath, *, columns: Collection[str] | None = None
+) -> EncodedTable:
     r"""Read a table, or those of its columns that are asked for.
 
     Parameters
     ----------
     source
-        Where it is.
+        Where it is: a path to a file or a folder, a pattern such as "loans/*.parquet", or a
+        `TableFiles` or `DatabaseQuery` with more settings.
     columns
         The names of the columns to read, and no others; None reads all of them.
 
@@ -56,51 +94,36 @@ def read_source(source: Source, *, columns: Collection[str] | None = None) -> En
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "people.csv").write_text("id;pay;job\n1;2,5;cook\n2;4;clerk\n")
-    ...     source = TableFiles(path="people.csv", folder=Path(folder), decimal=",")
-    ...     read_source(source, columns=["job", "pay"]).to_pandas()
+    ...     path = Path(folder, "people.csv")
+    ...     _ = path.write_text("id;pay;job\n1;2.5;cook\n2;4;clerk\n")
+    ...     read_source(path, columns=["job", "pay"]).to_pandas()
        pay    job
     0  2.5   cook
     1  4.0  clerk
     """
-    opened = (
-        opened_files(source, columns) if isinstance(source, TableFiles) else source.opened(columns)
-    )
+    found = as_source(source)
+    opened = open_files(found, columns) if isinstance(found, TableFiles) else found.open(columns)
     with opened as relation:
-        return fetched(relation)
+        return fetch(relation)
 
 
-def column_names(source: Source) -> tuple[str, ...]:
-    """List the names of a table's columns, without reading the table if that can be helped."""
-    return file_columns(source) if isinstance(source, TableFiles) else source.column_names()
+def column_names(source: Source | TablePath) -> tuple[str, ...]:
+    """List the names of a table's columns, without reading the table if possible."""
+    found = as_source(source)
+    return file_columns(found) if isinstance(found, TableFiles) else found.column_names()
 
 
-def hash_source(source: Source) -> str:
+def hash_source(source: Source | TablePath) -> str:
     """Give the SHA-256 of what a table is read from, in hexadecimal digits.
 
     Of a file that is its contents; of several files their names and contents; of a database the
     answer to the query, value by value and row by row.
     """
-    return source.sha256()
+    return as_source(source).sha256()
 
 
 def source_of(description: Mapping[str, Any], *, folder: Path) -> Source:
-    """Make a source again from what `describe` gave.
-
-    Parameters
-    ----------
-    description
-        What `describe` gave.
-    folder
-        What relative paths in it are relative to.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> given = TableFiles(path="loans.csv", separator=";", missing_text=("NA",))
-    >>> source_of(given.describe(), folder=Path()) == given
-    True
-    """
+    """Make a source from what its `describe` gave; relative paths are relative to the folder."""
     settings = {key: value for key, value in description.items() if key not in {"kind", "sha256"}}
     try:
         if description["kind"] == "database":
@@ -110,3 +133,74 @@ def source_of(description: Mapping[str, Any], *, folder: Path) -> Source:
         return TableFiles(path=path, **settings, missing_text=missing, folder=folder)
     except (KeyError, TypeError):
         raise InputError("The description of the source is not complete.") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSection:
+    """The section 'data' of an audit file; `id` is the column with a unique value per row."""
+
+    source: Source
+    id: str | None
+    missing: Missing
+
+
+def _read_texts(node: YamlNode) -> tuple[str, ...]:
+    """Read one text, or a list of them."""
+    items = node.items if isinstance(node, Items) else (node,)
+    return tuple(read_name(item) for item in items)
+
+
+_FILE_KEYS: Mapping[str, Reader] = {
+    "separator": read_name,
+    "decimal": one_of(".", ","),
+    "encoding": read_name,
+    "header": read_flag,
+    "missing_text": _read_texts,
+}
+_DATABASE_KEYS: Mapping[str, Reader] = {"query": read_name, "password_env": read_name}
+_DATA: Mapping[str, Reader] = {
+    "source": read_name,
+    "url": read_name,
+    "id": read_name,
+    "missing": one_of("error", "drop"),
+    **_DATABASE_KEYS,
+    **_FILE_KEYS,
+}
+
+
+def read_data_section(node: YamlNode, *, folder: Path) -> DataSection:
+    """Read the section; paths in it are relative to a folder."""
+    read = read_keys(node, _DATA, what="the section 'data'")
+    with located(node.place):
+        source = _read_source_keys(read, node, folder)
+    return DataSection(source=source, id=read.get("id"), missing=read.get("missing", "error"))
+
+
+def _read_source_keys(read: Mapping[str, Any], node: YamlNode, folder: Path) -> Source:
+    path, url = read.get("source"), read.get("url")
+    if (path is None) == (url is None):
+        raise node.place.error(
+            "Say where the table is, in one way: 'source' names a file, a folder or a pattern, "
+            "'url' a database."
+        )
+    if path is not None and is_url(path):
+        raise node.place.error(
+            "'source' holds an address and not a path. Write the address of a database as 'url', "
+            "without a password, and the query beside it."
+        )
+    if path is not None and path.lower().endswith(_DATABASES):
+        url = f"sqlite:///{quote(path)}"
+    for key in _DATABASE_KEYS if url is None else _FILE_KEYS:
+        if key in read:
+            what = "databases" if url is None else "files"
+            raise node.place.error(f"{key!r} is about {what}, and the table is in none. Drop it.")
+    if url is None:
+        written = {key: read[key] for key in _FILE_KEYS if key in read}
+        return TableFiles(path=path or "", folder=folder, **written)
+    if "query" not in read:
+        raise node.place.error(
+            "A database needs a 'query': one SELECT, such as SELECT * FROM loans."
+        )
+    # sorted by id, so that the same rows have the same hash whatever order the server likes
+    written = {key: read[key] for key in _DATABASE_KEYS if key in read}
+    return DatabaseQuery(url=url, order_by=read.get("id"), folder=folder, **written)

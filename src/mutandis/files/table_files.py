@@ -1,20 +1,28 @@
-"""Tables in files: which files they are, what they hold, and their hash."""
+"""Tables in files: which files they are, what they hold, their hash, and the header of CSV."""
 
 from __future__ import annotations
 
 import codecs
+import csv
 import glob
+import gzip
 import hashlib
 import json
 import os
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mutandis.errors import InputError
 
-__all__ = ["FileFormat", "TableFiles"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["FileFormat", "Header", "TableFiles", "open_text", "read_header", "wrong_encoding"]
 
 
 class FileFormat(Enum):
@@ -40,7 +48,20 @@ _ENDINGS = {
     ".ndjson": FileFormat.JSON,
 }
 _PACKED = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
-_ONLY_CSV = ("separator", "decimal", "encoding", "header", "missing_text")
+_CSV_DEFAULTS = {
+    "separator": None,
+    "decimal": ".",
+    "encoding": None,
+    "header": False,
+    "missing_text": (),
+}
+_STARTS_AT = "A relative path starts at the folder of the settings, in Python at the current one."
+
+_SEPARATORS = (",", ";", "\t", "|")
+_LINES = 50
+# a line of 10,000 columns is far below; a file without line ends is not read to its end
+_CHARACTERS = 10_000_000
+_NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +75,7 @@ class TableFiles:
     folder
         What a relative path is relative to.
     separator, decimal, encoding
-        Of CSV: what separates fields (default: found out), the decimal mark (default: a point),
+        Of CSV: what separates fields (default: detected), the decimal mark (default: a point),
         and how text is encoded (default: UTF-8).
     header
         Of CSV: the first line holds the names, even if they look like numbers.
@@ -90,22 +111,16 @@ class TableFiles:
 
     @property
     def name(self) -> str:
-        """A short name for sentences."""
+        """A short name for messages."""
         return Path(self.path).name or self.path
 
     def describe(self) -> dict[str, Any]:
         """Say where the table is and how it is read, as plain data."""
         written: dict[str, Any] = {"kind": "files", "source": self.path}
-        if self.separator is not None:
-            written["separator"] = self.separator
-        if self.decimal != ".":
-            written["decimal"] = self.decimal
-        if self.encoding is not None:
-            written["encoding"] = self.encoding
-        if self.header:
-            written["header"] = True
-        if self.missing_text:
-            written["missing_text"] = list(self.missing_text)
+        for key, default in _CSV_DEFAULTS.items():
+            value = getattr(self, key)
+            if value != default:
+                written[key] = list(value) if isinstance(value, tuple) else value
         return written
 
     def files(self) -> tuple[Path, ...]:
@@ -115,21 +130,21 @@ class TableFiles:
             if whole.is_file():
                 found = [whole]
             elif whole.is_dir():
-                found = _in_folder(whole)
+                found = _files_in_folder(whole)
             else:
-                found = _fitting(self.folder, self.path)
+                found = _files_by_pattern(self.folder, self.path)
             for file in found:
                 with file.open("rb"):
                     pass
         except InputError:
             raise
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "its name is no path"
+            reason = getattr(error, "strerror", None) or "its name is not a path"
             raise InputError(f"{self.name!r} cannot be opened: {reason}.") from None
         return tuple(found)
 
     def format(self, files: tuple[Path, ...]) -> FileFormat:
-        """Tell from the endings of the files what they hold; it must be one thing."""
+        """Tell from the endings of the files what they hold, which must be one format."""
         formats = {_format_of(file) for file in files}
         if len(formats) > 1:
             held = ", ".join(sorted(each.value for each in formats))
@@ -139,7 +154,7 @@ class TableFiles:
             )
         (found,) = formats
         written = self.describe()
-        for key in _ONLY_CSV:
+        for key in _CSV_DEFAULTS:
             if found is not FileFormat.CSV and key in written:
                 raise InputError(
                     f"{key!r} is about CSV files, and {self.name!r} is {found.value}. Leave it out."
@@ -204,8 +219,8 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def _in_folder(folder: Path) -> list[Path]:
-    """List the tables in a folder and below; what is hidden or begins with '_' is no table."""
+def _files_in_folder(folder: Path) -> list[Path]:
+    """List the tables in a folder and below, without those hidden or starting with '_'."""
     found = []
     for parent, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
@@ -219,19 +234,131 @@ def _in_folder(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _fitting(folder: Path, pattern: str) -> list[Path]:
+def _files_by_pattern(folder: Path, pattern: str) -> list[Path]:
     if not glob.has_magic(pattern):
         raise InputError(
-            f"There is no file or folder {Path(pattern).name!r} where the settings say. Check the "
-            "path; it is relative to the folder of the settings."
+            f"There is no file or folder {Path(pattern).name!r}. Check the path. {_STARTS_AT}"
         )
     # the folder's own name may have brackets in it, which are no pattern
     whole = os.path.join(glob.escape(str(folder)), pattern)  # noqa: PTH118 - it is a pattern
     found = sorted(Path(name) for name in glob.glob(whole, recursive=True))  # noqa: PTH207
     files = [path for path in found if path.is_file()]
     if not files:
-        raise InputError(
-            f"No file fits the pattern {pattern!r}. Check it; it is relative to the folder of the "
-            "settings."
-        )
+        raise InputError(f"No file fits the pattern {pattern!r}. Check it. {_STARTS_AT}")
     return files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What the first lines of a CSV file tell."""
+
+    separator: str
+    names: tuple[str, ...]
+
+
+def read_header(path: Path, *, separator: str | None, encoding: str, header: bool) -> Header:
+    """Read the names of the columns, and detect the separator unless one is given.
+
+    With `header`, the first line holds the names whatever it looks like.
+    """
+    lines = _first_lines(path, encoding)
+    if not lines:
+        raise InputError(f"{path.name!r} is empty. Check how it was exported.")
+    chosen = separator or _best_separator(lines, path.name)
+    names = _fields(lines, chosen)[0]
+    if separator is not None and len(names) == 1:
+        _refuse_other_separator(lines, separator, path.name)
+    if not header and any(_NUMBER.fullmatch(name) for name in names):
+        raise InputError(
+            f"The first line of {path.name!r} holds numbers: it seems to be a row and not the "
+            "names of the columns. Put a line with their names in front; if these are the names, "
+            "write 'header: true' in the section 'data'."
+        )
+    return Header(
+        separator=chosen,
+        names=tuple(name or f"unnamed_{place}" for place, name in enumerate(names, start=1)),
+    )
+
+
+@contextmanager
+def open_text(path: Path, encoding: str) -> Iterator[Any]:
+    """Open a file as text, unpacked if it is packed; explain it if it cannot be decoded."""
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    # a byte order mark is no part of the first name
+    codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    try:
+        with opened(path, "rt", encoding=codec, newline="") as file:
+            yield file
+    except UnicodeError:
+        raise wrong_encoding(path, encoding) from None
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or "it is damaged"
+        raise InputError(f"{path.name!r} cannot be read: {reason}.") from None
+
+
+def wrong_encoding(path: Path, encoding: str) -> InputError:
+    """Say that a file is not in the encoding that was assumed, and what to try instead."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(2)
+    except OSError:
+        start = b""
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        try_instead = "'encoding: utf-16', which its first bytes stand for,"
+    else:
+        try_instead = "'encoding: latin-1' (or cp1252, if it comes from Windows)"
+    return InputError(
+        f"{path.name!r} is not encoded as {encoding}. Write {try_instead} in the section 'data', "
+        "or save the file as UTF-8."
+    )
+
+
+def _first_lines(path: Path, encoding: str) -> list[str]:
+    with open_text(path, encoding) as file:
+        lines = list(islice(iter(lambda: file.readline(_CHARACTERS), ""), _LINES))
+    # lines without anything in them stand before the header, or after the last row
+    while lines and not lines[0].strip():
+        del lines[0]
+    return lines
+
+
+def _fields(lines: list[str], separator: str) -> list[list[str]]:
+    before = csv.field_size_limit(_CHARACTERS)
+    try:
+        return [row for row in csv.reader(lines, delimiter=separator) if row]
+    except csv.Error:
+        return [[line] for line in lines]
+    finally:
+        csv.field_size_limit(before)
+
+
+def _best_separator(lines: list[str], name: str) -> str:
+    widths = {each: [len(row) for row in _fields(lines, each)] for each in _SEPARATORS}
+    several = {each: found for each, found in widths.items() if found[0] > 1}
+    if not several:
+        return _SEPARATORS[0]
+    # the last of many lines may go on after what was looked at
+    even = [
+        each
+        for each, found in several.items()
+        if len(set(found[:-1] if len(lines) == _LINES else found)) == 1
+    ]
+    if even:
+        return max(even, key=lambda each: several[each][0])
+    if len(several) == 1:
+        return next(iter(several))
+    raise InputError(
+        f"It is not clear what separates the fields of {name!r}: its lines have different numbers "
+        "of fields, whatever is tried. Write 'separator: \";\"' (or another) in the section 'data'."
+    )
+
+
+def _refuse_other_separator(lines: list[str], separator: str, name: str) -> None:
+    others = [each for each in _SEPARATORS if each != separator and each in lines[0]]
+    if others:
+        found = _best_separator(lines, name)
+        raise InputError(
+            f"The first line of {name!r} has no separator {separator!r}, but it has {found!r}. "
+            f"Write 'separator: {json.dumps(found)}' in the section 'data', or leave it out to "
+            "have it detected."
+        )
