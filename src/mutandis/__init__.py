@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Protection
     from mutandis.errors import MutandisError, MutandisWarning
     from mutandis.evidence.case import Case
+    from mutandis.evidence.findings import Verdict
     from mutandis.evidence.power import analyse_power as power
-    from mutandis.evidence.verdict import Verdict
 
 __version__ = "0.1.0"
 
@@ -86,7 +86,7 @@ _HOMES = {
     "Placebo": "mutandis.auditing.placebo",
     "Population": "mutandis.data.population",
     "Protection": "mutandis.data.protection",
-    "Verdict": "mutandis.evidence.verdict",
+    "Verdict": "mutandis.evidence.findings",
     "Worldview": "mutandis.causal",
     "audit": "mutandis.auditing.call",
     "audit_intersections": "mutandis.auditing.intersections",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.evidence.overlap import Overlap
+from mutandis.evidence.agreement import Agreement
 from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
@@ -116,16 +116,17 @@ def test_no_cases_give_an_empty_table_and_a_picture() -> None:
 @given(st.lists(st.tuples(*[st.booleans()] * 3), min_size=1, max_size=30))
 def test_rows_partition_those_who_are_found(flags: list[tuple[bool, bool, bool]]) -> None:
     masks = np.array(flags)
-    overlap = Overlap(
-        ids=np.arange(len(flags)), found={name: masks[:, i] for i, name in enumerate("abc")}
+    agreement = Agreement(
+        complainants=np.arange(len(flags)),
+        found={name: masks[:, i] for i, name in enumerate("abc")},
     )
-    records = overlap.records()
+    records = agreement.records()
     found = [person for person in flags if any(person)]
     assert sum(record["cases"] for record in records) == len(found)
     for record in records:
         assert record["cases"] == found.count((record["a"], record["b"], record["c"]))
     assert len(records) == len(set(found))
-    assert overlap.contains("a", "b") == all(a or not b for a, b, _ in flags)
+    assert agreement.contains("a", "b") == all(a or not b for a, b, _ in flags)
 
 
 def test_the_picture_says_what_the_table_says(found: mm.Audit) -> None:

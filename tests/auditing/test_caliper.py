@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.evidence.verdict import Verdict
+from mutandis.evidence.findings import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.evidence.comparison import compare, compare_in_direction
-from mutandis.evidence.findings import Group
+from mutandis.evidence.comparison import compare
 from mutandis.evidence.intervals import INTERVALS
+from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
@@ -171,31 +172,31 @@ def test_directions_that_are_refused(table: pd.DataFrame) -> None:
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> Group:
+def shares(draw: st.DrawFn) -> Share:
     size, split = draw(st.integers(2, 20)), draw(st.integers(1, 4))
     negatives = draw(st.integers(0, size * split))
-    share = Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([split]))
-    return Group(share=share, rows=np.array([size]), radius=np.array([0.0]))
+    return Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([split]))
 
 
-@given(groups(), groups(), st.sampled_from(["0.0", "0.1", "0.25"]))
+@given(shares(), shares(), st.sampled_from(["0.0", "0.1", "0.25"]))
 def test_any_pair_of_groups_is_decided_exactly_and_mirrored(
-    control: Group, test: Group, tau: str
+    control: Share, test: Share, tau: str
 ) -> None:
-    def comparing(first: Group, second: Group) -> Any:
-        return compare(
-            first, second, tau=float(tau), alpha=0.05, interval=INTERVALS["miettinen-nurminen"]
-        )
-
-    found = compare_in_direction("positive", control, test, comparing)
-    shares = [
-        Fraction(int(g.share.negatives[0]), int(g.share.size[0] * g.share.split[0]))
-        for g in (control, test)
+    rule = partial(
+        PAPER_DEFINITIONS.compare,
+        tau=float(tau),
+        alpha=0.05,
+        interval=INTERVALS["miettinen-nurminen"],
+    )
+    found = compare(control, test, rule, direction="positive")
+    exact = [
+        Fraction(int(share.negatives[0]), int(share.size[0] * share.split[0]))
+        for share in (control, test)
     ]
-    delta = shares[0] - shares[1]
+    delta = exact[0] - exact[1]
     assert bool(found.evidence[0]) == (delta < -Fraction(tau))
     assert found.delta_p[0] == float(delta)
-    mirror = compare_in_direction("negative", test, control, comparing)
+    mirror = compare(test, control, rule)
     assert found.evidence.tolist() == mirror.evidence.tolist()
     assert found.significant.tolist() == mirror.significant.tolist()
     assert found.interval.p_value.tolist() == mirror.interval.p_value.tolist()

@@ -41,10 +41,11 @@ def test_counting_without_bounds_counts_the_same(changes: dict[str, Any]) -> Non
 def test_each_pair_of_shares_is_compared_once_and_each_complainant_is_told() -> None:
     audit = audited()
     for method in audit.result.plan.methods:
-        compared = compare_groups(audit.result.plan, audit.result.grouping, method, 1)
-        difference = compared.control.share.values() - compared.test.share.values()
-        assert compared.comparison.delta_p == pytest.approx(difference, abs=1e-15)
-        assert (compared.comparison.evidence == (difference > 1e-12)).all()
+        groups = audit.result.grouping.at(method, 1)
+        comparison = compare_groups(audit.result.plan, method, groups)
+        difference = groups.control.share.values() - groups.test.share.values()
+        assert comparison.delta_p == pytest.approx(difference, abs=1e-15)
+        assert (comparison.evidence == (difference > 1e-12)).all()
 
 
 def test_a_large_audit_keeps_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:

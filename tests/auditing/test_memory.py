@@ -129,7 +129,7 @@ def test_what_nobody_asked_for_is_not_there(peaks: _Peaks) -> None:
     assert len(counterfactual.columns._rows) == len(audit.result.situation.complainants)
     for groups in audit.result.grouping.nearest.values():
         assert not groups.points._last
-        assert not groups.centers._last
+        assert not groups.origins._last
     # numbers are read from the one copy of the table
     people = audit.result.plan.population
     assert np.shares_memory(people.numbers("X0"), people.source["X0"].to_numpy())

@@ -10,9 +10,8 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import MutandisWarning
-from mutandis.evidence.comparison import compare
-from mutandis.evidence.findings import Group
-from mutandis.evidence.wald import wald
+from mutandis.evidence.intervals import wald
+from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.published.semantics import AS_PUBLISHED, PublishedLinear
 from mutandis.search.share import Share
 
@@ -168,15 +167,14 @@ def test_several_protected_values_are_audited_each_on_its_own() -> None:
 # --- evidence ----------------------------------------------------------------------------------
 
 
-def group(negatives: int, size: int) -> Group:
-    share = Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([1]))
-    return Group(share=share, rows=np.array([size]), radius=np.zeros(1))
+def share(negatives: int, size: int) -> Share:
+    return Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([1]))
 
 
 def test_evidence_was_rounded_to_three_decimals() -> None:
-    control, test = group(5_004, 10_000), group(5_000, 10_000)
+    control, test = share(5_004, 10_000), share(5_000, 10_000)
     arguments: dict[str, Any] = {"tau": 0.0, "alpha": 0.05, "interval": wald}
-    assert compare(control, test, **arguments).evidence.tolist() == [True]
+    assert PAPER_DEFINITIONS.compare(control, test, **arguments).evidence.tolist() == [True]
     published = AS_PUBLISHED.compare(control, test, **arguments)
     assert published.evidence.tolist() == [False]
     # what is shown is not rounded
@@ -184,7 +182,7 @@ def test_evidence_was_rounded_to_three_decimals() -> None:
 
 
 def test_the_bound_was_rounded_and_z_was_1645() -> None:
-    control, test = group(13, 16), group(0, 16)
+    control, test = share(13, 16), share(0, 16)
     arguments: dict[str, Any] = {"tau": 0.0, "alpha": 0.05, "interval": wald}
     published = AS_PUBLISHED.compare(control, test, **arguments)
     error = (0.8125 * 0.1875 / 16) ** 0.5
@@ -192,8 +190,8 @@ def test_the_bound_was_rounded_and_z_was_1645() -> None:
     assert published.interval.high.tolist() == pytest.approx([0.8125 + 1.645 * error], abs=1e-14)
     assert published.significant.tolist() == [True]
     # a lower bound of 0.0004 rounds to 0, which is not above τ
-    control, test = group(50_400, 100_000), group(50_000, 100_000)
-    bound = compare(control, test, **arguments)
+    control, test = share(50_400, 100_000), share(50_000, 100_000)
+    bound = PAPER_DEFINITIONS.compare(control, test, **arguments)
     assert 0 < bound.interval.low[0] < 0.0005
     assert bound.significant.tolist() == [True]
     published = AS_PUBLISHED.compare(control, test, **arguments)

@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from mutandis.data.columns import Categories
 from mutandis.data.protection import Protection
 from mutandis.errors import GroupSizeError, ProtectionError
-from mutandis.evidence.joint_spaces import draw_joint_strata, draw_multiple_strata
-from mutandis.evidence.spaces import check_group_sizes, draw_strata
+from mutandis.evidence.spaces import (
+    check_group_sizes,
+    draw_joint_strata,
+    draw_multiple_strata,
+    draw_strata,
+)
 
 RACES = ("white", "black", "brown")
 SEXES = ("male", "female")
@@ -99,13 +103,13 @@ def test_combinations_that_nobody_has_are_left_out() -> None:
 def test_an_empty_intersection_is_refused() -> None:
     columns = statuses([(0, 0), (1, 0), (2, 0), (0, 1)])
     for draw in (draw_joint_strata, draw_multiple_strata):
-        with pytest.raises(ProtectionError, match="nobody has a protected value of each of 'race'"):
+        with pytest.raises(ProtectionError, match="no row has a protected value of each of 'race'"):
             draw((BY_RACE, BY_SEX), columns)
 
 
 def test_without_reference_rows_the_complement_is_left() -> None:
     columns = statuses([(0, 1), (1, 0), (2, 0), (1, 1)])
-    with pytest.raises(ProtectionError, match=r"nobody has 'race' = 'white', 'sex' = 'male'"):
+    with pytest.raises(ProtectionError, match=r"no row has 'race' = 'white', 'sex' = 'male'"):
         draw_joint_strata((BY_RACE, BY_SEX), columns)
     (stratum,) = draw_joint_strata((BY_RACE, BY_SEX), columns, test_space="complement")
     assert stratum.test.tolist() == [0, 1, 2]

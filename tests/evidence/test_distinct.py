@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.evidence.distinct_pairs import on_distinct
-from mutandis.evidence.interval import Interval
+from mutandis.evidence.comparison import Comparison, compare
 from mutandis.evidence.intervals import INTERVALS, TESTS
+from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.search.share import Share
 
 
@@ -49,15 +49,15 @@ def test_together_is_as_one_by_one(
 def test_equal_pairs_are_computed_once() -> None:
     seen = []
 
-    @on_distinct
-    def spy(control: Share, test: Share) -> Interval:
+    def spy(control: Share, test: Share) -> Comparison:
         seen.append(len(control.size))
-        values = control.values() - test.values()
-        return Interval(low=values, high=values, p_value=values, degenerate=values > 0)
+        return PAPER_DEFINITIONS.compare(
+            control, test, tau=0.0, alpha=0.05, interval=INTERVALS["wald"]
+        )
 
     control, test = random_shares(0, 5000, [4], [1])
-    found = spy(control, test)
-    np.testing.assert_array_equal(found.low, control.values() - test.values())
+    found = compare(control, test, spy)
+    np.testing.assert_array_equal(found.delta_p, control.values() - test.values())
     # 2/4 and 1/2 of a place are the same
     halves, quarters = (
         Share(negatives=n * np.ones(9, dtype=int), size=np.full(9, 4), split=np.full(9, n))
@@ -68,7 +68,7 @@ def test_equal_pairs_are_computed_once() -> None:
         size=np.concatenate([halves.size, quarters.size]),
         split=np.concatenate([halves.split, quarters.split]),
     )
-    spy(both, both)
+    compare(both, both, spy)
     assert seen == [25, 1]
 
 

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from mutandis.errors import PlanError
-from mutandis.evidence.case import Case, GroupMembers
-from mutandis.evidence.sentences import MethodWords, Terms, explain, explain_insufficient
-from mutandis.evidence.verdict import Verdict
+from mutandis.evidence.case import Case
+from mutandis.evidence.findings import Verdict
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.sentences import ExplanationContext, explain, explain_insufficient
 
-GROUPS = MethodWords(
-    title="CST (w/o)",
-    around="the complainant's counterfactual",
-    given="the worldview",
-    counts_neighbours=True,
-    centers=0,
-)
-TERMS = Terms(
+if TYPE_CHECKING:
+    from mutandis.evidence.groups import Members, Pair
+
+CONTEXT = ExplanationContext(
     ground="the ground of 'Gender'",
     negative="refused",
     alpha=0.05,
@@ -30,12 +27,6 @@ TERMS = Terms(
     max_distance=0.1,
     min_group=5,
     primary=("cst_without", 15),
-    methods={
-        "st": replace(GROUPS, title="ST", around="the complainant", given=""),
-        "cst_without": GROUPS,
-        "cst_with": replace(GROUPS, title="CST (w/)", centers=1),
-        "cf": replace(GROUPS, title="CF", counts_neighbours=False),
-    },
 )
 NAN = float("nan")
 ROW: dict[str, Any] = {
@@ -53,8 +44,10 @@ ROW: dict[str, Any] = {
 }
 
 
-def sentence(method: str = "cst_without", terms: Terms = TERMS, **changes: Any) -> str:
-    return explain({**ROW, **changes}, method, 15, terms)
+def sentence(
+    method: str = "cst_without", context: ExplanationContext = CONTEXT, **changes: Any
+) -> str:
+    return explain({**ROW, **changes}, method, 15, context)
 
 
 def test_significant_after_adjustment() -> None:
@@ -107,11 +100,11 @@ def test_centers_are_mentioned_where_they_count() -> None:
 
 
 def test_positive_discrimination_is_named_otherwise() -> None:
-    terms = replace(TERMS, direction="positive", tau=0.1)
-    text = sentence(terms=terms, delta_p=-0.6)
+    context = replace(CONTEXT, direction="positive", tau=0.1)
+    text = sentence(context=context, delta_p=-0.6)
     assert "prima facie evidence for favourable treatment of complainant 44" in text
     assert "Δp = -0.600, less than -τ = -0.1)" in text
-    assert "not less than -τ" in sentence(terms=terms, delta_p=0.0, verdict="no-evidence")
+    assert "not less than -τ" in sentence(context=context, delta_p=0.0, verdict="no-evidence")
 
 
 def test_insufficient_says_why() -> None:
@@ -130,8 +123,8 @@ def test_insufficient_says_why() -> None:
     ("control", "test", "farthest", "least", "expected"),
     [
         (5, 5, 0.1, 5, ""),
-        (0, 9, 0.25, 1, "the control group holds nobody within distance 0.25, and at least one"),
-        (1, 0, None, 2, "the control group holds 1 person and the test group nobody, and at"),
+        (0, 9, 0.25, 1, "the control group holds no people within distance 0.25, and at least one"),
+        (1, 0, None, 2, "the control group holds 1 person and the test group no people, and at"),
     ],
 )
 def test_reasons(
@@ -144,11 +137,11 @@ def test_reasons(
 
 @pytest.mark.parametrize(
     ("verdict", "method", "direction"),
-    list(product(Verdict, TERMS.methods, ("negative", "positive"))),
+    list(product(Verdict, METHODS, ("negative", "positive"))),
 )
 def test_no_sentence_claims_too_much(verdict: Verdict, method: str, direction: Any) -> None:
-    terms = replace(TERMS, direction=direction, note=", with a note")
-    text = sentence(method, terms, verdict=verdict.value, n_test=2)
+    context = replace(CONTEXT, direction=direction, note=", with a note")
+    text = sentence(method, context, verdict=verdict.value, n_test=2)
     lowered = text.lower()
     for word in ("prove", "proof", "guilt", "liable", "innocent", "certain", "caused by"):
         assert word not in lowered
@@ -164,11 +157,11 @@ def test_no_sentence_claims_too_much(verdict: Verdict, method: str, direction: A
 # --- from a case -------------------------------------------------------------------------------
 
 
-def nobody(method: str, k: int) -> GroupMembers:
+def nobody(method: str, k: int) -> Pair[Members]:
     raise AssertionError("no words depend on the members")
 
 
-def case(terms: Terms | None = TERMS) -> Case:
+def case(context: ExplanationContext | None = CONTEXT) -> Case:
     return Case(
         id=44,
         outcome="refused",
@@ -177,7 +170,7 @@ def case(terms: Terms | None = TERMS) -> Case:
         counterfactual=None,
         results={("cst_without", 15): ROW, ("st", 15): {**ROW, "verdict": "evidence"}},
         _members=nobody,
-        _terms=terms,
+        _context=context,
     )
 
 
@@ -191,6 +184,6 @@ def test_a_case_explains_the_primary_result_by_default() -> None:
 
 def test_a_case_without_an_audit_has_no_words() -> None:
     with pytest.raises(PlanError, match="made without an audit"):
-        case(terms=None).explain()
+        case(context=None).explain()
     with pytest.raises(PlanError, match="made without an audit"):
         case().balance("st", 15)

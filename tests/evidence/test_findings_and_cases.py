@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from mutandis.errors import PlanError
-from mutandis.evidence.case import Case, GroupMembers
-from mutandis.evidence.findings import COLUMNS, Comparison, Findings, Group
-from mutandis.evidence.interval import Interval
-from mutandis.evidence.verdict import Verdict
+from mutandis.evidence.case import Case
+from mutandis.evidence.comparison import Comparison
+from mutandis.evidence.findings import COLUMNS, Findings, Verdict
+from mutandis.evidence.groups import Group, Members, Pair
+from mutandis.evidence.intervals import Interval
 from mutandis.search.share import Share
 
 
@@ -46,6 +47,7 @@ def findings(**changes: Any) -> Findings:
                 p_value=np.array([0.5, 0.2, 0.04, 0, 0.99]),
                 degenerate=np.array([False, False, False, True, False]),
             ),
+            insufficient=np.zeros(5, dtype=np.bool_),
         ),
         "q_value": np.array([0.6, 0.3, 0.1, 0, 0.99]),
         "alpha": 0.05,
@@ -107,7 +109,7 @@ def test_columns_in_their_order() -> None:
 # --- cases -------------------------------------------------------------------------------------
 
 
-def no_members(method: str, k: int) -> GroupMembers:
+def no_members(method: str, k: int) -> Pair[Members]:
     raise AssertionError("nobody asked for them")
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import GroupSizeError, PlanError
-from mutandis.evidence.group_size import counted_as, rows_in_test
-from mutandis.evidence.spaces import Stratum
+from mutandis.evidence.groups import counted_as
+from mutandis.evidence.spaces import Stratum, rows_in_test
 from mutandis.search.share import Share
 
 KS = (1, 3, 7)

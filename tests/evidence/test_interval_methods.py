@@ -13,15 +13,16 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import fisher_exact, norm
 
 from mutandis.errors import PlanError
-from mutandis.evidence.fisher import fisher
-from mutandis.evidence.interval_bounds import Counts
-from mutandis.evidence.intervals import INTERVALS, REJECTS
-from mutandis.evidence.miettinen_nurminen import (
+from mutandis.evidence.intervals import (
+    INTERVALS,
+    REJECTS,
+    Counts,
     constrained_shares,
+    fisher,
     miettinen_nurminen,
     score_statistic,
+    wald,
 )
-from mutandis.evidence.wald import wald
 from mutandis.search.share import Share
 
 BOUNDED = [name for name in INTERVALS if name != "fisher"]

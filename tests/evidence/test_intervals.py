@@ -10,12 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mutandis.evidence.intervals import INTERVALS
-from mutandis.evidence.wald import wald
+from mutandis.evidence.intervals import INTERVALS, wald
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from mutandis.evidence.interval import Interval
+    from mutandis.evidence.intervals import Interval
 
 Z_95 = 1.6448536269514722
 

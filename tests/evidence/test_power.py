@@ -10,10 +10,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.evidence.comparison import compare
-from mutandis.evidence.findings import Group
 from mutandis.evidence.intervals import INTERVALS, REJECTS
 from mutandis.evidence.power import power, smallest_difference, smallest_k
+from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
@@ -24,17 +23,16 @@ TESTS: list[tuple[IntervalName, float]] = [
 ]
 
 
-def group(negatives: np.ndarray[Any, Any], k: int) -> Group:
+def share(negatives: np.ndarray[Any, Any], k: int) -> Share:
     ones = np.ones_like(negatives)
-    share = Share(negatives=negatives, size=k * ones, split=ones)
-    return Group(share=share, rows=k * ones, radius=np.zeros(len(ones)))
+    return Share(negatives=negatives, size=k * ones, split=ones)
 
 
 def significant(k: int, *, alpha: float, tau: float, interval: IntervalName) -> list[list[bool]]:
     """What an audit says of every pair of refusals: rows are the control group's."""
     controls, tests = np.divmod(np.arange((k + 1) ** 2), k + 1)
-    found = compare(
-        group(controls, k), group(tests, k), tau=tau, alpha=alpha, interval=INTERVALS[interval]
+    found = PAPER_DEFINITIONS.compare(
+        share(controls, k), share(tests, k), tau=tau, alpha=alpha, interval=INTERVALS[interval]
     ).significant
     rows: list[list[bool]] = found.reshape(k + 1, k + 1).tolist()
     return rows
@@ -80,8 +78,8 @@ def test_more_refusals_in_the_control_group_are_never_less_significant(
 def test_power_agrees_with_a_simulation() -> None:
     rng = np.random.default_rng(11)
     k, repeats = 30, 20_000
-    controls, tests = (group(rng.binomial(k, p, repeats), k) for p in (0.65, 0.35))
-    found = compare(
+    controls, tests = (share(rng.binomial(k, p, repeats), k) for p in (0.65, 0.35))
+    found = PAPER_DEFINITIONS.compare(
         controls, tests, tau=0.05, alpha=0.05, interval=INTERVALS["miettinen-nurminen"]
     ).significant.mean()
     expected = power(0.65, 0.35, k=k, tau=0.05)
@@ -148,8 +146,8 @@ def test_what_is_not_reached_is_said() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"p_control": 1.2}, "p_control=1.2 is no probability. Give a number from 0 to 1."),
-        ({"p_test": -0.1}, "p_test=-0.1 is no probability. Give a number from 0 to 1."),
+        ({"p_control": 1.2}, "p_control=1.2 is not a probability. Give a number from 0 to 1."),
+        ({"p_test": -0.1}, "p_test=-0.1 is not a probability. Give a number from 0 to 1."),
         ({"alpha": 0.5}, "alpha=0.5 is outside (0, 0.5). Give a level such as 0.05."),
         ({"tau": 1}, "tau=1 is outside [0, 1). Give a least difference such as 0.1."),
         ({"power": 1.0}, "power=1.0 is outside (0, 1). Give a probability such as 0.8."),

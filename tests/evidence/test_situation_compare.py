@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from mutandis.evidence.comparison import compare, compare_centers
-from mutandis.evidence.findings import Comparison, Group
-from mutandis.evidence.interval import Interval
+from mutandis.evidence.intervals import Interval, no_interval, wald
 from mutandis.evidence.methods import METHODS, Center
-from mutandis.evidence.wald import wald
+from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.search.share import Share
 
+if TYPE_CHECKING:
+    from mutandis.evidence.comparison import Comparison
 
-def group(shares: list[tuple[int, int, int]]) -> Group:
-    """Make groups from (negatives, size, split)."""
+
+def share(parts: list[tuple[int, int, int]]) -> Share:
+    """Make shares from (negatives, size, split)."""
     negatives, size, split = (
-        np.array(column, dtype=np.int64) for column in zip(*shares, strict=True)
+        np.array(column, dtype=np.int64) for column in zip(*parts, strict=True)
     )
-    return Group(
-        share=Share(negatives=negatives, size=size, split=split),
-        rows=size,
-        radius=np.zeros(len(size)),
-    )
+    return Share(negatives=negatives, size=size, split=split)
 
 
 def compared(
     control: list[tuple[int, int, int]], test: list[tuple[int, int, int]], *, tau: float = 0.0
 ) -> Comparison:
-    return compare(group(control), group(test), tau=tau, alpha=0.05, interval=wald)
+    return PAPER_DEFINITIONS.compare(
+        share(control), share(test), tau=tau, alpha=0.05, interval=wald
+    )
 
 
 def test_equal_evidence_is_no_evidence_whatever_the_denominators() -> None:
@@ -90,9 +90,9 @@ def test_at_the_level_itself_the_test_rejects() -> None:
             low=values, high=values, p_value=values, degenerate=np.zeros(3, dtype=np.bool_)
         )
 
-    found = compare(
-        group([(2, 2, 1), (2, 2, 1), (1, 2, 1)]),
-        group([(1, 2, 1), (1, 2, 1), (1, 2, 1)]),
+    found = PAPER_DEFINITIONS.compare(
+        share([(2, 2, 1), (2, 2, 1), (1, 2, 1)]),
+        share([(1, 2, 1), (1, 2, 1), (1, 2, 1)]),
         tau=0.0,
         alpha=0.05,
         interval=fixed,
@@ -101,10 +101,12 @@ def test_at_the_level_itself_the_test_rejects() -> None:
 
 
 def test_centers_alone_give_evidence_and_no_interval() -> None:
-    found = compare_centers(
-        group([(1, 1, 1), (1, 1, 1), (0, 1, 1), (0, 1, 1)]),
-        group([(0, 1, 1), (1, 1, 1), (0, 1, 1), (1, 1, 1)]),
+    found = PAPER_DEFINITIONS.compare(
+        share([(1, 1, 1), (1, 1, 1), (0, 1, 1), (0, 1, 1)]),
+        share([(0, 1, 1), (1, 1, 1), (0, 1, 1), (1, 1, 1)]),
         tau=0.0,
+        alpha=0.05,
+        interval=no_interval,
     )
     assert found.delta_p.tolist() == [1, 0, 0, -1]
     assert found.evidence.tolist() == [True, False, False, False]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.evidence.case import Members
+from mutandis.evidence.groups import Members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mutandis.evidence.support import SAMPLE, typical_radii
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.evidence.support_measures import SAMPLE, typical_radii
 from mutandis.search.distance import Metric, Points
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
@@ -108,7 +108,7 @@ def test_a_caliper_does_not_hide_how_far_the_nearest_are() -> None:
     table = audit(WOMEN, MEN, MOVED, max_distance=0.2).support("cst_without", k=2)
     assert table["radius_control"].tolist() == pytest.approx([0.2, 0.1, 0.1, 0.2, 0.8])
     assert table["insufficient"].tolist()[4] == (
-        "the control group holds nobody within distance 0.2, and at least one is asked for"
+        "the control group holds no people within distance 0.2, and at least one is asked for"
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from mutandis.auditing.agreement import Agreement
 from mutandis.auditing.k_sweep import sweep_ks
 from mutandis.auditing.placebo import run_placebo
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.errors import PlanError
+from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.methods import METHODS
 from mutandis.frames import columns_of, to_frame
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mutandis.errors import PlanError
 
 if TYPE_CHECKING:
-    from mutandis.evidence.group_size import GroupSize
+    from mutandis.evidence.spaces import GroupSize
 
 __all__ = ["read_caliper"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, get_args
 from mutandis.causal import Worldview
 from mutandis.data.protection import Protection
 from mutandis.errors import PlanError
-from mutandis.evidence.group_size import GroupSize
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, IntervalName
 from mutandis.evidence.multiplicity import Adjustment
+from mutandis.evidence.spaces import GroupSize
 from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
 

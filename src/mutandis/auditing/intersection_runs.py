@@ -12,7 +12,7 @@ import numpy as np
 from mutandis.auditing.multiple import plan_for
 from mutandis.auditing.run import run
 from mutandis.errors import PlanError
-from mutandis.evidence.overlap import Overlap
+from mutandis.evidence.agreement import Agreement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.run import AuditResult
     from mutandis.data.protection import Protection
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.joint_spaces import Combine
     from mutandis.evidence.methods import Method
+    from mutandis.evidence.spaces import Combine
 
 __all__ = ["LatticeResult", "Node", "run_lattice"]
 
@@ -80,21 +80,26 @@ class LatticeResult:
         """Give the findings at every node."""
         return {label: result.findings(method, k) for label, result in self.results.items()}
 
-    def reconcile(self, findings: Mapping[str, Findings]) -> Overlap:
+    def reconcile(self, findings: Mapping[str, Findings], *, k: int) -> Agreement:
         """See by which audits each of those is found who are protected on every attribute."""
         everything = self.results[list(self.nodes)[-1]]
         rows = everything.situation.complainants
         found = {label: self._found(label, findings[label], rows) for label in self.nodes}
-        return Overlap(ids=self.plan.population.ids[rows], found=MappingProxyType(found))
+        return Agreement(
+            complainants=self.plan.population.ids[rows],
+            found=MappingProxyType(found),
+            caption=f"people protected on all attributes with evidence, k = {k}",
+            _like=self.plan.population.source,
+        )
 
-    def only_intersectional(self, overlap: Overlap) -> NDArray[Any]:
+    def only_intersectional(self, agreement: Agreement) -> NDArray[Any]:
         """Give those whom some intersection finds, and no attribute by itself."""
         masks: dict[str, list[NDArray[np.bool_]]] = {"single": [], "intersectional": []}
         for label, node in self.nodes.items():
-            masks.setdefault(node.kind, []).append(overlap.found[label])
+            masks.setdefault(node.kind, []).append(agreement.found[label])
         together = np.logical_or.reduce(masks["intersectional"], axis=0)
         alone = np.logical_or.reduce(masks["single"], axis=0)
-        return np.asarray(overlap.ids[together & ~alone])
+        return np.asarray(agreement.complainants[together & ~alone])
 
     def _found(self, label: str, findings: Findings, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Pick the rows out of those who complain at a node; there, all of them do."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.agreement import Agreement
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.intersection_runs import run_lattice
 from mutandis.errors import PlanError
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.intersection_runs import LatticeResult
     from mutandis.auditing.plan import MethodName, Plan
-    from mutandis.evidence.overlap import Overlap
+    from mutandis.evidence.agreement import Agreement
 
 __all__ = ["AuditIntersections", "audit_intersections"]
 
@@ -99,22 +98,14 @@ class AuditIntersections:
         self, method: MethodName | None = None, *, k: int | None = None
     ) -> Agreement:
         """See which audits find the same people, of those who are protected on every attribute."""
-        overlap, size = self._overlap(method, k), self._choose(method, k)[1]
-        return Agreement(
-            overlap=overlap,
-            titles={name: name for name in overlap.names},
-            caption=f"people protected on all attributes with evidence, k = {size}",
-            _like=self._like,
-        )
+        chosen, size = self._choose(method, k)
+        return self.result.reconcile(self.result.findings(chosen, size), k=size)
 
     def only_intersectional(
         self, method: MethodName | None = None, *, k: int | None = None
     ) -> NDArray[Any]:
         """Give those whom some intersection finds, and none of its attributes by itself."""
-        return self.result.only_intersectional(self._overlap(method, k))
-
-    def _overlap(self, method: str | None, k: int | None) -> Overlap:
-        return self.result.reconcile(self.result.findings(*self._choose(method, k)))
+        return self.result.only_intersectional(self.reconciliation(method, k=k))
 
     def _choose(self, method: str | None, k: int | None) -> tuple[Any, int]:
         plan = self.result.plan

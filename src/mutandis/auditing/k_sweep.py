@@ -14,8 +14,8 @@ from mutandis.evidence.spaces import check_group_sizes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mutandis.auditing.group_comparison import Compared
     from mutandis.auditing.run import AuditResult
+    from mutandis.evidence.comparison import Comparison
 
 __all__ = ["sweep_ks"]
 
@@ -41,17 +41,16 @@ def sweep_ks(result: AuditResult, ks: Iterable[int]) -> list[dict[str, Any]]:
         {
             "method": method.name,
             "k": k,
-            **_counts(compare_groups(plan, grouping, method, index, depth="evidence")),
+            **_counts(compare_groups(plan, method, grouping.at(method, index), depth="evidence")),
         }
         for method in plan.methods
         for index, k in enumerate(sizes)
     ]
 
 
-def _counts(compared: Compared) -> dict[str, Any]:
-    comparison = compared.comparison
+def _counts(comparison: Comparison) -> dict[str, Any]:
     cases = int(comparison.evidence.sum())
-    delta_p = comparison.delta_p[~compared.insufficient]
+    delta_p = comparison.delta_p[~comparison.insufficient]
     return {
         "cases": cases,
         "share": cases / len(comparison.evidence),

@@ -13,7 +13,7 @@ from mutandis.auditing.protections import apart_from, draw_spaces
 from mutandis.auditing.provenance import record
 from mutandis.auditing.run import AuditResult, run
 from mutandis.errors import PlanError
-from mutandis.evidence.multiple_findings import combine_findings
+from mutandis.evidence.findings import combine_findings
 from mutandis.evidence.semantics import Grouping, Situation
 from mutandis.evidence.spaces import check_group_sizes
 from mutandis.search.engine import discard_progress
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing.group_comparison import Depth
     from mutandis.auditing.plan import Plan
     from mutandis.data.protection import Protection
-    from mutandis.evidence.case import Case, GroupMembers
+    from mutandis.evidence.case import Case
+    from mutandis.evidence.comparison import Depth
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.joint_spaces import Combine
+    from mutandis.evidence.groups import Members, Pair
     from mutandis.evidence.methods import Method
-    from mutandis.evidence.multiple_findings import MultipleFindings
+    from mutandis.evidence.spaces import Combine
     from mutandis.search.engine import Progress
 
 __all__ = ["MultipleResult", "plan_for", "run_multiple"]
@@ -44,7 +44,7 @@ class MultipleResult(AuditResult):
     attribute with those who are protected on all as complainants, has its own.
     """
 
-    def findings(self, method: Method, k: int, *, depth: Depth = "bounds") -> MultipleFindings:
+    def findings(self, method: Method, k: int, *, depth: Depth = "bounds") -> Findings:
         """Put the findings on each attribute together."""
         return combine_findings(
             MappingProxyType(
@@ -67,7 +67,7 @@ class MultipleResult(AuditResult):
         """Give everything about one complainant, but for her groups: they are the attributes'."""
         names = ", ".join(map(repr, self.parts))
 
-        def members(method: str, k: int) -> GroupMembers:  # noqa: ARG001
+        def members(method: str, k: int) -> Pair[Members]:  # noqa: ARG001
             raise PlanError(
                 f"Each attribute has its own groups. Ask for one of {names}: "
                 "audit.part(attribute).case(id).groups(method, k=k)."

@@ -42,10 +42,9 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Protection
     from mutandis.decision import DecisionMaker
     from mutandis.evidence.comparison import Direction
-    from mutandis.evidence.group_size import GroupSize
     from mutandis.evidence.intervals import IntervalName
-    from mutandis.evidence.joint_spaces import Combine, ComparedWith
     from mutandis.evidence.multiplicity import Adjustment
+    from mutandis.evidence.spaces import Combine, ComparedWith, GroupSize
     from mutandis.search.embedding import Scaling
     from mutandis.search.ties import Ties
 

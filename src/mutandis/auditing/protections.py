@@ -8,7 +8,7 @@ from mutandis.auditing.checks import check_roles, check_worldview
 from mutandis.data.protection import Protection
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Direction
-from mutandis.evidence.joint_spaces import (
+from mutandis.evidence.spaces import (
     Combine,
     ComparedWith,
     draw_joint_strata,

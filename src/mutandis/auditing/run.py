@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_sentences import terms_of
+from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.provenance import Provenance, record
-from mutandis.auditing.support import balance_case, measure_support
 from mutandis.data.columns import Categories, Numbers, frozen
 from mutandis.data.overlay import as_overlay
 from mutandis.decision import Rule, compare_with_record, decide
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
-from mutandis.evidence.case import Case, GroupMembers
+from mutandis.evidence.case import Case
 from mutandis.evidence.findings import Findings, count_cases
+from mutandis.evidence.groups import Pair
 from mutandis.evidence.multiplicity import adjust
 from mutandis.evidence.semantics import Grouping, Situation
+from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import open_frame
 from mutandis.search.engine import discard_progress
 
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing.group_comparison import Compared, Depth
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Counterfactuals, Draws
     from mutandis.data.outcome import Outcome
     from mutandis.data.population import Population
     from mutandis.decision import DecisionMaker, RecordAgreement
+    from mutandis.evidence.comparison import Comparison, Depth
+    from mutandis.evidence.groups import Members
     from mutandis.evidence.methods import Method
     from mutandis.evidence.support import Support
     from mutandis.search.engine import Progress
@@ -85,8 +87,8 @@ class AuditResult:
         """Compare the groups of every complainant under one method and one k."""
         plan, settings = self.plan, self.plan.settings
         index = settings.ks.index(k)
-        compared = compare_groups(plan, self.grouping, method, index, depth=depth)
-        comparison = compared.comparison
+        groups = self.grouping.at(method, index)
+        comparison = compare_groups(plan, method, groups, depth=depth)
         rows = self.situation.complainants
         is_negative, would_be = self.situation.is_negative, self.situation.is_negative_cf
         return Findings(
@@ -96,21 +98,21 @@ class AuditResult:
             outcome=plan.outcome.labels(is_negative[rows]),
             outcome_cf=None if would_be is None else plan.outcome.labels(would_be[rows]),
             is_negative=is_negative[rows],
-            control=compared.control,
-            test=compared.test,
+            control=groups.control,
+            test=groups.test,
             comparison=comparison,
             q_value=self._q_values(comparison.interval.p_value),
             alpha=settings.alpha,
-            draw_share=self._draw_share(method, index, compared),
-            insufficient=compared.insufficient,
+            draw_share=self._draw_share(method, index, comparison),
         )
 
     def count(self, method: Method, k: int) -> dict[str, Any]:
         """Count the cases under one method and one k: that takes neither bounds nor a table."""
         index, situation = self.plan.settings.ks.index(k), self.situation
-        compared = compare_groups(self.plan, self.grouping, method, index, depth="significance")
-        comparison = compared.comparison
-        del compared  # the groups: they are many, and no longer needed
+        # the groups are not kept: they take much memory
+        comparison = compare_groups(
+            self.plan, method, self.grouping.at(method, index), depth="significance"
+        )
         counts = count_cases(
             comparison,
             self._q_values(comparison.interval.p_value),
@@ -120,16 +122,16 @@ class AuditResult:
         return {"method": method.name, "k": k, **counts}
 
     def _draw_share(
-        self, method: Method, index: int, compared: Compared
+        self, method: Method, index: int, comparison: Comparison
     ) -> NDArray[np.float64] | None:
         draws = self.plan.settings.draws
         if not draws:
             return None
         # where no counterfactual has a part, every draw says the same
-        share = compared.comparison.evidence.astype(np.float64)
+        share = comparison.evidence.astype(np.float64)
         if method.name in self.draw_counts:
             share = self.draw_counts[method.name][:, index] / draws
-        return np.where(compared.insufficient, np.nan, share)
+        return np.where(comparison.insufficient, np.nan, share)
 
     def _q_values(self, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
         method = self.plan.settings.adjust
@@ -154,7 +156,8 @@ class AuditResult:
 
     def support(self, method: Method, k: int) -> Support:
         """Measure how well each complainant's groups support the comparison."""
-        return measure_support(self, method, k)
+        least = self.plan.settings.min_group
+        return measure_support(self.situation, self.grouping, method, k, min_group=least)
 
     def case(
         self,
@@ -166,11 +169,11 @@ class AuditResult:
         sizes = enumerate(self.plan.settings.ks)
         indexes = {(m.name, k): index for index, k in sizes for m in self.plan.methods}
 
-        def members(method: str, k: int) -> GroupMembers:
+        def members(method: str, k: int) -> Pair[Members]:
             if (method, k) not in indexes:
                 raise PlanError(f"The audit did not run method {method!r} at k={k}.")
             pair, index = self.grouping.pairs[method], indexes[method, k]
-            return GroupMembers(
+            return Pair(
                 control=pair.control.members(complainant, index),
                 test=pair.test.members(complainant, index),
             )
@@ -195,8 +198,8 @@ class AuditResult:
             results=MappingProxyType(results),
             couplings=self.provenance.computed["couplings"],
             _members=members,
-            _balance=partial(balance_case, self, row),
-            _terms=terms_of(self.plan),
+            _balance=partial(measure_balance, self.situation, row),
+            _context=explanation_context(self.plan),
         )
 
     def _locate(self, id: Any) -> tuple[int, int]:  # noqa: A002
@@ -324,8 +327,8 @@ def _count_draws(
         )
         for method in methods:
             for index in range(len(plan.settings.ks)):
-                compared = compare_groups(plan, regrouped, method, index, depth="evidence")
-                counts[method.name][:, index] += compared.comparison.evidence
+                found = compare_groups(plan, method, regrouped.at(method, index), depth="evidence")
+                counts[method.name][:, index] += found.evidence
     return counts
 
 

@@ -2,69 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.errors import PlanError
+from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
+    from mutandis.evidence.groups import Members, Pair
+    from mutandis.evidence.methods import Method
+    from mutandis.evidence.sentences import ExplanationContext
 
-    from mutandis.evidence.sentences import Terms
-    from mutandis.evidence.support import Balance
-
-__all__ = ["Case", "GroupMembers", "Members"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
-    """The people in one group.
-
-    Parameters
-    ----------
-    ids
-        Who they are, nearest first; people at the same distance in the order of the table.
-    distance
-        How far they are from the search center.
-    place
-        The part of a place that each holds: 1, or less where several share the last places.
-    is_negative
-        Whether they were refused.
-    is_center
-        Marks the search center where it is counted in.
-    """
-
-    ids: NDArray[Any]
-    distance: NDArray[np.float64]
-    place: NDArray[np.float64]
-    is_negative: NDArray[np.bool_]
-    is_center: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        """Count the people."""
-        return len(self.ids)
-
-    def __add__(self, others: Members) -> Members:
-        """List others after these."""
-        return Members(
-            **{
-                f.name: np.concatenate([getattr(self, f.name), getattr(others, f.name)])
-                for f in fields(self)
-            }
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMembers:
-    """Both groups of one complainant."""
-
-    control: Members
-    test: Members
+__all__ = ["Case"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +46,11 @@ class Case:
     counterfactual: Mapping[str, Any] | None
     results: Mapping[tuple[str, int], Mapping[str, Any]]
     couplings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    _members: Callable[[str, int], GroupMembers] = field(repr=False, compare=False)
-    _balance: Callable[[str, GroupMembers], Balance] | None = field(
+    _members: Callable[[str, int], Pair[Members]] = field(repr=False, compare=False)
+    _balance: Callable[[Method, Pair[Members]], Pair[Mapping[str, float]]] | None = field(
         default=None, repr=False, compare=False
     )
-    _terms: Terms | None = field(default=None, repr=False, compare=False)
+    _context: ExplanationContext | None = field(default=None, repr=False, compare=False)
 
     def result(self, method: str, *, k: int) -> Mapping[str, Any]:
         """Give her row of the findings under one method and one k."""
@@ -104,23 +58,23 @@ class Case:
             raise PlanError(f"The audit did not run method {method!r} at k={k}.")
         return self.results[method, k]
 
-    def groups(self, method: str, *, k: int) -> GroupMembers:
+    def groups(self, method: str, *, k: int) -> Pair[Members]:
         """List the people in her control and test group; they are searched when asked for."""
         return self._members(method, k)
 
     def explain(self, method: str | None = None, k: int | None = None) -> str:
         """Say in one careful sentence what was found; default: the primary method and k."""
-        if self._terms is None:
+        if self._context is None:
             raise PlanError("This case was made without an audit, which its words depend on.")
-        primary_method, primary_k = self._terms.primary
+        primary_method, primary_k = self._context.primary
         method, k = method or primary_method, primary_k if k is None else k
-        return explain(self.result(method, k=k), method, k, self._terms)
+        return explain(self.result(method, k=k), method, k, self._context)
 
-    def balance(self, method: str, k: int) -> Balance:
+    def balance(self, method: str, k: int) -> Pair[Mapping[str, float]]:
         """Tell how far her search centers stand from the people around them, by attribute."""
         if self._balance is None:
             raise PlanError("This case was made without an audit, which has the attributes.")
-        return self._balance(method, self.groups(method, k=k))
+        return self._balance(METHODS[method], self.groups(method, k=k))
 
     def __str__(self) -> str:
         """Show the case as a page of text."""

@@ -2,104 +2,189 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mutandis.evidence.distinct_pairs import distinct_pairs
-from mutandis.evidence.findings import Comparison
-from mutandis.evidence.interval import Interval
-from mutandis.search.share import difference, exceeds
+from mutandis.data.equal_rows import group_equal
+from mutandis.evidence.intervals import Interval
+from mutandis.search.share import Share, difference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from numpy.typing import NDArray
 
-    from mutandis.evidence.findings import Group
-    from mutandis.evidence.intervals import IntervalMethod
+    from mutandis.evidence.groups import Group, Pair
+    from mutandis.evidence.methods import Method
 
-__all__ = ["Direction", "compare", "compare_centers", "compare_distinct", "compare_in_direction"]
+__all__ = ["Comparison", "Depth", "Direction", "compare", "too_small"]
 
 Direction = Literal["negative", "positive"]
+"""Whether complainants who are treated worse are looked for, or those who are treated better."""
+
+Depth = Literal["evidence", "significance", "bounds"]
+"""How far a comparison goes: each takes longer than the one before."""
+
+# a table of all pairs for two groups of this size takes 8 MB
+_LARGEST_TABLE = 1000
 
 
-def compare_distinct(
-    control: Group, test: Group, comparing: Callable[[Group, Group], Comparison]
-) -> Comparison:
-    """Compare each different pair of shares once: nothing else has a part in a comparison.
-
-    Parameters
-    ----------
-    control, test
-        The groups of every complainant.
-    comparing
-        The rule, which looks at shares alone.
-    """
-    first, pair = distinct_pairs(control.share, test.share)
-    return comparing(control.take(first), test.take(first)).take(pair)
-
-
-def compare_in_direction(
-    direction: Direction,
-    control: Group,
-    test: Group,
-    comparing: Callable[[Group, Group], Comparison],
-) -> Comparison:
-    """Compare as it is, or in the mirror: positive discrimination is Δp < -τ.
-
-    In the mirror the groups change places, so that any rule which finds Δp > τ and tests π ≤ τ
-    finds Δp < -τ and tests π ≥ -τ; then Δp and its bounds get their signs back. There,
-    significant ⇔ p ≤ α ⇔ the *upper* bound is at most -τ.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Control against test group, for each complainant.
 
     Parameters
     ----------
-    direction
-        "negative" looks for complainants who are treated worse, "positive" for those treated
-        better.
-    control, test
-        The groups of every complainant.
-    comparing
-        A rule that looks for Δp > τ.
+    delta_p
+        p_control - p_test.
+    evidence
+        Whether Δp > τ (Def. 5).
+    significant
+        Whether the one-sided test rejects at level α (Def. 6).
+    interval
+        The bounds and the p-value.
+    insufficient
+        Who has too few people to be compared with: neither tested nor counted as a case.
     """
-    if direction == "negative":
-        return comparing(control, test)
-    mirrored = comparing(test, control)
-    bounds = mirrored.interval
-    return replace(
-        mirrored,
+
+    delta_p: NDArray[np.float64]
+    evidence: NDArray[np.bool_]
+    significant: NDArray[np.bool_]
+    interval: Interval
+    insufficient: NDArray[np.bool_]
+
+    def take(self, complainants: NDArray[np.intp]) -> Comparison:
+        """Give the chosen complainants' comparisons, repeated as often as asked for."""
+        return Comparison(
+            delta_p=self.delta_p[complainants],
+            evidence=self.evidence[complainants],
+            significant=self.significant[complainants],
+            interval=self.interval.take(complainants),
+            insufficient=self.insufficient[complainants],
+        )
+
+    def mirrored(self) -> Comparison:
+        """Give what comparing the test group with the control group says of the contrary."""
         # taken from zero, since turning the sign of 0 would give -0
-        delta_p=0.0 - mirrored.delta_p,
-        interval=replace(bounds, low=0.0 - bounds.high, high=0.0 - bounds.low),
-    )
+        bounds = replace(self.interval, low=0.0 - self.interval.high, high=0.0 - self.interval.low)
+        return replace(self, delta_p=0.0 - self.delta_p, interval=bounds)
+
+
+Rule = Callable[[Share, Share], Comparison]
+"""Compares shares, looking for Δp > τ; nothing but the shares has a part in it."""
 
 
 def compare(
-    control: Group, test: Group, *, tau: float, alpha: float, interval: IntervalMethod
+    control: Share,
+    test: Share,
+    rule: Rule,
+    *,
+    direction: Direction = "negative",
+    insufficient: NDArray[np.bool_] | None = None,
 ) -> Comparison:
-    """Compare the groups of every complainant.
+    """Compare the groups of every complainant, each different pair of shares once.
 
-    Evidence is decided on integers, with τ read as the decimal that was written: nothing is
-    rounded before it is compared.
+    Positive discrimination is Δp < -τ, the mirror image of Δp > τ: the groups change places, so
+    that any rule which finds Δp > τ and tests π ≤ τ finds Δp < -τ and tests π ≥ -τ; then Δp and
+    its bounds get their signs back. There, significant ⇔ p ≤ α ⇔ the *upper* bound is at most -τ.
+
+    Whoever is `insufficient` has neither evidence nor a test: bounds and p-value are missing. Δp
+    is given where neither group is empty, since it describes them all the same. Groups of equal
+    sizes are insufficient or not together.
     """
-    numerator, denominator = difference(control.share, test.share)
-    evidence = exceeds(numerator, denominator, Fraction(str(tau)))
-    bounds = interval(control.share, test.share, tau=tau, alpha=alpha)
+    first, pair = distinct_pairs(control, test)
+    control, test = control.take(first), test.take(first)
+    enough = np.arange(len(first))
+    if insufficient is not None:
+        enough = np.flatnonzero(~insufficient[first])
+    here, there = control.take(enough), test.take(enough)
+    found = rule(here, there) if direction == "negative" else rule(there, here).mirrored()
+    if len(enough) < len(first):
+        found = _among_insufficient(found, enough, _known_differences(control, test))
+    return found.take(pair)
+
+
+def _known_differences(control: Share, test: Share) -> NDArray[np.float64]:
+    """Give Δp where neither group is empty."""
+    delta_p = np.full(len(control.size), np.nan)
+    filled = np.flatnonzero((control.size > 0) & (test.size > 0))
+    numerator, denominator = difference(control.take(filled), test.take(filled))
+    delta_p[filled] = numerator / denominator
+    return delta_p
+
+
+def _among_insufficient(
+    found: Comparison, enough: NDArray[np.intp], delta_p: NDArray[np.float64]
+) -> Comparison:
+    """Put the comparisons of some among those who cannot be compared."""
+
+    def spread(values: NDArray[Any]) -> NDArray[Any]:
+        column = np.full(len(delta_p), np.nan if values.dtype.kind == "f" else 0, values.dtype)
+        column[enough] = values
+        return column
+
+    delta_p[enough] = found.delta_p
+    insufficient = np.ones(len(delta_p), dtype=np.bool_)
+    insufficient[enough] = False
+    bounds = found.interval
     return Comparison(
-        delta_p=np.asarray(numerator / denominator, dtype=np.float64),
-        evidence=evidence,
-        significant=evidence & (bounds.p_value <= alpha),
-        interval=bounds,
+        delta_p=delta_p,
+        evidence=spread(found.evidence),
+        significant=spread(found.significant),
+        interval=Interval(
+            **{f.name: spread(getattr(bounds, f.name)) for f in fields(bounds)},
+        ),
+        insufficient=insufficient,
     )
 
 
-def compare_centers(control: Group, test: Group, *, tau: float) -> Comparison:
-    """Compare single centers, as counterfactual fairness does: evidence or none, no interval."""
-    numerator, denominator = difference(control.share, test.share)
-    evidence = exceeds(numerator, denominator, Fraction(str(tau)))
-    return Comparison(
-        delta_p=np.asarray(numerator / denominator, dtype=np.float64),
-        evidence=evidence,
-        significant=np.zeros_like(evidence),
-        interval=Interval.without_bounds(np.full(len(evidence), np.nan)),
-    )
+def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bool_]:
+    """Tell whose groups hold fewer people than asked for; search centers are not counted.
+
+    A method that compares nothing but the centers has no groups that could be too small.
+    """
+    control, test = pair.control.share.size, pair.test.share.size
+    if not method.count_neighbours:
+        return np.zeros(len(control), dtype=np.bool_)
+    fewest = np.minimum(control, test) - int(method.count_centers)
+    return np.asarray(fewest < least, dtype=np.bool_)
+
+
+def distinct_pairs(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find one complainant of each different pair of shares, and the pair that each has.
+
+    Without ties, the two shares of a complainant are two whole numbers from 0 to k: a million
+    complainants have at most (k + 1)² different pairs.
+    """
+    if _is_plain(control) and _is_plain(test):
+        return _group_plain(control, test)
+    return group_equal(*_parts(control), *_parts(test))
+
+
+def _is_plain(share: Share) -> bool:
+    """Tell whether all groups have one size, small enough for a table, and no place is split."""
+    if not len(share.size):
+        return False
+    size = int(share.size[0])
+    whole = bool((share.split == 1).all() and (share.size == size).all())
+    return whole and size <= _LARGEST_TABLE
+
+
+def _group_plain(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Look each pair of whole numbers up in a table of all of them: no hashing."""
+    width = int(test.size[0]) + 1
+    key = control.negatives * width
+    key += test.negatives
+    example = np.full((int(control.size[0]) + 1) * width, -1, dtype=np.intp)
+    example[key] = np.arange(len(key))
+    taken = np.flatnonzero(example >= 0)
+    first = example[taken]
+    example[taken] = np.arange(len(taken))
+    return first, example[key]
+
+
+def _parts(share: Share) -> tuple[NDArray[np.int64], ...]:
+    """Give what tells shares apart: 2/4 of ten and 1/2 of ten are the same evidence."""
+    divisor = np.gcd(share.negatives, share.split)
+    return share.negatives // divisor, share.split // divisor, share.size

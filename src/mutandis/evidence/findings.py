@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.evidence.verdict import Verdict
+from mutandis.evidence.comparison import Comparison
+from mutandis.evidence.groups import Group
+from mutandis.evidence.intervals import Interval
+from mutandis.search.share import Share
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from numpy.typing import NDArray
 
-    from mutandis.evidence.interval import Interval
-    from mutandis.search.share import Share
-
-__all__ = ["COLUMNS", "Comparison", "Findings", "Group", "count_cases"]
+__all__ = [
+    "COLUMNS",
+    "Findings",
+    "Verdict",
+    "combine_findings",
+    "count_cases",
+]
 
 COLUMNS = (
     "id",
@@ -39,62 +48,19 @@ COLUMNS = (
 """The columns of a findings table, in this order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """One group (control or test) for each complainant.
+class Verdict(StrEnum):
+    """Exactly one per complainant, method and k. None of them proves discrimination."""
 
-    Parameters
-    ----------
-    share
-        Its share of negative outcomes, exactly.
-    rows
-        How many rows hold its places, or share them.
-    radius
-        The distance of its farthest member; NaN where nobody but the centers is in it.
-    """
-
-    share: Share
-    rows: NDArray[np.int64]
-    radius: NDArray[np.float64]
-
-    def take(self, complainants: NDArray[np.intp]) -> Group:
-        """Give the chosen complainants' groups."""
-        return Group(
-            share=self.share.take(complainants),
-            rows=self.rows[complainants],
-            radius=self.radius[complainants],
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Control against test group, for each complainant.
-
-    Parameters
-    ----------
-    delta_p
-        p_control - p_test.
-    evidence
-        Whether Δp > τ (Def. 5), decided exactly.
-    significant
-        Whether the one-sided test rejects at level α (Def. 6).
-    interval
-        The bounds and the p-value.
-    """
-
-    delta_p: NDArray[np.float64]
-    evidence: NDArray[np.bool_]
-    significant: NDArray[np.bool_]
-    interval: Interval
-
-    def take(self, complainants: NDArray[np.intp]) -> Comparison:
-        """Give the chosen complainants' comparisons, repeated as often as asked for."""
-        return Comparison(
-            delta_p=self.delta_p[complainants],
-            evidence=self.evidence[complainants],
-            significant=self.significant[complainants],
-            interval=self.interval.take(complainants),
-        )
+    NO_EVIDENCE = "no-evidence"
+    """The control group was not refused more often than the test group, by more than τ."""
+    EVIDENCE = "evidence"
+    """It was: prima facie evidence (Def. 5), which chance may explain."""
+    SIGNIFICANT = "significant"
+    """Evidence that chance hardly explains, taken on its own (Def. 6)."""
+    SIGNIFICANT_ADJUSTED = "significant-adjusted"
+    """Evidence that chance hardly explains, although many complainants were tested."""
+    INSUFFICIENT = "insufficient"
+    """There were not enough comparable people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +74,7 @@ class Findings:
     ids
         The complainants.
     outcome, outcome_cf
-        Their outcome values; the counterfactual ones are None throughout if nobody decided them.
+        Their outcome values; the counterfactual ones are None throughout if they were not decided.
     is_negative
         Whether the recorded outcome was negative.
     control, test
@@ -121,9 +87,10 @@ class Findings:
         The level at which verdicts are given.
     draw_share
         The share of counterfactual draws under which Δp > τ; None where none were made.
-    insufficient
-        Who has too few people to be compared with, and is neither tested nor counted as a case;
-        None where that cannot happen.
+    parts
+        The findings on each attribute, where several were audited one by one: the same
+        complainants in the same order. Groups and Δp are then those of the attribute with the
+        weakest evidence, complainant by complainant.
     """
 
     method: str
@@ -138,13 +105,13 @@ class Findings:
     q_value: NDArray[np.float64]
     alpha: float
     draw_share: NDArray[np.float64] | None = None
-    insufficient: NDArray[np.bool_] | None = None
+    parts: Mapping[str, Findings] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Count the complainants."""
         return len(self.ids)
 
-    def take(self, complainants: NDArray[np.intp]) -> Self:
+    def take(self, complainants: NDArray[np.intp]) -> Findings:
         """Give the chosen complainants' findings."""
 
         def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -161,7 +128,7 @@ class Findings:
             comparison=self.comparison.take(complainants),
             q_value=self.q_value[complainants],
             draw_share=some(self.draw_share),
-            insufficient=some(self.insufficient),
+            parts={name: found.take(complainants) for name, found in self.parts.items()},
         )
 
     @property
@@ -177,12 +144,14 @@ class Findings:
         verdict[self.comparison.evidence] = Verdict.EVIDENCE.value
         verdict[self.comparison.significant] = Verdict.SIGNIFICANT.value
         verdict[self.significant_adjusted] = Verdict.SIGNIFICANT_ADJUSTED.value
-        if self.insufficient is not None:
-            verdict[self.insufficient] = Verdict.INSUFFICIENT.value
+        verdict[self.comparison.insufficient] = Verdict.INSUFFICIENT.value
         return verdict
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Compute the findings table, in the order of `COLUMNS`; `draw_share` last, if known."""
+        """Compute the findings table, in the order of `COLUMNS`.
+
+        After these, `draw_share` if it is known, and the columns of each attribute by itself.
+        """
         unknown = np.full(len(self), None, dtype=object)
         interval = self.comparison.interval
         values = (
@@ -207,6 +176,12 @@ class Findings:
         table = dict(zip(COLUMNS, values, strict=True))
         if self.draw_share is not None:
             table["draw_share"] = self.draw_share
+        for attribute, found in self.parts.items():
+            table[f"delta_p_{attribute}"] = found.comparison.delta_p
+            table[f"p_value_{attribute}"] = found.comparison.interval.p_value
+            table[f"verdict_{attribute}"] = found.verdicts()
+            if found.draw_share is not None:
+                table[f"draw_share_{attribute}"] = found.draw_share
         return table
 
     def counts(self) -> dict[str, Any]:
@@ -224,17 +199,7 @@ def count_cases(
     alpha: float,
     is_negative: NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """Count whom a comparison finds.
-
-    Parameters
-    ----------
-    comparison, q_value
-        What comparing the groups gave, and the adjusted p-values.
-    alpha
-        The level.
-    is_negative
-        Whether each complainant's recorded outcome was negative.
-    """
+    """Count the complainants for whom a comparison finds evidence."""
     complainants = len(q_value)
     cases = int(comparison.evidence.sum())
     significant = int(comparison.significant.sum())
@@ -247,3 +212,69 @@ def count_cases(
         "significant_share": significant / complainants,
         "significant_adjusted": int((comparison.significant & (q_value <= alpha)).sum()),
     }
+
+
+def combine_findings(
+    parts: Mapping[str, Findings],
+    *,
+    outcome_cf: NDArray[Any] | None,
+    weakest: Callable[[NDArray[np.float64]], NDArray[np.intp]],
+    adjust: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+) -> Findings:
+    """Put the findings on each attribute together (an intersection-union test).
+
+    The claim is "on every attribute", so each of its tests must reject at level α, and no
+    correction is due: p is the largest of the p-values. The bounds are the outermost ones; both
+    are at least as safe for the smallest difference as for each of them.
+
+    `outcome_cf` is what would have been decided, whichever attribute is intervened on. `weakest`
+    finds, among the differences (attributes × complainants), each one's weakest evidence.
+    """
+    found = list(parts.values())
+    first = found[0]
+    delta_p = np.stack([each.comparison.delta_p for each in found])
+    chosen = weakest(delta_p)
+    intervals = [each.comparison.interval for each in found]
+    p_value = np.max([each.p_value for each in intervals], axis=0)
+    return Findings(
+        method=first.method,
+        k=first.k,
+        ids=first.ids,
+        outcome=first.outcome,
+        outcome_cf=outcome_cf,
+        is_negative=first.is_negative,
+        control=_pick_groups([each.control for each in found], chosen),
+        test=_pick_groups([each.test for each in found], chosen),
+        comparison=Comparison(
+            delta_p=_pick(delta_p, chosen),
+            evidence=np.all([each.comparison.evidence for each in found], axis=0),
+            significant=np.all([each.comparison.significant for each in found], axis=0),
+            interval=Interval(
+                low=np.min([each.low for each in intervals], axis=0),
+                high=np.max([each.high for each in intervals], axis=0),
+                p_value=p_value,
+                degenerate=np.any([each.degenerate for each in intervals], axis=0),
+            ),
+            # who cannot be compared on some attribute cannot be on all of them
+            insufficient=np.any([each.comparison.insufficient for each in found], axis=0),
+        ),
+        q_value=adjust(p_value),
+        alpha=first.alpha,
+        parts=parts,
+    )
+
+
+def _pick(columns: Sequence[NDArray[Any]] | NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+    return np.stack(list(columns))[chosen, np.arange(len(chosen))]
+
+
+def _pick_groups(groups: Sequence[Group], chosen: NDArray[np.intp]) -> Group:
+    return Group(
+        share=Share(
+            negatives=_pick([group.share.negatives for group in groups], chosen),
+            size=_pick([group.share.size for group in groups], chosen),
+            split=_pick([group.share.split for group in groups], chosen),
+        ),
+        rows=_pick([group.rows for group in groups], chosen),
+        radius=_pick([group.radius for group in groups], chosen),
+    )

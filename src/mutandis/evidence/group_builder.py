@@ -1,7 +1,7 @@
 """Find the groups of every complainant: one pass over the strata of a situation.
 
-Nobody's place is kept: a space is placed when it is searched, its complainants when they ask, and
-both are placed anew should somebody want to see a case. All that stays are integer counts.
+No places are kept: a space is placed when it is searched, its complainants when they are searched
+for, and both are placed anew when a case is asked for. All that stays are integer counts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mutandis.evidence.caliper import Caliper, CaliperGroups
-from mutandis.evidence.group_size import rows_in_test
-from mutandis.evidence.groups import Groups, NearestGroups
+from mutandis.evidence.groups import Caliper, NearestGroups
 from mutandis.evidence.methods import Center
+from mutandis.evidence.spaces import rows_in_test
 from mutandis.search.choose import choose_search
 from mutandis.search.embedding import Embedding, LazyEmbedding
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
-    from mutandis.evidence.group_size import GroupSize
     from mutandis.evidence.semantics import Situation
-    from mutandis.evidence.spaces import Stratum
+    from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.distance import Points
     from mutandis.search.engine import Progress, Search
 
@@ -47,23 +45,22 @@ class GroupBuilder:
         self._situation = situation
         self._embedding = embedding
         self._progress = progress
-        self._everybody = LazyEmbedding(embedding=embedding, population=situation.population)
+        self._everyone = LazyEmbedding(embedding=embedding, population=situation.population)
         self._last: _PreparedSpace | None = None
         self.backends: dict[str, str] = {}
-        self.nearest: dict[str, NearestGroups] = {}
 
-    def control(self) -> Groups:
+    def control(self) -> NearestGroups:
         """Find the control groups, each complainant excluded from her own by identity."""
         return self._find("control", self._situation.population, in_control=True)
 
-    def test(self, center: Center) -> Groups:
+    def test(self, center: Center) -> NearestGroups:
         """Find the test groups around factual or counterfactual centers."""
         world = self._situation.counterfactual
         if center is Center.FACTUAL or world is None:
             world = self._situation.population
         return self._find(center.value, world, in_control=False)
 
-    def _find(self, what: str, world: Population, *, in_control: bool) -> Groups:
+    def _find(self, what: str, world: Population, *, in_control: bool) -> NearestGroups:
         situation, embedding = self._situation, self._embedding
         rows = situation.complainants
         spaces = tuple(s.control if in_control else s.test for s in situation.strata)
@@ -85,23 +82,23 @@ class GroupBuilder:
                     caliper.count(mine, searched.search, queries, answers)
             answered.note_stratum(stratum, sizes)
             names.append(searched.search.name)
-        self._last = None if in_control else self._last  # nobody asks for that space again
+        self._last = None if in_control else self._last  # that space is not searched again
         self.backends[what] = _name_backends(names, situation.strata)
-        self.nearest[what] = nearest = NearestGroups(
+        return NearestGroups(
             found=answered.found,
             ks=situation.ks,
             ties=situation.ties,
-            centers=LazyEmbedding(embedding=embedding, population=world, among=rows),
+            origins=LazyEmbedding(embedding=embedding, population=world, among=rows),
             own_rows=rows if in_control else np.broadcast_to(np.intp(-1), len(rows)),
             overflow_distance=answered.overflow_distance,
-            points=self._everybody,
+            points=self._everyone,
             metric=embedding.metric,
             spaces=spaces,
             space_of=answered.space_of,
-            roll=situation.roll,
+            identity=situation.identity,
             places=None if group_size == "k" else answered.places,
+            caliper=caliper,
         )
-        return nearest if caliper is None else CaliperGroups(nearest=nearest, caliper=caliper)
 
     def _caliper(self, world: Population, rows: NDArray[np.intp]) -> Caliper | None:
         farthest = self._situation.max_distance
@@ -144,16 +141,8 @@ class GroupBuilder:
 class _PreparedSpace:
     """A space whose search is ready.
 
-    Parameters
-    ----------
-    rows
-        Who is in it.
-    search
-        The search.
-    standing
-        In a control space: the point on which each row stands.
-    repeats
-        Whether some stand on the same point.
+    In a control space, `standing` is the point on which each row stands. It `repeats` where some
+    stand on the same point.
     """
 
     rows: NDArray[np.intp]
@@ -164,8 +153,7 @@ class _PreparedSpace:
     def in_chunks(self, complainants: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         """Give complainants a part at a time, so that their places take little memory.
 
-        Where people repeat each other, complainants do, and are searched for once: then all come
-        together.
+        Duplicate complainants are searched for once, so where rows repeat, all come together.
         """
         size = len(complainants) if self.repeats else _CHUNK
         for start in range(0, len(complainants), size):

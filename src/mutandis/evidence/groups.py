@@ -1,26 +1,118 @@
-"""Control and test groups: the k nearest in each space, for every complainant and every k."""
+"""Control and test groups: the k nearest in each space, for every complainant and every k.
+
+A caliper leaves out people who are too far away to be comparable. The k nearest are found as ever.
+Where the k-th of them lies within the caliper, nothing changes. Where it lies beyond, the group
+holds all people within the caliper: fewer than k, and no place has to be shared. So a caliper only
+ever removes people, and every number of a group that it does not touch stays the same to the last
+bit.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from mutandis.evidence.case import Members
-from mutandis.evidence.findings import Group
-from mutandis.evidence.group_size import counted_as
+from mutandis.search.engine import find_within
 from mutandis.search.share import Share
-from mutandis.search.ties import share_of
+from mutandis.search.ties import RadiusCounts, share_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.search.distance import Metric
     from mutandis.search.embedding import LazyEmbedding
+    from mutandis.search.engine import Queries, Search
     from mutandis.search.ties import Neighbourhoods, Ties
 
-__all__ = ["CenteredGroups", "Centers", "Groups", "NearestGroups", "RowIdentity"]
+__all__ = [
+    "Caliper",
+    "Centers",
+    "Group",
+    "Groups",
+    "Members",
+    "NearestGroups",
+    "Pair",
+    "RowIdentity",
+    "counted_as",
+]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair(Generic[_T]):
+    """One thing for the control side of a comparison, and one for the test side."""
+
+    control: _T
+    test: _T
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """One group (control or test) for each complainant, at one k.
+
+    Parameters
+    ----------
+    share
+        Its share of negative outcomes, exactly.
+    rows
+        How many rows hold its places, or share them.
+    radius
+        The distance of its farthest member; NaN where it has none beside the center.
+    """
+
+    share: Share
+    rows: NDArray[np.int64]
+    radius: NDArray[np.float64]
+
+    def take(self, complainants: NDArray[np.intp]) -> Group:
+        """Give the chosen complainants' groups."""
+        return Group(
+            share=self.share.take(complainants),
+            rows=self.rows[complainants],
+            radius=self.radius[complainants],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """The people in one complainant's group.
+
+    Parameters
+    ----------
+    ids
+        Their ids, nearest first; people at the same distance in the order of the table.
+    distance
+        How far they are from the search center.
+    place
+        The part of a place that each holds: 1, or less where several share the last places.
+    is_negative
+        Whether they were refused.
+    is_center
+        Marks the search center where it is counted in.
+    """
+
+    ids: NDArray[Any]
+    distance: NDArray[np.float64]
+    place: NDArray[np.float64]
+    is_negative: NDArray[np.bool_]
+    is_center: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """Count the people."""
+        return len(self.ids)
+
+    def __add__(self, others: Members) -> Members:
+        """List others after these."""
+        return Members(
+            **{
+                f.name: np.concatenate([getattr(self, f.name), getattr(others, f.name)])
+                for f in fields(self)
+            }
+        )
 
 
 class Groups(Protocol):
@@ -37,7 +129,7 @@ class Groups(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowIdentity:
-    """Who the rows of D are, for listing the members of a group."""
+    """The ids and outcomes of the rows of D, for listing the members of a group."""
 
     ids: NDArray[Any]
     is_negative: NDArray[np.bool_]
@@ -58,85 +150,12 @@ class RowIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NearestGroups:
-    """The k nearest people, ties shared by policy.
-
-    Parameters
-    ----------
-    found
-        Counts inside and on the radius, per complainant and k.
-    ks, ties
-        Group sizes and the policy.
-    centers
-        The search center of each complainant, placed when it is asked for.
-    own_rows
-        Her own row, where she stands in the space herself; -1 elsewhere.
-    overflow_distance
-        What each center's distances lack because it lies out of reach.
-    points, metric
-        All of D, to list members when somebody asks; nobody's place is kept until then.
-    spaces, space_of
-        The rows of each search space, and which space each complainant is searched in.
-    roll
-        Who the rows are.
-    places
-        How many rows each group takes (complainants × ks), where that is not k.
-    """
-
-    found: Neighbourhoods
-    ks: tuple[int, ...]
-    ties: Ties
-    centers: LazyEmbedding
-    own_rows: NDArray[np.intp]
-    overflow_distance: NDArray[np.float64]
-    points: LazyEmbedding
-    metric: Metric
-    spaces: tuple[NDArray[np.intp], ...]
-    space_of: NDArray[np.intp]
-    roll: RowIdentity
-    places: NDArray[np.int64] | None = None
-
-    def at(self, index: int) -> Group:
-        """Give the groups for the index-th k."""
-        return Group(
-            share=self._share(index),
-            rows=self.found.inside[:, index] + self.found.rim[:, index],
-            radius=self.metric.as_float(self.found.radius[:, index]) + self.overflow_distance,
-        )
-
-    def members(self, complainant: int, index: int) -> Members:
-        """List the people in one complainant's group, measuring her space once more."""
-        space, distance = self.others(complainant)
-        radius = self.found.radius[complainant, index]
-        within = distance <= radius
-        places = self.ks[index] if self.places is None else self.places[complainant, index]
-        left = places - self.found.inside[complainant, index]
-        on_rim = 1.0 if self.ties == "all" else left / self.found.rim[complainant, index]
-        return self.roll.members(
-            space[within],
-            self.metric.as_float(distance[within]) + self.overflow_distance[complainant],
-            np.where(distance[within] < radius, 1.0, on_rim),
-        )
-
-    def others(self, complainant: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """Give the other rows of one complainant's space, and how far each is from her center."""
-        space = self.spaces[self.space_of[complainant]]
-        center = self.centers.take(np.array([complainant]))
-        distance = self.metric.from_center(center, self.points.take(space))
-        others = space != self.own_rows[complainant]
-        return space[others], distance[others]
-
-    def _share(self, index: int) -> Share:
-        k = self.ks[index]
-        if self.places is None:
-            return share_of(self.found, index, k=k, ties=self.ties)
-        places = self.places[:, index]
-        return counted_as(share_of(self.found, index, k=places, ties=self.ties), k, places)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Centers:
-    """Groups that hold the search centers alone: what counterfactual fairness compares."""
+    """The search centers with their outcomes.
+
+    Alone, they are what counterfactual fairness compares. They can be added to
+    groups of people: the denominator is then k + 1.
+    """
 
     ids: NDArray[Any]
     is_negative: NDArray[np.bool_]
@@ -160,15 +179,102 @@ class Centers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CenteredGroups:
-    """Groups to which their search centers are added: denominator k + 1."""
+class Caliper:
+    """How far each complainant's group may reach, and whom she has within that.
 
-    neighbours: Groups
-    centers: Centers
+    Parameters
+    ----------
+    limits
+        The largest integer distance that is not beyond the caliper; -1 where even 0 would be.
+    within
+        Who is there: known for those whose k nearest reach beyond the caliper.
+    """
+
+    limits: NDArray[np.int64]
+    within: RadiusCounts
+
+    @classmethod
+    def of(cls, max_distance: float, overflow_distance: NDArray[np.float64], metric: Metric) -> Caliper:
+        """Read a distance as the decimal that was written, and as integers of the metric.
+
+        `overflow_distance` is what the distances of each center lack because it lies out of reach.
+        """
+        farthest = Fraction(str(max_distance))
+        limits = np.full(len(overflow_distance), metric.limit(farthest), dtype=np.int64)
+        for row in np.flatnonzero(overflow_distance > 0):
+            limits[row] = max(-1, metric.limit(farthest - Fraction(float(overflow_distance[row]))))
+        return cls(limits=limits, within=RadiusCounts.empty(len(overflow_distance)))
+
+    def count(
+        self, mine: NDArray[np.intp], search: Search, queries: Queries, found: Neighbourhoods
+    ) -> None:
+        """Count people within the caliper for those of `mine` whose largest group goes beyond it."""
+        far = np.flatnonzero(found.radius.max(axis=1) > self.limits[mine])
+        if len(far):
+            limits = self.limits[mine[far]]
+            self.within.put(mine[far], find_within(search, queries.take(far), limits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearestGroups:
+    """The k nearest people, ties shared by policy.
+
+    Parameters
+    ----------
+    found
+        Counts inside and on the radius, per complainant and k.
+    ks, ties
+        Group sizes and the policy.
+    origins
+        Where each complainant's search starts, placed when it is asked for.
+    own_rows
+        Her own row, where she stands in the space herself; -1 elsewhere.
+    overflow_distance
+        What each origin's distances lack because it lies out of reach.
+    points, metric
+        All of D, to list members when they are asked for; no place is kept until then.
+    spaces, space_of
+        The rows of each search space, and which space each complainant is searched in.
+    identity
+        The ids and outcomes of the rows.
+    places
+        How many rows each group takes (complainants × ks), where that is not k.
+    caliper
+        How far the groups may reach; None: any distance.
+    centers
+        The search centers that are added to the groups; None: they are not.
+    """
+
+    found: Neighbourhoods
+    ks: tuple[int, ...]
+    ties: Ties
+    origins: LazyEmbedding
+    own_rows: NDArray[np.intp]
+    overflow_distance: NDArray[np.float64]
+    points: LazyEmbedding
+    metric: Metric
+    spaces: tuple[NDArray[np.intp], ...]
+    space_of: NDArray[np.intp]
+    identity: RowIdentity
+    places: NDArray[np.int64] | None = None
+    caliper: Caliper | None = None
+    centers: Centers | None = None
+
+    def radius(self, index: int) -> NDArray[np.float64]:
+        """Give the distance of the k-th nearest, whatever caliper is applied after."""
+        return self.metric.as_float(self.found.radius[:, index]) + self.overflow_distance
 
     def at(self, index: int) -> Group:
-        """Give the groups for the index-th k."""
-        group = self.neighbours.at(index)
+        """Give the groups for the index-th k; an empty one has no share and no radius."""
+        group = Group(
+            share=self._share(index),
+            rows=self.found.inside[:, index] + self.found.rim[:, index],
+            radius=self.radius(index),
+        )
+        if self.caliper is not None:
+            group = self._cut(group, self.caliper, index)
+        if self.centers is None:
+            return group
         return Group(
             share=group.share.with_center(self.centers.is_negative),
             rows=group.rows + 1,
@@ -176,7 +282,80 @@ class CenteredGroups:
         )
 
     def members(self, complainant: int, index: int) -> Members:
-        """List the center, then the people around it."""
-        return self.centers.members(complainant, index) + self.neighbours.members(
-            complainant, index
+        """List the people in one complainant's group, measuring her space once more.
+
+        The center comes first, where it is counted.
+        """
+        rows, distance = self.others(complainant)
+        radius, caliper = self.found.radius[complainant, index], self.caliper
+        if caliper is not None and radius > caliper.limits[complainant]:
+            near = distance <= caliper.limits[complainant]
+            place = np.ones(int(near.sum()))
+        else:
+            near = distance <= radius
+            place = np.where(distance[near] < radius, 1.0, self._part_on_rim(complainant, index))
+        apart = self.metric.as_float(distance[near]) + self.overflow_distance[complainant]
+        members = self.identity.members(rows[near], apart, place)
+        if self.centers is None:
+            return members
+        return self.centers.members(complainant, index) + members
+
+    def others(self, complainant: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Give the other rows of one complainant's space, and how far each is from her center."""
+        space = self.spaces[self.space_of[complainant]]
+        origin = self.origins.take(np.array([complainant]))
+        distance = self.metric.from_center(origin, self.points.take(space))
+        others = space != self.own_rows[complainant]
+        return space[others], distance[others]
+
+    def places_in(self, space: int, index: int) -> int:
+        """Give how many rows a group takes in a space: k, unless groups have equal mass."""
+        if self.places is None:
+            return self.ks[index]
+        return int(self.places[np.flatnonzero(self.space_of == space)[0], index])
+
+    def _share(self, index: int) -> Share:
+        k = self.ks[index]
+        if self.places is None:
+            return share_of(self.found, index, k=k, ties=self.ties)
+        places = self.places[:, index]
+        return counted_as(share_of(self.found, index, k=places, ties=self.ties), k, places)
+
+    def _cut(self, group: Group, caliper: Caliper, index: int) -> Group:
+        """Leave out people beyond the caliper, where the k-th nearest lies there."""
+        cut = self.found.radius[:, index] > caliper.limits
+        within = caliper.within
+        farthest = np.asarray(self.metric.as_float(within.farthest) + self.overflow_distance)
+        return Group(
+            share=Share(
+                negatives=np.where(cut, within.negatives, group.share.negatives),
+                size=np.where(cut, within.people, group.share.size),
+                split=np.where(cut, 1, group.share.split),
+            ),
+            rows=np.where(cut, within.people, group.rows),
+            radius=np.where(cut, np.where(within.people > 0, farthest, np.nan), group.radius),
         )
+
+    def _part_on_rim(self, complainant: int, index: int) -> float:
+        """Give the part of a place that each row at the radius holds."""
+        if self.ties == "all":
+            return 1.0
+        places = self.ks[index] if self.places is None else self.places[complainant, index]
+        left = places - self.found.inside[complainant, index]
+        return float(left / self.found.rim[complainant, index])
+
+
+def counted_as(share: Share, k: int, places: NDArray[np.int64]) -> Share:
+    """Give the same shares as shares of k places, whatever the number they were counted in.
+
+    Groups that were to take exactly k `places` stay as they are. Three of six rows are one and a
+    half of three places: 3 halves.
+    """
+    negatives, split = share.negatives * k, share.split * share.size
+    divisor = np.gcd(negatives, split)
+    other = places != k
+    return Share(
+        negatives=np.where(other, negatives // divisor, share.negatives),
+        size=np.where(other, k, share.size),
+        split=np.where(other, split // divisor, share.split),
+    )

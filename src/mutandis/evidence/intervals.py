@@ -1,4 +1,4 @@
-"""Confidence intervals for Δp, behind one interface that other intervals join.
+"""Confidence intervals for Δp with the tests that belong to them, one entry per complainant.
 
 Bounds are two one-sided ones at level 1 - α each, the p-value tests H0: π ≤ τ, and both come from
 the same statistic. All of it is conditional on the worldview: it says how far chance in *who was
@@ -8,36 +8,503 @@ decided upon* could explain Δp, not whether the counterfactual is the right one
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mutandis.evidence.agresti_newcombe import (
-    agresti_caffo,
-    agresti_caffo_rejects,
-    newcombe,
-    newcombe_rejects,
-)
-from mutandis.evidence.fisher import fisher, fisher_rejects
-from mutandis.evidence.interval import Interval
-from mutandis.evidence.miettinen_nurminen import miettinen_nurminen, score_rejects, score_test
-from mutandis.evidence.wald import wald, wald_rejects
+import numpy as np
+
+from mutandis.errors import PlanError
+from mutandis.search.share import difference
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from mutandis.search.share import Share
 
 __all__ = [
     "DEFAULT_INTERVAL",
     "INTERVALS",
     "REJECTS",
     "TESTS",
+    "Interval",
     "IntervalMethod",
     "IntervalName",
+    "no_interval",
 ]
+
+# of a difference of shares, or of a z: far below anything that is ever shown
+_TOLERANCE = 1e-13
+# relative: an exact p-value that differs less from α is α
+_ROUNDING = 1e-12
+# where a statistic is infinite, a root finder needs a number: farther than any critical value
+_FARTHEST_SCORE = 50.0
+# standard errors beyond which a p-value is 0 in float64
+_FARTHEST_BOUND = 40.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Two one-sided bounds at level 1 - α each, and the p-value of H0: π ≤ τ.
+
+    Together the bounds are an interval at level 1 - 2α. It is `degenerate` where it has no width,
+    which claims a certainty that no sample of k people has.
+    """
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+    degenerate: NDArray[np.bool_]
+
+    @classmethod
+    def without_bounds(cls, p_value: NDArray[np.float64]) -> Interval:
+        """Make the result of a test that has no bounds."""
+        missing = np.full(len(p_value), np.nan)
+        return cls(low=missing, high=missing, p_value=p_value, degenerate=_nowhere(p_value))
+
+    def take(self, complainants: NDArray[np.intp]) -> Interval:
+        """Give the chosen complainants' intervals, repeated as often as asked for."""
+        return Interval(**{f.name: getattr(self, f.name)[complainants] for f in fields(self)})
+
+
+def _nowhere(like: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.zeros(len(like), dtype=np.bool_)
+
+
+class Counts(NamedTuple):
+    """The shares of both groups and their sizes, as floats."""
+
+    p_control: NDArray[np.float64]
+    p_test: NDArray[np.float64]
+    n_control: NDArray[np.float64]
+    n_test: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, control: Share, test: Share) -> Counts:
+        return cls(
+            p_control=control.values(),
+            p_test=test.values(),
+            n_control=control.size.astype(np.float64),
+            n_test=test.size.astype(np.float64),
+        )
+
+    @property
+    def delta(self) -> NDArray[np.float64]:
+        return self.p_control - self.p_test
+
+    @property
+    def exchanged(self) -> Counts:
+        """The same with control and test group exchanged."""
+        return Counts(self.p_test, self.p_control, self.n_test, self.n_control)
+
+
+def find_crossing(
+    falling: Callable[..., NDArray[np.float64]],
+    low: NDArray[np.float64] | float,
+    high: NDArray[np.float64] | float,
+    arguments: Sequence[NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Find where each of many falling curves crosses zero, between low and high.
+
+    The `arguments` have an entry for each curve. A curve that lies below zero throughout gives
+    `low`, one that lies above gives `high`.
+    """
+    from scipy.optimize import elementwise
+
+    low = np.broadcast_to(np.asarray(low, dtype=np.float64), arguments[0].shape)
+    high = np.broadcast_to(np.asarray(high, dtype=np.float64), arguments[0].shape)
+    above, below = falling(low, *arguments) > 0, falling(high, *arguments) < 0
+    found = np.where(above, high, low)
+    crosses = above & below
+    if crosses.any():
+        root = elementwise.find_root(
+            falling,
+            (low[crosses], high[crosses]),
+            args=tuple(column[crosses] for column in arguments),
+            tolerances={"xatol": _TOLERANCE, "xrtol": _TOLERANCE, "fatol": 0.0, "frtol": 0.0},
+        )
+        found[crosses] = root.x
+    return found
+
+
+def match_bound(
+    low: NDArray[np.float64], p_value: NDArray[np.float64], *, tau: float, alpha: float
+) -> NDArray[np.float64]:
+    """Keep the last bit of a lower bound from contradicting the p-value that it belongs to."""
+    rejected = p_value <= alpha
+    return np.where(rejected, np.maximum(low, tau), np.minimum(low, np.nextafter(tau, -1)))
+
+
+def _critical_value(alpha: float) -> float:
+    from scipy.special import ndtri
+
+    return -float(ndtri(alpha))
+
+
+# --- Miettinen–Nurminen: the default -----------------------------------------------------------
+
+
+def miettinen_nurminen(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+    r"""Score interval and test for a difference of two shares.
+
+    A score test asks how far Δp lies from a hypothetical difference δ in units of the standard
+    error *that δ implies*. So it never has zero width: if both groups were refused throughout, a
+    smaller true difference is still possible, and the interval says so.
+
+    Notes
+    -----
+    The statistic for a hypothetical difference δ is
+
+    .. math:: z(\delta) = \frac{\hat p_c - \hat p_t - \delta}
+              {\sqrt{\left(\frac{\tilde p_c (1 - \tilde p_c)}{n_c} +
+              \frac{\tilde p_t (1 - \tilde p_t)}{n_t}\right) \frac{n_c + n_t}{n_c + n_t - 1}}}
+
+    with the shares of highest likelihood among those that differ by δ. It falls as δ grows. The
+    lower bound is where it reaches :math:`z_\alpha`, the upper where it reaches
+    :math:`-z_\alpha`, the p-value of π ≤ τ is :math:`1 - \Phi(z(\tau))`: three readings of one
+    curve, so that significance, p-value and bound cannot contradict each other.
+
+    References
+    ----------
+    Miettinen, Nurminen (1985), Comparative analysis of two rates, Statistics in Medicine 4,
+    213-226. Farrington, Manning (1990), ibid. 9, 1447-1454, for the constrained shares.
+    """
+    counts = Counts.of(control, test)
+    critical = np.full_like(counts.delta, _critical_value(alpha))
+    p_value = _score_p_value(control, test, tau=tau, alpha=alpha)
+    return Interval(
+        low=match_bound(_score_bound(counts, critical), p_value, tau=tau, alpha=alpha),
+        # the same curve seen from the other side: exchanging the groups mirrors every bit
+        high=-_score_bound(counts.exchanged, critical),
+        p_value=p_value,
+        degenerate=_nowhere(p_value),
+    )
+
+
+def _score_bound(counts: Counts, critical: NDArray[np.float64]) -> NDArray[np.float64]:
+    return find_crossing(_score_gap, -1.0, counts.delta, (*counts, critical))
+
+
+def _score_gap(delta: NDArray[np.float64], *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Tell how far the statistic lies above its target, which is the last argument."""
+    *counts, target = arguments
+    gap = score_statistic(*Counts(*counts), delta) - target
+    return np.clip(gap, -_FARTHEST_SCORE, _FARTHEST_SCORE)
+
+
+def _score_p_value(
+    control: Share,
+    test: Share,
+    *,
+    tau: float,
+    alpha: float,  # noqa: ARG001 - as every test
+) -> NDArray[np.float64]:
+    from scipy.special import ndtr
+
+    counts = Counts.of(control, test)
+    statistic = score_statistic(*counts, np.full_like(counts.p_control, tau))
+    return np.asarray(ndtr(-statistic), dtype=np.float64)
+
+
+def score_statistic(
+    p_control: NDArray[np.float64],
+    p_test: NDArray[np.float64],
+    n_control: NDArray[np.float64],
+    n_test: NDArray[np.float64],
+    delta: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Give z(δ); 0 where Δp is δ itself, infinite where δ leaves no room for chance."""
+    first, second = constrained_shares(p_control, p_test, n_control, n_test, delta)
+    together = n_control + n_test
+    variance = first * (1 - first) / n_control + second * (1 - second) / n_test
+    error = np.sqrt(np.maximum(variance, 0.0) * together / (together - 1))
+    distance = p_control - p_test - delta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(distance == 0, 0.0, distance / error)
+
+
+def constrained_shares(
+    p_control: NDArray[np.float64],
+    p_test: NDArray[np.float64],
+    n_control: NDArray[np.float64],
+    n_test: NDArray[np.float64],
+    delta: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the shares of highest likelihood among those whose difference is δ.
+
+    The likelihood equation is a cubic; this is its only root in range, in Farrington and
+    Manning's closed form.
+    """
+    ratio = n_test / n_control
+    cubic = 1 + ratio
+    square = -(cubic + p_control + ratio * p_test + delta * (ratio + 2))
+    linear = delta**2 + delta * (2 * p_control + cubic) + p_control + ratio * p_test
+    constant = -p_control * delta * (1 + delta)
+    third = square / (3 * cubic)
+    v = third**3 - square * linear / (6 * cubic**2) + constant / (2 * cubic)
+    u = np.sqrt(np.maximum(third**2 - linear / (3 * cubic), 0.0))
+    u = np.where(v >= 0, u, -u)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        angle = np.arccos(np.clip(np.where(u == 0, 0.0, v / u**3), -1.0, 1.0))
+    first = 2 * u * np.cos((np.pi + angle) / 3) - third
+    # without a difference it is the share of both groups together, to the last bit
+    first = np.where(delta == 0, (p_control + ratio * p_test) / cubic, first)
+    first = np.clip(first, np.maximum(0.0, delta), np.minimum(1.0, 1 + delta))
+    return first, first - delta
+
+
+# --- Agresti–Caffo and Newcombe: closed forms between Wald and score ---------------------------
+
+
+def agresti_caffo(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+    """Wald's interval after adding one refusal and one approval to each group.
+
+    It is an interval around a difference that is closer to 0 than Δp, and need not contain Δp.
+
+    References
+    ----------
+    Agresti, Caffo (2000), Simple and effective confidence intervals for proportions and
+    differences of proportions, The American Statistician 54, 280-288.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mutandis.search.share import Share
+    >>> one = np.array([1])
+    >>> control = Share(negatives=56 * one, size=70 * one, split=one)
+    >>> test = Share(negatives=48 * one, size=80 * one, split=one)
+    >>> interval = agresti_caffo(control, test, tau=0.0, alpha=0.025)
+    >>> round(float(interval.low[0]), 4), round(float(interval.high[0]), 4)
+    (0.0525, 0.3358)
+    """
+    delta, error = _plus_one(control, test)
+    margin = _critical_value(alpha) * error
+    p_value = _plus_one_p_value(control, test, tau=tau, alpha=alpha)
+    return Interval(
+        low=match_bound(delta - margin, p_value, tau=tau, alpha=alpha),
+        high=delta + margin,
+        p_value=p_value,
+        degenerate=_nowhere(p_value),
+    )
+
+
+def _plus_one(control: Share, test: Share) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the difference with one more of each kind in both groups, and its standard error."""
+    sizes = control.size + 2.0, test.size + 2.0
+    shares = [
+        (share.values() * share.size + 1) / size
+        for share, size in zip((control, test), sizes, strict=True)
+    ]
+    variances = [p * (1 - p) / size for p, size in zip(shares, sizes, strict=True)]
+    return shares[0] - shares[1], np.sqrt(variances[0] + variances[1])
+
+
+def _plus_one_p_value(
+    control: Share,
+    test: Share,
+    *,
+    tau: float,
+    alpha: float,  # noqa: ARG001 - as every test
+) -> NDArray[np.float64]:
+    from scipy.special import ndtr
+
+    delta, error = _plus_one(control, test)
+    return np.asarray(ndtr((tau - delta) / error), dtype=np.float64)
+
+
+def newcombe(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+    """Newcombe's hybrid score interval: Wilson's limits of each share, put together.
+
+    Its p-value is the α at which the bound reaches τ.
+
+    References
+    ----------
+    Newcombe (1998), Interval estimation for the difference between independent proportions,
+    Statistics in Medicine 17, 873-890 (method 10).
+    """
+    from scipy.special import ndtr
+
+    counts = Counts.of(control, test)
+    delta = counts.delta
+    critical = np.full_like(delta, _critical_value(alpha))
+    threshold = np.full_like(delta, tau)
+    # whichever bound lies between Δp and τ is moved until it reaches τ
+    reach = np.where(
+        delta >= tau,
+        find_crossing(_lower_gap, 0.0, _FARTHEST_BOUND, (*counts, threshold)),
+        -find_crossing(_upper_gap, 0.0, _FARTHEST_BOUND, (*counts, threshold)),
+    )
+    low = _hybrid_lower(critical, *counts)
+    # the p-value is derived from the bound: its last bit must not contradict it
+    p_value, above = ndtr(-reach), np.nextafter(alpha, 1)
+    p_value = np.where(low >= tau, np.minimum(p_value, alpha), np.maximum(p_value, above))
+    return Interval(
+        low=low,
+        high=-_hybrid_lower(critical, *counts.exchanged),
+        p_value=np.asarray(p_value, dtype=np.float64),
+        degenerate=_nowhere(low),
+    )
+
+
+def _newcombe_rejects(
+    control: Share, test: Share, *, tau: float, alpha: float
+) -> NDArray[np.bool_]:
+    counts = Counts.of(control, test)
+    critical = np.full_like(counts.p_control, _critical_value(alpha))
+    return np.asarray(_hybrid_lower(critical, *counts) >= tau, dtype=np.bool_)
+
+
+def _hybrid_lower(
+    z: NDArray[np.float64],
+    p_control: NDArray[np.float64],
+    p_test: NDArray[np.float64],
+    n_control: NDArray[np.float64],
+    n_test: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    low, _ = _wilson(p_control, n_control, z)
+    _, high = _wilson(p_test, n_test, z)
+    return p_control - p_test - np.hypot(p_control - low, high - p_test)
+
+
+def _lower_gap(z: NDArray[np.float64], *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
+    *counts, tau = arguments
+    return _hybrid_lower(z, *Counts(*counts)) - tau
+
+
+def _upper_gap(z: NDArray[np.float64], *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
+    *counts, tau = arguments
+    return tau + _hybrid_lower(z, *Counts(*counts).exchanged)
+
+
+def _wilson(
+    share: NDArray[np.float64], size: NDArray[np.float64], z: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    center = share + z**2 / (2 * size)
+    spread = z * np.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
+    scale = 1 + z**2 / size
+    # at 0 and 1 rounding must not push a limit past the share itself
+    low = np.minimum((center - spread) / scale, share)
+    high = np.maximum((center + spread) / scale, share)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+# --- Wald: the one that the paper uses ---------------------------------------------------------
+
+
+def wald(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+    r"""Wald interval and test: the one the paper uses.
+
+    Notes
+    -----
+    The statistic is :math:`(\Delta p - \tau) / s` with
+    :math:`s^2 = p_c (1 - p_c) / n_c + p_t (1 - p_t) / n_t`: variances add, the paper prints a
+    minus (docs/adr/0003-errata.md). Where both shares are 0 or 1 the width is zero and the
+    p-value 0 or 1 (0.5 at Δp = τ); these intervals are marked as degenerate.
+
+    References
+    ----------
+    Thanh, Ruggieri, Turini (2011), k-NN as an implementation of situation testing for
+    discrimination discovery and prevention, KDD.
+    """
+    delta, error = _difference_and_error(control, test)
+    margin = _critical_value(alpha) * error
+    p_value = _wald_p_value(control, test, tau=tau, alpha=alpha)
+    degenerate = error == 0
+    low = delta - margin
+    return Interval(
+        low=np.where(degenerate, low, match_bound(low, p_value, tau=tau, alpha=alpha)),
+        high=delta + margin,
+        p_value=p_value,
+        degenerate=degenerate,
+    )
+
+
+def _difference_and_error(
+    control: Share, test: Share
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    numerator, denominator = difference(control, test)
+    delta = np.asarray(numerator / denominator, dtype=np.float64)
+    return delta, np.sqrt(_variance(control) + _variance(test))
+
+
+def _variance(share: Share) -> NDArray[np.float64]:
+    p = share.values()
+    return np.asarray(p * (1 - p) / share.size, dtype=np.float64)
+
+
+def _wald_p_value(
+    control: Share,
+    test: Share,
+    *,
+    tau: float,
+    alpha: float,  # noqa: ARG001 - as every test
+) -> NDArray[np.float64]:
+    from scipy.special import ndtr
+
+    delta, error = _difference_and_error(control, test)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = np.where(delta == tau, 0.0, (delta - tau) / error)
+    return np.asarray(ndtr(-statistic), dtype=np.float64)
+
+
+# --- Fisher: no approximation, no interval -----------------------------------------------------
+
+
+def fisher(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+    """Test H0: π ≤ 0 exactly, given how many were refused in both groups together.
+
+    Parts of people, which fair ties bring about, are rounded against the claim: refusals in the
+    control group down, in the test group up. This test has no bounds for Δp; they are missing.
+    """
+    return Interval.without_bounds(_fisher_p_value(control, test, tau=tau, alpha=alpha))
+
+
+def _fisher_p_value(
+    control: Share, test: Share, *, tau: float, alpha: float
+) -> NDArray[np.float64]:
+    from scipy.stats import hypergeom
+
+    if tau != 0:
+        raise PlanError(
+            f"interval='fisher' tests against τ = 0 only, not against tau={tau}. "
+            "Use 'miettinen-nurminen' for another τ."
+        )
+    refused_control = control.negatives // control.split
+    refused_test = -(-test.negatives // test.split)
+    refused = refused_control + refused_test
+    # P(at least as many of the refusals fall into the control group)
+    p_value = hypergeom.sf(refused_control - 1, control.size + test.size, refused, control.size)
+    # the exact p-value is a fraction and may be α itself: rounding must not decide which side
+    same = np.abs(p_value - alpha) <= _ROUNDING * alpha
+    return np.asarray(np.where(same, alpha, p_value), dtype=np.float64)
+
+
+# --- all of them, by name ----------------------------------------------------------------------
 
 IntervalName = Literal["miettinen-nurminen", "agresti-caffo", "newcombe", "wald", "fisher"]
 IntervalMethod = Callable[..., Interval]
+_PValue = Callable[..., "NDArray[np.float64]"]
 
 DEFAULT_INTERVAL: IntervalName = "miettinen-nurminen"
+
+
+def score_test(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+    """Give the p-values of `miettinen_nurminen`, and no bounds: their roots take the time."""
+    return Interval.without_bounds(_score_p_value(control, test, tau=tau, alpha=alpha))
+
+
+def no_interval(control: Share, test: Share, **options: float) -> Interval:  # noqa: ARG001
+    """Leave bounds and p-values out: for comparisons that ask for evidence alone."""
+    return Interval.without_bounds(np.full(len(control.size), np.nan))
+
+
+def _rejects(p_value: _PValue) -> Callable[..., NDArray[np.bool_]]:
+    def rejects(control: Share, test: Share, *, tau: float, alpha: float) -> NDArray[np.bool_]:
+        return np.asarray(p_value(control, test, tau=tau, alpha=alpha) <= alpha, dtype=np.bool_)
+
+    return rejects
+
 
 INTERVALS: dict[IntervalName, IntervalMethod] = {
     "miettinen-nurminen": miettinen_nurminen,
@@ -52,10 +519,10 @@ TESTS: dict[IntervalName, IntervalMethod] = {**INTERVALS, "miettinen-nurminen": 
 """The same p-values; bounds that take longer than the test itself are missing: for counting."""
 
 REJECTS: dict[IntervalName, Callable[..., NDArray[np.bool_]]] = {
-    "miettinen-nurminen": score_rejects,
-    "agresti-caffo": agresti_caffo_rejects,
-    "newcombe": newcombe_rejects,
-    "wald": wald_rejects,
-    "fisher": fisher_rejects,
+    "miettinen-nurminen": _rejects(_score_p_value),
+    "agresti-caffo": _rejects(_plus_one_p_value),
+    "newcombe": _newcombe_rejects,
+    "wald": _rejects(_wald_p_value),
+    "fisher": _rejects(_fisher_p_value),
 }
-"""The test that belongs to each interval, without the bounds: for planning."""
+"""Where the test that belongs to each interval rejects, without bounds: for planning."""

@@ -366,7 +366,7 @@ def _check(
 ) -> None:
     for name, value in (("p_control", p_control), ("p_test", p_test)):
         if not (isinstance(value, Real) and 0 <= float(value) <= 1):
-            raise PlanError(f"{name}={value!r} is no probability. Give a number from 0 to 1.")
+            raise PlanError(f"{name}={value!r} is not a probability. Give a number from 0 to 1.")
     if not (isinstance(alpha, Real) and 0 < float(alpha) < 0.5):
         raise PlanError(f"alpha={alpha!r} is outside (0, 0.5). Give a level such as 0.05.")
     if not (isinstance(tau, Real) and 0 <= float(tau) < 1):

@@ -1,23 +1,26 @@
 """What the definitions mean, as one exchangeable object.
 
-An audit asks its semantics four things: which equations to use, whom each group holds, how two
-groups are compared, and how distances were told equal. `PAPER_DEFINITIONS` answers by the paper's
-definitions, read correctly. The publication's own answers are in `as_published`.
+An audit asks its semantics which equations to use, whom each group holds, how two groups are
+compared, and what must be said about all that. `PAPER_DEFINITIONS` answers by the paper's
+definitions, read correctly. The publication's own answers are in `mutandis.published.semantics`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mutandis.evidence.comparison import compare
+from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.group_builder import GroupBuilder
-from mutandis.evidence.groups import CenteredGroups, Centers, Groups, NearestGroups, RowIdentity
+from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
+from mutandis.evidence.intervals import INTERVALS, TESTS, no_interval
 from mutandis.evidence.methods import Center
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
+from mutandis.search.share import difference, exceeds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -27,18 +30,18 @@ if TYPE_CHECKING:
     from mutandis.causal.worldview import Worldview
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
-    from mutandis.evidence.findings import Comparison, Group
-    from mutandis.evidence.group_size import GroupSize
-    from mutandis.evidence.intervals import IntervalMethod
+    from mutandis.evidence.comparison import Depth
+    from mutandis.evidence.groups import Group
+    from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.methods import Method
-    from mutandis.evidence.spaces import Stratum
+    from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.embedding import Scaling
     from mutandis.search.engine import Progress
+    from mutandis.search.share import Share
     from mutandis.search.ties import Ties
 
 __all__ = [
     "PAPER_DEFINITIONS",
-    "GroupPair",
     "Grouping",
     "PaperDefinitions",
     "Semantics",
@@ -59,7 +62,7 @@ class Situation:
     strata
         Complainants and their search spaces.
     is_negative, is_negative_cf
-        Who was refused in D, and who would have been in D^CF (None: nobody decided).
+        Who was refused in D, and who would have been in D^CF (None: not decided).
     ks, ties, scaling, threads
         How to search.
     group_size
@@ -89,25 +92,20 @@ class Situation:
         return np.sort(np.concatenate([stratum.complainants for stratum in self.strata]))
 
     @property
-    def roll(self) -> RowIdentity:
-        """Who the rows of D are."""
+    def identity(self) -> RowIdentity:
+        """The ids and outcomes of the rows of D."""
         return RowIdentity(ids=self.population.ids, is_negative=self.is_negative)
 
-    def centers(self, *, counterfactual: bool) -> Centers:
-        """Give the complainants' own outcomes, as they are or as they would have been."""
-        mask = self.is_negative_cf if counterfactual else self.is_negative
-        if mask is None:
-            raise TypeError("the plan admits no method that needs an outcome nobody decided")
+    def centers(self) -> Pair[Centers]:
+        """Give the complainants' own outcomes: as they are, and as they would have been."""
+        if self.is_negative_cf is None:
+            raise TypeError("the plan admits no method that needs an outcome that was not decided")
         rows = self.complainants
-        return Centers(ids=self.population.ids[rows], is_negative=mask[rows])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPair:
-    """The control and the test group of one method."""
-
-    control: Groups
-    test: Groups
+        ids = self.population.ids[rows]
+        return Pair(
+            control=Centers(ids=ids, is_negative=self.is_negative[rows]),
+            test=Centers(ids=ids, is_negative=self.is_negative_cf[rows]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,21 +120,32 @@ class Grouping:
         How equal distances were told, by attribute.
     backends
         Which search answered, by what was searched.
-    control
-        The control groups, which do not depend on the counterfactuals: a grouping of the same
-        people under other counterfactuals can take them over. None if nobody was searched for.
-    embedding, nearest
-        Where people stand, and the groups as they are before any caliper, by what was searched:
-        "control", and "factual" or "counterfactual" for the test groups around such centers.
-        Missing where the semantics has a scale of its own.
+    embedding
+        Where people stand; None where the semantics has a scale of its own.
+    nearest
+        The groups of people, without any centers, by what was searched: "control", and "factual" or
+        "counterfactual" for the test groups around such centers. Empty where no groups were
+        searched, and where the semantics has a scale of its own.
     """
 
-    pairs: Mapping[str, GroupPair]
+    pairs: Mapping[str, Pair[Groups]]
     distance_rules: Mapping[str, str]
     backends: Mapping[str, str]
-    control: Groups | None = None
     embedding: Embedding | None = None
     nearest: Mapping[str, NearestGroups] = field(default_factory=dict)
+
+    @property
+    def control(self) -> NearestGroups | None:
+        """The control groups, which do not depend on the counterfactuals.
+
+        A grouping of the same people under other counterfactuals can take them over.
+        """
+        return self.nearest.get("control")
+
+    def at(self, method: Method, index: int) -> Pair[Group]:
+        """Give both groups of a method, for every complainant at the index-th k."""
+        pair = self.pairs[method.name]
+        return Pair(control=pair.control.at(index), test=pair.test.at(index))
 
 
 class Semantics(Protocol):
@@ -145,6 +154,26 @@ class Semantics(Protocol):
     @property
     def name(self) -> str:
         """For the provenance."""
+        ...
+
+    @property
+    def preset(self) -> str | None:
+        """The preset that asks for this reading; None for the definitions themselves."""
+        ...
+
+    @property
+    def compares_exactly(self) -> bool:
+        """Whether nothing is rounded, so that bounds and p-values tell where a verdict changes."""
+        ...
+
+    @property
+    def caution(self) -> str:
+        """What a reader of the findings must know about this reading; empty if nothing."""
+        ...
+
+    @property
+    def likeness(self) -> str:
+        """How people are measured to be alike, where the settings of the plan do not say it."""
         ...
 
     def worldview(self, worldview: Worldview) -> Worldview:
@@ -156,32 +185,23 @@ class Semantics(Protocol):
         situation: Situation,
         methods: Collection[Method],
         *,
-        control: Groups | None = None,
+        control: NearestGroups | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods and all k in one pass.
 
-        Parameters
-        ----------
-        situation, methods
-            What the groups are built from, and who uses them.
-        control
-            The control groups, where they are known already.
-        progress
-            Is told for how many more complainants a search is done.
+        Control groups that are known already are not searched for again.
         """
         ...
 
+    def interval(self, name: IntervalName, depth: Depth) -> IntervalMethod:
+        """Give the method that computes what a comparison of this depth needs."""
+        ...
+
     def compare(
-        self,
-        control: Group,
-        test: Group,
-        *,
-        tau: float,
-        alpha: float,
-        interval: IntervalMethod,
+        self, control: Share, test: Share, *, tau: float, alpha: float, interval: IntervalMethod
     ) -> Comparison:
-        """Compare the groups of every complainant."""
+        """Compare the shares of every complainant's groups, looking for Δp > τ."""
         ...
 
 
@@ -190,6 +210,10 @@ class PaperDefinitions:
     """The paper's definitions: one scale for both worlds, fair ties, exact evidence."""
 
     name: str = "defined"
+    preset: None = None
+    compares_exactly: bool = True
+    caution: str = ""
+    likeness: str = ""
 
     def worldview(self, worldview: Worldview) -> Worldview:
         """Take the equations as they were declared."""
@@ -200,72 +224,70 @@ class PaperDefinitions:
         situation: Situation,
         methods: Collection[Method],
         *,
-        control: Groups | None = None,
+        control: NearestGroups | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(
             situation.population, situation.attributes, scaling=situation.scaling
         )
-        finder = GroupBuilder(situation, embedding, progress)
-        searched: dict[str, Groups] = {}
+        builder = GroupBuilder(situation, embedding, progress)
+        searched: dict[str, NearestGroups] = {}
         wanted = {m.center for m in methods if m.count_neighbours}
         if wanted:
-            searched["control"] = finder.control() if control is None else control
+            searched["control"] = builder.control() if control is None else control
         for center in (center for center in Center if center in wanted):
-            searched[center.value] = finder.test(center)
+            searched[center.value] = builder.test(center)
         return Grouping(
             pairs=_pairs(situation, methods, searched),
             distance_rules=embedding.rules,
-            backends=finder.backends,
-            control=searched.get("control"),
+            backends=builder.backends,
             embedding=embedding,
-            nearest=finder.nearest,
+            nearest=searched,
         )
 
+    def interval(self, name: IntervalName, depth: Depth) -> IntervalMethod:
+        """Leave out what takes time and was not asked for."""
+        if depth == "evidence":
+            return no_interval
+        return TESTS[name] if depth == "significance" else INTERVALS[name]
+
     def compare(
-        self,
-        control: Group,
-        test: Group,
-        *,
-        tau: float,
-        alpha: float,
-        interval: IntervalMethod,
+        self, control: Share, test: Share, *, tau: float, alpha: float, interval: IntervalMethod
     ) -> Comparison:
-        """Decide evidence on integers."""
-        return compare(control, test, tau=tau, alpha=alpha, interval=interval)
+        """Decide evidence on integers, with τ read as the decimal that was written.
+
+        Nothing is rounded before it is compared.
+        """
+        numerator, denominator = difference(control, test)
+        evidence = exceeds(numerator, denominator, Fraction(str(tau)))
+        bounds = interval(control, test, tau=tau, alpha=alpha)
+        return Comparison(
+            delta_p=np.asarray(numerator / denominator, dtype=np.float64),
+            evidence=evidence,
+            significant=evidence & (bounds.p_value <= alpha),
+            interval=bounds,
+            insufficient=np.zeros_like(evidence),
+        )
 
 
 def _pairs(
-    situation: Situation, methods: Collection[Method], searched: Mapping[str, Groups]
-) -> dict[str, GroupPair]:
+    situation: Situation, methods: Collection[Method], searched: Mapping[str, NearestGroups]
+) -> dict[str, Pair[Groups]]:
     """Put the two groups of each method together from what was searched and from the centers."""
-    pairs, centers = {}, None
-    for method in methods:
-        if not method.count_centers:
-            pair = GroupPair(control=searched["control"], test=searched[method.center.value])
-        else:
-            centers = centers or _both_centers(situation)
-            pair = _centered(method, searched, *centers)
-        pairs[method.name] = pair
-    return pairs
+    centers = situation.centers() if any(m.count_centers for m in methods) else None
 
+    def pair(method: Method) -> Pair[Groups]:
+        if centers is None or not method.count_centers:
+            return Pair(control=searched["control"], test=searched[method.center.value])
+        if not method.count_neighbours:
+            return Pair(control=centers.control, test=centers.test)
+        return Pair(
+            control=replace(searched["control"], centers=centers.control),
+            test=replace(searched[method.center.value], centers=centers.test),
+        )
 
-def _both_centers(situation: Situation) -> tuple[Centers, Centers]:
-    here = situation.centers(counterfactual=False)
-    there = situation.centers(counterfactual=True)
-    return here, replace(there, ids=here.ids)
-
-
-def _centered(
-    method: Method, searched: Mapping[str, Groups], here: Centers, there: Centers
-) -> GroupPair:
-    if not method.count_neighbours:
-        return GroupPair(control=here, test=there)
-    return GroupPair(
-        control=CenteredGroups(neighbours=searched["control"], centers=here),
-        test=CenteredGroups(neighbours=searched[method.center.value], centers=there),
-    )
+    return {method.name: pair(method) for method in methods}
 
 
 PAPER_DEFINITIONS = PaperDefinitions()

@@ -11,41 +11,19 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any, Literal
 
-from mutandis.evidence.verdict import Verdict
+from mutandis.evidence.findings import Verdict
+from mutandis.evidence.methods import METHODS, Center
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["MethodWords", "Terms", "explain", "explain_insufficient"]
+    from mutandis.evidence.methods import Method
+
+__all__ = ["ExplanationContext", "explain", "explain_insufficient"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MethodWords:
-    """What sentences say about a method.
-
-    Parameters
-    ----------
-    title
-        Its name in words.
-    around
-        Around whom the test group was searched.
-    given
-        What its answer rests on beside the records; empty if nothing.
-    counts_neighbours
-        Whether groups of people are compared, or the search centers alone.
-    centers
-        How many search centers each group holds beside the people found (0 or 1).
-    """
-
-    title: str
-    around: str
-    given: str
-    counts_neighbours: bool
-    centers: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ExplanationContext:
     """What sentences about a case need to know of its audit.
 
     Parameters
@@ -60,8 +38,8 @@ class Terms:
         How far away people may be who are compared, and how few a group may hold.
     primary
         The method and k of the headline.
-    methods
-        The words for each method that was run.
+    given
+        What counterfactual methods rest on beside the records.
     others
         Who is in the test groups.
     note
@@ -76,68 +54,40 @@ class Terms:
     max_distance: float | None
     min_group: int
     primary: tuple[str, int]
-    methods: Mapping[str, MethodWords]
+    given: str = "the worldview"
     others: str = "of the reference status"
     note: str = ""
 
 
-def explain(result: Mapping[str, Any], method: str, k: int, terms: Terms) -> str:
-    """Say in one sentence what a complainant's row of the findings means.
-
-    Examples
-    --------
-    >>> words = MethodWords(
-    ...     title="ST", around="the complainant", given="", counts_neighbours=True, centers=0
-    ... )
-    >>> terms = Terms(
-    ...     ground="the ground of 'Gender'",
-    ...     negative="no",
-    ...     alpha=0.05,
-    ...     tau=0.0,
-    ...     direction="negative",
-    ...     max_distance=0.1,
-    ...     min_group=5,
-    ...     primary=("st", 15),
-    ...     methods={"st": words},
-    ... )
-    >>> row = {"id": 44, "verdict": "insufficient", "n_control": 15, "n_test": 3}
-    >>> print(explain(row, "st", 15, terms))
-    ST with k = 15 gives no answer about complainant 44: there are too few people to compare with,
-    since the test group holds 3 people within distance 0.1, and at least 5 are asked for.
-    """
-    words = terms.methods[method]
+def explain(result: Mapping[str, Any], method: str, k: int, context: ExplanationContext) -> str:
+    """Say in one sentence what a complainant's row of the findings means."""
+    asked = METHODS[method]
     verdict = Verdict(result["verdict"])
-    subject = f"{words.title} with k = {k}" if words.counts_neighbours else words.title
+    subject = f"{asked.title} with k = {k}" if asked.count_neighbours else asked.title
     if verdict is Verdict.INSUFFICIENT:
         reason = explain_insufficient(
-            result["n_control"] - words.centers,
-            result["n_test"] - words.centers,
-            max_distance=terms.max_distance,
-            min_group=terms.min_group,
+            result["n_control"] - int(asked.count_centers),
+            result["n_test"] - int(asked.count_centers),
+            max_distance=context.max_distance,
+            min_group=context.min_group,
         )
         return (
             f"{subject} gives no answer about complainant {result['id']}: there are too few people "
             f"to compare with, since {reason}."
         )
-    given = f", given {words.given}," if words.given else ""
+    given = f", given {context.given}," if asked.needs_counterfactual else ""
     found = "no evidence" if verdict is Verdict.NO_EVIDENCE else "prima facie evidence"
+    compared, chance = _comparison(result, asked, context), _CHANCE[verdict](result, context)
     return (
-        f"{subject}{given} provides {found} for {_claim(terms)} complainant {result['id']} on "
-        f"{terms.ground}: {_comparison(result, words, terms)}{_CHANCE[verdict](result, terms)}"
-        f"{terms.note}."
+        f"{subject}{given} provides {found} for {_claim(context)} complainant {result['id']} on "
+        f"{context.ground}: {compared}{chance}{context.note}."
     )
 
 
 def explain_insufficient(
     n_control: int, n_test: int, *, max_distance: float | None, min_group: int
 ) -> str:
-    """Say which group is too small, in people beside the search centers; empty if none is.
-
-    Examples
-    --------
-    >>> explain_insufficient(0, 1, max_distance=0.1, min_group=2)
-    'the control group holds nobody within distance 0.1 and the test group 1 person, and at least...
-    """
+    """Say which group is too small, in people beside the search centers; empty if none is."""
     small = [
         (name, size)
         for name, size in (("control", n_control), ("test", n_test))
@@ -154,51 +104,57 @@ def explain_insufficient(
 
 def _people(size: int) -> str:
     if size == 0:
-        return "nobody"
+        return "no people"
     return "1 person" if size == 1 else f"{size} people"
 
 
-def _claim(terms: Terms) -> str:
-    return "discrimination against" if terms.direction == "negative" else "favourable treatment of"
+def _claim(context: ExplanationContext) -> str:
+    return (
+        "discrimination against" if context.direction == "negative" else "favourable treatment of"
+    )
 
 
-def _comparison(result: Mapping[str, Any], words: MethodWords, terms: Terms) -> str:
-    beyond = _beyond(result, terms)
-    if not words.counts_neighbours:
+def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationContext) -> str:
+    beyond = _beyond(result, context)
+    if not method.count_neighbours:
         return (
             f"the outcome on record is {result['outcome']}, the outcome of the counterfactual "
             f"would be {result['outcome_cf']} (Δp = {result['delta_p']:.0f}, {beyond})"
         )
+    around = "the complainant"
+    if method.center is Center.COUNTERFACTUAL:
+        around = "the complainant's counterfactual"
+    centered = method.count_centers
     return (
         f"{result['p_control']:.1%} of the control group ({result['n_control']} of the same "
-        f"protected status{', the complainant included' if words.centers else ''}) had the outcome "
-        f"{terms.negative}, against {result['p_test']:.1%} of the test group ({result['n_test']} "
-        f"{terms.others} around {words.around}{', itself included' if words.centers else ''}; "
-        f"Δp = {result['delta_p']:.3f}, {beyond})"
+        f"protected status{', the complainant included' if centered else ''}) had the outcome "
+        f"{context.negative}, against {result['p_test']:.1%} of the test group "
+        f"({result['n_test']} {context.others} around {around}"
+        f"{', itself included' if centered else ''}; Δp = {result['delta_p']:.3f}, {beyond})"
     )
 
 
-def _beyond(result: Mapping[str, Any], terms: Terms) -> str:
-    sign, more = ("", "more") if terms.direction == "negative" else ("-", "less")
-    threshold = f"{sign if terms.tau else ''}τ = {sign if terms.tau else ''}{terms.tau:g}"
+def _beyond(result: Mapping[str, Any], context: ExplanationContext) -> str:
+    sign, more = ("", "more") if context.direction == "negative" else ("-", "less")
+    threshold = f"{sign if context.tau else ''}τ = {sign if context.tau else ''}{context.tau:g}"
     negated = "not " if result["verdict"] == Verdict.NO_EVIDENCE else ""
     return f"{negated}{more} than {threshold}"
 
 
-def _nothing_shown(result: Mapping[str, Any], terms: Terms) -> str:  # noqa: ARG001
+def _nothing_shown(result: Mapping[str, Any], context: ExplanationContext) -> str:  # noqa: ARG001
     return ", which does not rule it out"
 
 
-def _perhaps_chance(result: Mapping[str, Any], terms: Terms) -> str:
+def _perhaps_chance(result: Mapping[str, Any], context: ExplanationContext) -> str:
     if isnan(result["p_value"]):
         return ", a single comparison to which no test applies"
     return (
         f", a difference that chance may explain ({_p('p', result['p_value'])} "
-        f"at the level α = {terms.alpha:g})"
+        f"at the level α = {context.alpha:g})"
     )
 
 
-def _hardly_chance(result: Mapping[str, Any], terms: Terms) -> str:
+def _hardly_chance(result: Mapping[str, Any], context: ExplanationContext) -> str:
     others = (
         "not adjusted for the number of complainants tested"
         if isnan(result["q_value"])
@@ -207,18 +163,18 @@ def _hardly_chance(result: Mapping[str, Any], terms: Terms) -> str:
     )
     return (
         f", a difference that chance alone hardly explains when the case is taken by itself "
-        f"({_p('p', result['p_value'])} at the level α = {terms.alpha:g}), {others}"
+        f"({_p('p', result['p_value'])} at the level α = {context.alpha:g}), {others}"
     )
 
 
-def _hardly_chance_at_all(result: Mapping[str, Any], terms: Terms) -> str:
+def _hardly_chance_at_all(result: Mapping[str, Any], context: ExplanationContext) -> str:
     return (
         f", a difference that chance alone hardly explains, all complainants tested taken into "
-        f"account ({_p('q', result['q_value'])} at the level α = {terms.alpha:g})"
+        f"account ({_p('q', result['q_value'])} at the level α = {context.alpha:g})"
     )
 
 
-_CHANCE: dict[Verdict, Callable[[Mapping[str, Any], Terms], str]] = {
+_CHANCE: dict[Verdict, Callable[[Mapping[str, Any], ExplanationContext], str]] = {
     Verdict.NO_EVIDENCE: _nothing_shown,
     Verdict.EVIDENCE: _perhaps_chance,
     Verdict.SIGNIFICANT: _hardly_chance,

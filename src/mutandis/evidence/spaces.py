@@ -1,24 +1,45 @@
-"""Search spaces (Def. 1): among whom the control and the test group are looked for."""
+"""Search spaces (Def. 1): among whom the control and the test group are looked for.
+
+With several protected attributes, *multiple* discrimination asks about one attribute at a time, and
+only about people who are protected on every one of them: each attribute keeps its own control and
+test space. *Intersectional* discrimination asks about all attributes together: the control space
+holds those who are protected on all of them, the test space those who are protected on none.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import product
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mutandis.errors import GroupSizeError
+from mutandis.errors import GroupSizeError, ProtectionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Categories
     from mutandis.data.protection import Protection
-    from mutandis.evidence.group_size import GroupSize
 
-__all__ = ["Stratum", "check_group_sizes", "draw_strata"]
+__all__ = [
+    "Combine",
+    "ComparedWith",
+    "GroupSize",
+    "Stratum",
+    "check_group_sizes",
+    "draw_joint_strata",
+    "draw_multiple_strata",
+    "draw_strata",
+    "rows_in_test",
+]
+
+Combine = Literal["multiple", "intersectional"]
+ComparedWith = Literal["reference", "complement"]
+GroupSize = Literal["k", "equal-mass"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +66,6 @@ def draw_strata(protection: Protection, categories: Categories) -> tuple[Stratum
     """Partition D: a stratum per protected value, or one for all of them if they are pooled.
 
     Rows with other values of the attribute are in no space; they only enter the scale.
-
-    Examples
-    --------
-    >>> from mutandis.data.columns import Categories
-    >>> from mutandis.data.protection import Protection
-    >>> origin = Categories(np.array([0, 1, 2, 1, 0]), ("here", "near", "far"))
-    >>> (stratum,) = draw_strata(Protection("origin", value="near", reference="here"), origin)
-    >>> stratum.control.tolist(), stratum.test.tolist()
-    ([1, 3], [0, 4])
     """
     protected, reference = protection.codes(categories)
     test = np.flatnonzero(categories.codes == reference)
@@ -66,19 +78,124 @@ def draw_strata(protection: Protection, categories: Categories) -> tuple[Stratum
     return tuple(strata)
 
 
-def check_group_sizes(
-    strata: Sequence[Stratum], ks: Sequence[int], *, group_size: GroupSize = "k"
-) -> None:
-    """Refuse a k that some search space cannot fill; of equal mass, every test space can.
+def draw_joint_strata(
+    protections: Sequence[Protection],
+    statuses: Mapping[str, Categories],
+    *,
+    test_space: ComparedWith = "reference",
+) -> tuple[Stratum, ...]:
+    """Partition D for one intervention on all attributes: a stratum per combination of values.
+
+    Combinations without rows are left out; pooled values of an attribute count as one. One
+    protection alone gives the strata that it has by itself.
+
+    Parameters
+    ----------
+    protections, statuses
+        The protected attributes, and the column of each.
+    test_space
+        Compare with people of the reference status on every attribute ("reference"), or with
+        all who are not protected on all of them ("complement").
 
     Examples
     --------
-    >>> two = np.array([0, 1])
-    >>> pair = Stratum(label="women", complainants=two, control=two, test=np.array([2, 3]))
-    >>> check_group_sizes([pair], [2])
-    Traceback (most recent call last):
-    mutandis.errors.GroupSizeError: k=2 is larger than the control space (1 protected rows beside...
+    >>> from mutandis.data.columns import Categories
+    >>> from mutandis.data.protection import Protection
+    >>> race = Categories(np.array([0, 0, 1, 1, 1]), ("black", "white"))
+    >>> sex = Categories(np.array([0, 1, 0, 1, 1]), ("female", "male"))
+    >>> both = (
+    ...     Protection("race", value="black", reference="white"),
+    ...     Protection("sex", value="female", reference="male"),
+    ... )
+    >>> (stratum,) = draw_joint_strata(both, {"race": race, "sex": sex})
+    >>> stratum.label, stratum.control.tolist(), stratum.test.tolist()
+    ('black × female', [0], [3, 4])
     """
+    singles = [draw_strata(each, statuses[each.attribute]) for each in protections]
+    strata = []
+    for combination in product(*singles):
+        rows = _shared(stratum.complainants for stratum in combination)
+        test = _shared(stratum.test for stratum in combination)
+        label = " × ".join(stratum.label for stratum in combination)
+        if len(rows):
+            strata.append(Stratum(label=label, complainants=rows, control=rows, test=test))
+    if not strata:
+        raise _no_protected_rows(protections)
+    if test_space == "complement":
+        protected = np.concatenate([stratum.complainants for stratum in strata])
+        rest = np.setdiff1d(np.arange(len(statuses[protections[0].attribute])), protected)
+        strata = [replace(stratum, test=rest) for stratum in strata]
+    if not len(strata[0].test):
+        named = ", ".join(f"{each.attribute!r} = {each.reference!r}" for each in protections)
+        raise ProtectionError(
+            f"No reference rows: no row has {named} at once. Name other reference values, or "
+            "compare with all rows that are not protected on all: test_space='complement'."
+        )
+    return tuple(strata)
+
+
+def draw_multiple_strata(
+    protections: Sequence[Protection],
+    statuses: Mapping[str, Categories],
+    *,
+    test_space: ComparedWith = "reference",
+) -> tuple[tuple[Stratum, ...], ...]:
+    """Partition D for each attribute in turn, with those who are protected on all as complainants.
+
+    The spaces in which they are compared stay whole.
+    """
+    drawn = [draw_joint_strata((each,), statuses, test_space=test_space) for each in protections]
+    complainants = _shared(
+        np.sort(np.concatenate([stratum.complainants for stratum in strata])) for strata in drawn
+    )
+    if not len(complainants):
+        raise _no_protected_rows(protections)
+    return tuple(_restricted(strata, complainants) for strata in drawn)
+
+
+def _restricted(strata: Iterable[Stratum], complainants: NDArray[np.intp]) -> tuple[Stratum, ...]:
+    mine = [
+        replace(stratum, complainants=np.intersect1d(stratum.complainants, complainants))
+        for stratum in strata
+    ]
+    return tuple(stratum for stratum in mine if len(stratum.complainants))
+
+
+def _shared(rows: Iterable[NDArray[np.intp]]) -> NDArray[np.intp]:
+    return reduce(np.intersect1d, rows)
+
+
+def _no_protected_rows(protections: Sequence[Protection]) -> ProtectionError:
+    named = ", ".join(repr(each.attribute) for each in protections)
+    return ProtectionError(
+        f"No protected rows: no row has a protected value of each of {named}. "
+        "Widen the protected values, or audit these attributes one at a time."
+    )
+
+
+def rows_in_test(stratum: Stratum, ks: Sequence[int], *, group_size: GroupSize) -> tuple[int, ...]:
+    """Give the number of rows in a test group for each k, halves rounded up, at least one.
+
+    The smaller of two spaces is the sparser one, and its k nearest people lie farther away. Near
+    the border between refusals and approvals the wider group sees more of the other side, so the
+    shares differ although both were treated alike. With "equal-mass" the test group takes
+    k · n_t / n_c rows: both groups then cover the same part of their spaces, and about the same
+    radius where the two spaces have the same shape. It still counts as k observations. More rows
+    make its share steadier, but the control group has k, and no more is claimed.
+
+    With fewer people in the test space than in the control space the group shrinks below k. It
+    never exceeds its space, since k is smaller than the control space.
+    """
+    if group_size == "k":
+        return tuple(ks)
+    control, test = len(stratum.control), len(stratum.test)
+    return tuple(max(1, (2 * k * test + control) // (2 * control)) for k in ks)
+
+
+def check_group_sizes(
+    strata: Sequence[Stratum], ks: Sequence[int], *, group_size: GroupSize = "k"
+) -> None:
+    """Refuse a k that some search space cannot fill; of equal mass, every test space can."""
     k = max(ks)
     for stratum in strata:
         others = len(stratum.control) - 1

@@ -1,4 +1,9 @@
-"""Records of how well a comparison is supported: whether there is anyone to compare with."""
+"""Support: whether there is anyone to compare with, and how comparable they are.
+
+A group of the k nearest always exists, however far away its people are. These measures say how far
+that is. They inform and decide nothing: only a caliper (`max_distance`) and `min_group`, both
+chosen before the run, make a verdict insufficient.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +12,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.columns import Numbers
+from mutandis.errors import PlanError
+from mutandis.evidence.comparison import too_small
+from mutandis.evidence.groups import Pair
+from mutandis.evidence.methods import Center
+from mutandis.evidence.sentences import explain_insufficient
+from mutandis.search.choose import choose_search
+from mutandis.search.engine import Queries, Space, find_neighbourhoods
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-__all__ = ["Balance", "Reach", "Support"]
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
+    from mutandis.evidence.groups import Members, NearestGroups
+    from mutandis.evidence.methods import Method
+    from mutandis.evidence.semantics import Grouping, Situation
+    from mutandis.search.distance import Metric, Points
+    from mutandis.search.embedding import Embedding
 
+__all__ = ["Reach", "Support", "measure_balance", "measure_support", "typical_radii"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Balance:
-    """How far each search center stands from the people around it, attribute by attribute.
-
-    Parameters
-    ----------
-    control, test
-        By attribute: (center - mean of the group) / standard deviation in D. For a nominal
-        attribute, the same of the indicator of the center's own level. NaN where a group is empty
-        or where D does not vary.
-    """
-
-    control: Mapping[str, float]
-    test: Mapping[str, float]
+# people of a space who stand for all of it
+SAMPLE = 200
+_PERCENTILES = (50, 95, 99)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +87,7 @@ class Support:
         How far their groups reach.
     outside
         By attribute: whose search center stands outside the range of the test space, or at a
-        level that nobody there has.
+        level that does not occur there.
     insufficient
         Why a verdict is "insufficient", in words; empty where it is not.
     """
@@ -108,3 +119,154 @@ def _listed(marks: Mapping[str, NDArray[np.bool_]], size: int) -> NDArray[np.obj
         listed[already] += ", "
         listed[marked] += name
     return listed
+
+
+def measure_support(
+    situation: Situation, grouping: Grouping, method: Method, k: int, *, min_group: int
+) -> Support:
+    """Measure how well each complainant's groups support the comparison."""
+    if not method.count_neighbours:
+        raise PlanError(
+            f"Method {method.name!r} compares no groups that could support it. "
+            "Ask for one of the other methods."
+        )
+    if grouping.embedding is None:
+        raise PlanError(
+            "Support is measured within one pair of groups on one scale. An audit of multiple "
+            "discrimination has a pair for each attribute: ask audit.part(attribute). The preset "
+            "'eaamo23' has a scale for each world: leave it out."
+        )
+    index, threads = situation.ks.index(k), situation.threads
+    tests = grouping.nearest[method.center.value]
+    return Support(
+        ids=situation.population.ids[situation.complainants],
+        control=_measure_reach(grouping.nearest["control"], index, threads=threads),
+        test=_measure_reach(tests, index, threads=threads),
+        outside=_outside_range(tests, grouping.embedding),
+        insufficient=_reasons(situation, grouping, method, index, min_group=min_group),
+    )
+
+
+def _reasons(
+    situation: Situation, grouping: Grouping, method: Method, index: int, *, min_group: int
+) -> NDArray[np.object_]:
+    groups, centers = grouping.at(method, index), int(method.count_centers)
+    insufficient = too_small(groups, method, least=min_group)
+    reasons = np.full(len(insufficient), "", dtype=object)
+    for place in np.flatnonzero(insufficient):
+        reasons[place] = explain_insufficient(
+            int(groups.control.share.size[place]) - centers,
+            int(groups.test.share.size[place]) - centers,
+            max_distance=situation.max_distance,
+            min_group=min_group,
+        )
+    return reasons
+
+
+def typical_radii(
+    points: Points, metric: Metric, k: int, *, threads: int = -1
+) -> NDArray[np.float64]:
+    """Give the distance of the k-th nearest other for a sample of the people of a space.
+
+    At most 200 are taken, evenly spaced in the order of their attributes: the same people, however
+    the file is sorted. Empty where no person has k others.
+    """
+    size = len(points)
+    if k >= size:
+        return np.empty(0)
+    order = np.lexsort([*points.codes.T[::-1], *points.coordinates.T[::-1], np.zeros(size)])
+    sample = order[np.arange(min(size, SAMPLE)) * size // min(size, SAMPLE)]
+    negative = np.zeros(size, dtype=np.bool_)  # outcomes have no part in a distance
+    space, standing = Space.of(points, negative, metric)
+    queries = Queries(
+        points=points.take(sample), own=standing[sample], own_negative=negative[sample]
+    )
+    found = find_neighbourhoods(choose_search(space, threads=threads), queries, (k,))
+    return metric.as_float(found.radius[:, 0])
+
+
+def _measure_reach(nearest: NearestGroups, index: int, *, threads: int) -> Reach:
+    """Compare the radius of each group at the index-th k with what is usual in its space."""
+    usual = np.full((len(nearest.spaces), len(_PERCENTILES)), np.nan)
+    for space, rows in enumerate(nearest.spaces):
+        k = nearest.places_in(space, index)
+        radii = typical_radii(nearest.points.take(rows), nearest.metric, k, threads=threads)
+        if len(radii):
+            usual[space] = np.percentile(radii, _PERCENTILES)
+    typical, large, limit = usual[nearest.space_of].T
+    return Reach(radius=nearest.radius(index), typical=typical, large=large, limit=limit)
+
+
+def _outside_range(nearest: NearestGroups, embedding: Embedding) -> dict[str, NDArray[np.bool_]]:
+    """Tell, by attribute, which search centers no person of the search space reaches.
+
+    For attributes with an order: below the smallest or above the largest value there. For nominal
+    ones: at a level that does not occur there. Compared on exact coordinates, so that rounding
+    puts no center outside.
+    """
+    origins = nearest.origins
+    outside = {
+        name: np.zeros(len(origins), dtype=np.bool_)
+        for name in (*(axis.name for axis in embedding.axes), *embedding.nominal)
+    }
+    for space, rows in enumerate(nearest.spaces):
+        mine = np.flatnonzero(nearest.space_of == space)
+        there, here = nearest.points.take(rows), origins.take(mine)
+        for place, axis in enumerate(embedding.axes):
+            values, column = here.coordinates[:, place], there.coordinates[:, place]
+            outside[axis.name][mine] = (values < column.min()) | (values > column.max())
+        for place, name in enumerate(embedding.nominal):
+            known = np.unique(there.codes[:, place])
+            outside[name][mine] = ~np.isin(here.codes[:, place], known)
+    return outside
+
+
+def measure_balance(
+    situation: Situation, row: int, method: Method, groups: Pair[Members]
+) -> Pair[Mapping[str, float]]:
+    """Compare one complainant's search centers with the people around them, by attribute.
+
+    Each difference is (center - mean of the group) / standard deviation in D; for a nominal
+    attribute, the same of the indicator of the center's own level. NaN where a group is empty or
+    where D does not vary. Search centers among the members are left out.
+    """
+    world = situation.population
+    if method.center is Center.COUNTERFACTUAL and situation.counterfactual is not None:
+        world = situation.counterfactual
+    return Pair(
+        control=_balance(situation, groups.control, situation.population, row),
+        test=_balance(situation, groups.test, world, row),
+    )
+
+
+def _balance(
+    situation: Situation, members: Members, world: Population, row: int
+) -> Mapping[str, float]:
+    population, people = situation.population, ~members.is_center
+    rows = _rows_of(population, members.ids[people])
+    place = members.place[people]
+    found = {}
+    for attribute in situation.attributes:
+        everyone = _numbers(population.columns[attribute.name])
+        center = float(_numbers(world.columns[attribute.name])[row])
+        if attribute.kind is AttributeKind.NOMINAL:
+            # the indicator of the center's own level
+            everyone, center = (everyone == center).astype(np.float64), 1.0
+        spread = float(everyone.std())
+        if not len(rows) or spread == 0:
+            found[attribute.name] = float("nan")
+            continue
+        mean = float(np.average(everyone[rows], weights=place))
+        found[attribute.name] = (center - mean) / spread
+    return found
+
+
+def _rows_of(population: Population, ids: NDArray[np.generic]) -> NDArray[np.intp]:
+    rows = np.flatnonzero(np.isin(population.ids, ids))
+    place = dict(zip(population.ids[rows].tolist(), rows, strict=True))
+    return np.array([place[each] for each in ids.tolist()], dtype=np.intp)
+
+
+def _numbers(column: Column) -> NDArray[np.float64]:
+    """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
+    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)

@@ -10,10 +10,9 @@ from mutandis.auditing.plan import MethodName
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.protection import Protection
 from mutandis.evidence.comparison import Direction
-from mutandis.evidence.group_size import GroupSize
 from mutandis.evidence.intervals import IntervalName
-from mutandis.evidence.joint_spaces import Combine, ComparedWith
 from mutandis.evidence.multiplicity import Adjustment
+from mutandis.evidence.spaces import Combine, ComparedWith, GroupSize
 from mutandis.files.decision_section import read_decision_section
 from mutandis.files.sources import read_data_section
 from mutandis.files.text_files import read_text

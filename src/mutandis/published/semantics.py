@@ -23,9 +23,11 @@ from mutandis.causal.equations.equation import Predicted, numbers_of
 from mutandis.causal.equations.linear import Linear
 from mutandis.causal.worldview import Worldview
 from mutandis.data.columns import Categories, Numbers
-from mutandis.evidence.findings import Comparison, Group
+from mutandis.evidence.comparison import Comparison
+from mutandis.evidence.groups import Group, Pair
+from mutandis.evidence.intervals import INTERVALS, no_interval
 from mutandis.evidence.methods import Center
-from mutandis.evidence.semantics import Grouping, GroupPair, Situation
+from mutandis.evidence.semantics import Grouping, Situation
 from mutandis.search.distance import Points
 from mutandis.search.engine import Progress, discard_progress, group_rows
 from mutandis.search.share import Share
@@ -39,9 +41,9 @@ if TYPE_CHECKING:
     from mutandis.causal.equations.linear import FittedLinear
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.evidence.case import Members
-    from mutandis.evidence.groups import Centers, Groups, RowIdentity
-    from mutandis.evidence.intervals import IntervalMethod
+    from mutandis.evidence.comparison import Depth
+    from mutandis.evidence.groups import Centers, Groups, Members, NearestGroups, RowIdentity
+    from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.methods import Method
 
 __all__ = ["AS_PUBLISHED", "AsPublished", "PublishedLinear"]
@@ -105,7 +107,7 @@ class FittedPublishedLinear:
         return self.fitted.finished(values)
 
 
-# Each attribute of the publication was treated by hand; these are the hands.
+# The publication treated each attribute in its own way.
 _TREATMENT = {
     "AnnualSalary": {"residual_decimals": 2},
     "AccountBalance": {"residual_decimals": 2},
@@ -165,7 +167,7 @@ class _Scores:
 def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
     # as one contiguous column: another order of summation changes the last bits, and those decide
     column = np.ascontiguousarray(values)
-    # a constant column tells nobody apart: there everybody stands at 0
+    # a constant column makes no difference: all its scores are 0
     return np.asarray((column - column.mean()) / (column.std() or 1.0), dtype=np.float64)
 
 
@@ -224,8 +226,8 @@ class PublishedGroups:
         Group sizes.
     extra
         How many rows more than k are taken.
-    roll
-        Who the rows are.
+    identity
+        The ids and outcomes of the rows.
     own_rows, keep_own
         The complainants' own rows, and whether they stay in the group where they are found.
     centers
@@ -235,7 +237,7 @@ class PublishedGroups:
     nearest: _Nearest
     ks: tuple[int, ...]
     extra: int
-    roll: RowIdentity
+    identity: RowIdentity
     own_rows: NDArray[np.intp]
     keep_own: bool = False
     centers: Centers | None = None
@@ -243,7 +245,7 @@ class PublishedGroups:
     def at(self, index: int) -> Group:
         """Give the groups for the index-th k."""
         taken, joins = self._taken(self.ks[index])
-        negatives = (self.roll.is_negative[self.nearest.rows] & taken).sum(axis=1)
+        negatives = (self.identity.is_negative[self.nearest.rows] & taken).sum(axis=1)
         size = taken.sum(axis=1)
         if self.centers is not None:
             negatives = negatives + (joins & self.centers.is_negative)
@@ -258,10 +260,10 @@ class PublishedGroups:
         taken, joins = self._taken(self.ks[index])
         mine = taken[complainant]
         rows = self.nearest.rows[complainant][mine]
-        members = self.roll.members(
+        members = self.identity.members(
             rows, self.nearest.distance[complainant][mine], np.ones(len(rows))
         )
-        own = self.roll.ids[self.own_rows[complainant]]
+        own = self.identity.ids[self.own_rows[complainant]]
         members = replace(members, is_center=members.ids == own)
         if self.centers is None or not joins[complainant]:
             return members
@@ -288,6 +290,18 @@ class AsPublished:
     """What was run for the publication."""
 
     name: str = "eaamo23"
+    preset: str = "eaamo23"
+    compares_exactly: bool = False
+    caution: str = (
+        "The definitions were read as in the publication (eaamo23), with its rounding, its scale "
+        "for each world and its way with ties. Other findings of this program are not comparable "
+        "with these."
+    )
+    likeness: str = (
+        "measured as the publication did: standardised in each world by itself, ties broken by "
+        "the order of the table, and rounded before anything is compared. "
+        "docs/adr/0003-errata.md tells what that does."
+    )
 
     def worldview(self, worldview: Worldview) -> Worldview:
         """Round in each equation what was rounded there."""
@@ -302,7 +316,7 @@ class AsPublished:
         situation: Situation,
         methods: Collection[Method],
         *,
-        control: Groups | None = None,  # noqa: ARG002 - searched anew
+        control: NearestGroups | None = None,  # noqa: ARG002 - searched anew
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""
@@ -326,20 +340,18 @@ class AsPublished:
             backends={"control": "as published", "test": "as published"},
         )
 
+    def interval(self, name: IntervalName, depth: Depth) -> IntervalMethod:
+        """Compute the bounds in any case: significance is decided by them."""
+        return no_interval if depth == "evidence" else INTERVALS[name]
+
     def compare(
-        self,
-        control: Group,
-        test: Group,
-        *,
-        tau: float,
-        alpha: float,
-        interval: IntervalMethod,
+        self, control: Share, test: Share, *, tau: float, alpha: float, interval: IntervalMethod
     ) -> Comparison:
         """Decide evidence and significance after rounding to three decimals."""
         from scipy.special import ndtri
 
-        bounds = interval(control.share, test.share, tau=tau, alpha=alpha)
-        delta = control.share.values() - test.share.values()
+        bounds = interval(control, test, tau=tau, alpha=alpha)
+        delta = control.values() - test.values()
         exact = -float(ndtri(alpha))
         margin = (bounds.high - bounds.low) / 2 * (round(exact, 3) / exact)
         bounds = replace(bounds, low=delta - margin, high=delta + margin)
@@ -349,6 +361,7 @@ class AsPublished:
             evidence=evidence,
             significant=evidence & (np.round(bounds.low, 3) > tau),
             interval=bounds,
+            insufficient=np.zeros_like(evidence),
         )
 
 
@@ -371,24 +384,27 @@ def _search(
 
 def _pair(
     situation: Situation, method: Method, control: _Nearest, tests: Mapping[Center, _Nearest]
-) -> GroupPair:
-    if not method.count_neighbours:
-        return GroupPair(
-            control=situation.centers(counterfactual=False),
-            test=situation.centers(counterfactual=True),
-        )
-    ks, roll, own = situation.ks, situation.roll, situation.complainants
-    test = tests[method.center]
-    if not method.count_centers:
-        return GroupPair(
-            control=PublishedGroups(nearest=control, ks=ks, extra=1, roll=roll, own_rows=own),
-            test=PublishedGroups(nearest=test, ks=ks, extra=0, roll=roll, own_rows=own),
-        )
-    here = PublishedGroups(nearest=control, ks=ks, extra=1, roll=roll, own_rows=own, keep_own=True)
-    there = situation.centers(counterfactual=True)
-    return GroupPair(
-        control=here,
-        test=PublishedGroups(nearest=test, ks=ks, extra=0, roll=roll, own_rows=own, centers=there),
+) -> Pair[Groups]:
+    centers = situation.centers() if method.count_centers else None
+    if centers is not None and not method.count_neighbours:
+        return Pair(control=centers.control, test=centers.test)
+    nearest = PublishedGroups(
+        nearest=control,
+        ks=situation.ks,
+        extra=1,
+        identity=situation.identity,
+        own_rows=situation.complainants,
+        keep_own=method.count_centers,
+    )
+    return Pair(
+        control=nearest,
+        test=replace(
+            nearest,
+            nearest=tests[method.center],
+            extra=0,
+            keep_own=False,
+            centers=None if centers is None else centers.test,
+        ),
     )
 
 

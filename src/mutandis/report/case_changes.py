@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mutandis.evidence.comparison import compare_in_direction
-from mutandis.evidence.findings import Group
+from mutandis.evidence.comparison import compare
+from mutandis.evidence.findings import Verdict
 from mutandis.evidence.intervals import INTERVALS
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
-from mutandis.evidence.verdict import Verdict
 from mutandis.report.case_model import Change, Changes, Step
 from mutandis.search.share import Share
 from mutandis.search.ties import select, share_of
@@ -27,8 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.run import AuditResult
-    from mutandis.evidence.case import Case, Members
-    from mutandis.evidence.findings import Comparison, Findings
+    from mutandis.evidence.case import Case
+    from mutandis.evidence.comparison import Comparison
+    from mutandis.evidence.findings import Findings
+    from mutandis.evidence.groups import Members
 
 __all__ = ["changes_of", "ranges"]
 
@@ -151,7 +152,7 @@ class _Asked:
             alpha=settings.alpha,
             interval=INTERVALS[settings.interval],
         )
-        return compare_in_direction(settings.direction, _group(control), _group(test), rule)
+        return compare(control, test, rule, direction=settings.direction)
 
     def _verdict(self, evidence: bool, significant: bool, p_value: float) -> str:  # noqa: FBT001
         if not evidence:
@@ -208,7 +209,7 @@ class _Asked:
         the thresholds. Where the semantics rounds before it compares, neither is exact: None.
         """
         settings = self.result.plan.settings
-        if self.result.plan.semantics.name != "defined":
+        if not self.result.plan.semantics.compares_exactly:
             return {}
         mirrored = settings.direction == "positive"
         bound = -row["ci_high"] if mirrored else row["ci_low"]
@@ -333,11 +334,6 @@ def ranges(ks: Sequence[int], marked: NDArray[np.bool_]) -> tuple[tuple[int, int
         else:
             found.append((k, k))
     return tuple(found)
-
-
-def _group(share: Share) -> Group:
-    """Dress a share as a group; comparing looks at nothing else."""
-    return Group(share=share, rows=share.size, radius=np.full(len(share.size), np.nan))
 
 
 def _whole(values: Sequence[int]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_sentences import terms_of
+from mutandis.auditing.case_sentences import explanation_context
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS
 from mutandis.report.case_changes import changes_of
@@ -212,7 +212,9 @@ def case_document(
         direction=settings.direction,
         drawings=_drawings(result),
     )
-    return redact_case(document, terms_of(result.plan), built.runs) if redact else document
+    return (
+        redact_case(document, explanation_context(result.plan), built.runs) if redact else document
+    )
 
 
 def _all_findings(result: AuditResult) -> dict[tuple[str, int], Findings]:

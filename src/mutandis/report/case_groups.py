@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.run import AuditResult
-    from mutandis.evidence.case import Case, GroupMembers, Members
+    from mutandis.evidence.case import Case
+    from mutandis.evidence.groups import Members, Pair
     from mutandis.evidence.support import Support
     from mutandis.search.embedding import Axis
 
@@ -60,7 +61,7 @@ def rows_of(result: AuditResult, members: Members) -> NDArray[np.intp]:
 class _Lister:
     """One complainant's groups under one method: holds what both lists share."""
 
-    def __init__(self, result: AuditResult, groups: GroupMembers, place: int, method: str) -> None:
+    def __init__(self, result: AuditResult, groups: Pair[Members], place: int, method: str) -> None:
         self._result, self._groups, self._place = result, groups, place
         self._method = METHODS[method]
         self._own = int(result.situation.complainants[place])
@@ -126,7 +127,7 @@ class _Lister:
         nearest = self._result.grouping.nearest[
             "control" if role == "control" else self._method.center.value
         ]
-        here, there = nearest.centers.take(np.array([self._place])), nearest.points.take(rows)
+        here, there = nearest.origins.take(np.array([self._place])), nearest.points.take(rows)
         unit = nearest.metric.unit
         parts = {}
         for index, axis in enumerate(embedding.axes):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 
+from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.verdict import Verdict
 from mutandis.pictures.findings import ForestRow, plot_forest
 from mutandis.report.case_model import WITHHELD
 from mutandis.report.case_numbers import known, written

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
+from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.verdict import Verdict
 from mutandis.report.formatting import by_value, listed, percent, plural
 
 if TYPE_CHECKING:
@@ -113,12 +113,8 @@ def _equations(plan: Plan) -> Iterator[str]:
 
 def _on_likeness(plan: Plan) -> str:
     names = listed([_weighted(attribute) for attribute in plan.attributes])
-    if plan.semantics.name != "defined":
-        return (
-            f"People are alike if they are near in {names}, measured as the publication did: "
-            "standardised in each world by itself, ties broken by the order of the table, and "
-            "rounded before anything is compared. docs/adr/0003-errata.md tells what that does."
-        )
+    if plan.semantics.likeness:
+        return f"People are alike if they are near in {names}, {plan.semantics.likeness}"
     scale = (
         "each difference divided by its range in the table"
         if plan.settings.scaling == "range"

@@ -164,8 +164,8 @@ def _of_decision(material: Material) -> Iterator[Caution]:
 
 def _of_groups(material: Material) -> Iterator[Caution]:
     method, k = material.primary
-    insufficient = material.headline.insufficient
-    if insufficient is not None and insufficient.any():
+    insufficient = material.headline.comparison.insufficient
+    if insufficient.any():
         settings = material.plan.settings
         limit = (
             "" if settings.max_distance is None else f" within distance {settings.max_distance:g}"
@@ -236,11 +236,6 @@ def _of_tests(material: Material) -> Iterator[Caution]:
 
 
 def _of_semantics(material: Material) -> Iterator[Caution]:
-    name = material.plan.semantics.name
-    if name != "defined":
-        yield Caution(
-            about="Preset",
-            sentence=f"The definitions were read as in the publication ({name}), with its "
-            "rounding, its scale for each world and its way with ties. Other findings of this "
-            "program are not comparable with these.",
-        )
+    caution = material.plan.semantics.caution
+    if caution:
+        yield Caution(about="Preset", sentence=caution)

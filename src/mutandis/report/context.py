@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mutandis.evidence.findings import Findings
 from mutandis.report.formatting import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
@@ -127,9 +126,7 @@ def _protected(protection: Protection) -> str:
 
 def compared(found: Findings) -> NDArray[np.bool_]:
     """Mark the complainants who could be compared."""
-    if found.insufficient is None:
-        return np.ones(len(found), dtype=np.bool_)
-    return ~found.insufficient
+    return ~found.comparison.insufficient
 
 
 def slug(name: str) -> str:

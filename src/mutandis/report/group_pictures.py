@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.run import AuditResult
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
-    from mutandis.evidence.case import Members
+    from mutandis.evidence.groups import Members
     from mutandis.pictures.attributes import Box, GroupName
     from mutandis.report.context import Material
     from mutandis.report.samples import Samples

@@ -24,8 +24,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.verdict import Verdict
 from mutandis.report.case_model import WITHHELD, Changes, Redaction
 from mutandis.report.redact_cells import published_groups
 from mutandis.report.redact_inference import LEAST, is_small
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mutandis.auditing.run import AuditResult
-    from mutandis.evidence.sentences import Terms
+    from mutandis.evidence.sentences import ExplanationContext
     from mutandis.report.case_document import CaseDocument
     from mutandis.report.case_model import (
         Figures,
@@ -67,7 +67,9 @@ _TOLD = (
 )
 
 
-def redact_case(document: CaseDocument, terms: Terms, runs: Sequence[Run]) -> CaseDocument:
+def redact_case(
+    document: CaseDocument, terms: ExplanationContext, runs: Sequence[Run]
+) -> CaseDocument:
     """Redact a case file.
 
     Parameters
@@ -103,22 +105,24 @@ def redact_case(document: CaseDocument, terms: Terms, runs: Sequence[Run]) -> Ca
     )
 
 
-def _verdict(document: CaseDocument, terms: Terms, figures: tuple[Figures, ...]) -> VerdictText:
+def _verdict(
+    document: CaseDocument, terms: ExplanationContext, figures: tuple[Figures, ...]
+) -> VerdictText:
     """Say the verdict, without the numbers if they are withheld."""
     verdict = document.verdict
     row = next(each for each in figures if each.primary)
     hidden = (row.p_control, row.p_test, row.n_control, row.n_test, row.delta_p, row.p_value)
     if WITHHELD not in hidden:
         return verdict
-    words = terms.methods[verdict.method]
+    method = METHODS[verdict.method]
     who = f"complainant {document.complainant.id}"
-    subject = f"{words.title} with k = {verdict.k}"
+    subject = f"{method.title} with k = {verdict.k}"
     if verdict.verdict == Verdict.INSUFFICIENT:
         sentence = (
             f"{subject} gives no answer about {who}: there are too few people to compare with."
         )
         return replace(verdict, sentence=sentence)
-    given = f", given {words.given}," if words.given else ""
+    given = f", given {terms.given}," if method.needs_counterfactual else ""
     found = "no evidence" if verdict.verdict == Verdict.NO_EVIDENCE else "prima facie evidence"
     claim = (
         "discrimination against" if document.direction == "negative" else "favourable treatment of"

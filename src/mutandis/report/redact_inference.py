@@ -8,17 +8,14 @@ numbers lie; and a number is withheld for a reason.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from mutandis.evidence.findings import Group
-from mutandis.evidence.intervals import INTERVALS, REJECTS
+from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.verdict import Verdict
-from mutandis.search.share import Share, difference, exceeds
+from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.run import AuditResult
-    from mutandis.evidence.case import Case, Members
+    from mutandis.evidence.case import Case
     from mutandis.evidence.findings import Findings
+    from mutandis.evidence.groups import Members
 
 __all__ = [
     "LEAST",
@@ -247,20 +245,15 @@ class _Verdicts:
         )
         if settings.direction == "positive":
             control, test = test, control
-        options = {"tau": settings.tau, "alpha": settings.alpha}
-        if plan.semantics.name == "defined":
-            evidence = exceeds(*difference(control, test), Fraction(str(settings.tau)))
-            rejects = REJECTS[settings.interval](control, test, **options)
-        else:
-            compared = plan.semantics.compare(
-                _group(control), _group(test), interval=INTERVALS[settings.interval], **options
-            )
-            evidence, rejects = compared.evidence, compared.significant
+        compared = plan.semantics.compare(
+            control,
+            test,
+            tau=settings.tau,
+            alpha=settings.alpha,
+            interval=plan.semantics.interval(settings.interval, "significance"),
+        )
+        evidence, rejects = compared.evidence, compared.significant
         return np.asarray(evidence.astype(np.int64) * (1 + rejects), dtype=np.int64)
-
-
-def _group(share: Share) -> Group:
-    return Group(share=share, rows=share.size, radius=np.full(len(share.size), np.nan))
 
 
 def _class_of(verdict: str) -> int:

@@ -126,7 +126,8 @@ def _test(plan: Plan) -> dict[str, Any]:
 
 
 def _preset(plan: Plan) -> str:
-    return "" if plan.semantics.name == "defined" else _comment("preset", plan.semantics.name)
+    preset = plan.semantics.preset
+    return "" if preset is None else _comment("preset", preset)
 
 
 def facts_of_data(

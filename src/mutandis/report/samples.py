@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_sentences import terms_of
+from mutandis.auditing.case_sentences import explanation_context
 from mutandis.evidence.sentences import explain
 from mutandis.report.context import compared
 from mutandis.report.formatting import count, p_value, percent, plural, signed, value
@@ -218,7 +218,7 @@ def samples_by_method(material: Material, samples: Samples) -> Table:
 def explain_samples(material: Material, samples: Samples) -> list[str]:
     """Say in a sentence what was found about the first of them with each verdict."""
     method, k = material.plan.settings.primary
-    terms = terms_of(material.plan)
+    terms = explanation_context(material.plan)
     first: dict[str, dict[str, Any]] = {}
     for _, row in _rows(material, samples):
         first.setdefault(row["verdict"], row)

@@ -170,8 +170,7 @@ def _other_methods(material: Material) -> str:
 
 
 def _left_out(material: Material) -> str:
-    insufficient = material.headline.insufficient
-    number = 0 if insufficient is None else int(insufficient.sum())
+    number = int(material.headline.comparison.insufficient.sum())
     if not number:
         return ""
     return (

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.evidence.overlap import Overlap
-from mutandis.evidence.verdict import Verdict
+from mutandis.evidence.agreement import Agreement
+from mutandis.evidence.findings import Verdict
 from mutandis.report.context import compared
 from mutandis.report.formatting import count, percent, signed
 from mutandis.report.html import Column, Row, Table
@@ -212,14 +212,11 @@ def _summary(delta_p: NDArray[np.float64]) -> list[float]:
     return [float(delta_p.mean()), *quantiles]
 
 
-def agreement_of(material: Material) -> Overlap:
+def agreement_of(material: Material) -> Agreement:
     """Find who is found by which methods at the headline's k."""
     k = material.primary[1]
     found = {method.name: material.findings(method.name, k) for method in material.methods}
-    return Overlap(
-        ids=next(iter(found.values())).ids,
-        found={name: each.comparison.evidence for name, each in found.items()},
-    )
+    return Agreement.of_methods(found, k=k)
 
 
 def agreement_table(material: Material, records: Sequence[dict[str, Any]]) -> Table:
