@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutandis.evidence.support import SAMPLE, typical_radii
 
 import mutandis as mm
 from mutandis.errors import PlanError
+from mutandis.evidence.support import SAMPLE, typical_radii
 from mutandis.search.distance import Metric, Points
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.evidence.findings import Findings
+    from mutandis.pictures.picture import Picture
 
 __all__ = ["Agreement"]
 
@@ -134,9 +135,9 @@ class Agreement:
             masks += [~mask for name, mask in self.found.items() if name not in finders]
         return self.complainants[np.logical_and.reduce(masks, axis=0)]
 
-    def plot(self) -> str:
-        """Draw all intersections as an UpSet plot; SVG text."""
-        from mutandis.pictures.agreement import plot_agreement
+    def plot(self) -> Picture:
+        """Draw all intersections as an UpSet plot."""
+        from mutandis.pictures.findings import plot_agreement
 
         titles = {name: self.titles.get(name, name) for name in self.names}
         return plot_agreement(self.records(), self.totals, titles=titles, caption=self.caption)
