@@ -194,7 +194,9 @@ class Caliper:
     within: RadiusCounts
 
     @classmethod
-    def of(cls, max_distance: float, overflow_distance: NDArray[np.float64], metric: Metric) -> Caliper:
+    def of(
+        cls, max_distance: float, overflow_distance: NDArray[np.float64], metric: Metric
+    ) -> Caliper:
         """Read a distance as the decimal that was written, and as integers of the metric.
 
         `overflow_distance` is what the distances of each center lack because it lies out of reach.
@@ -208,7 +210,7 @@ class Caliper:
     def count(
         self, mine: NDArray[np.intp], search: Search, queries: Queries, found: Neighbourhoods
     ) -> None:
-        """Count people within the caliper for those of `mine` whose largest group goes beyond it."""
+        """Count people within the caliper for those of `mine` whose group goes beyond it."""
         far = np.flatnonzero(found.radius.max(axis=1) > self.limits[mine])
         if len(far):
             limits = self.limits[mine[far]]
