@@ -12,6 +12,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from datetime import UTC
+from decimal import Decimal
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mutandis.data.outcome import Outcome
 from mutandis.decision import (
@@ -31,6 +34,7 @@ from mutandis.decision import (
     with_progress,
     with_threshold,
 )
+from mutandis.decision.endpoint import distinct_rows
 from mutandis.errors import DecisionError, MissingValuesError, UnknownColumnError
 
 if TYPE_CHECKING:
@@ -516,3 +520,40 @@ def test_a_date_to_come_back_at() -> None:
     past = soon - dt.timedelta(days=1)
     assert policy.wait(1, retry_after=format_datetime(past), jitter=0) == 0
     assert policy.wait(3, retry_after="soon", jitter=0) == 1.0  # 0.5 · 2² / 2
+
+
+# --- rows as JSON ---------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.integers(-5, 5), st.floats(-3, 3, allow_nan=False)),
+            st.text(max_size=3),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_rows_read_back_as_they_were(rows: list[tuple[float, str, bool]]) -> None:
+    names = ("a", 'b"', "c")
+    frame = pd.DataFrame(rows, columns=list(names))
+    texts, places = distinct_rows(frame, names)
+    assert len(set(texts)) == len(texts)
+    read = [json.loads(texts[place]) for place in places.tolist()]
+    assert read == [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def test_values_of_other_types() -> None:
+    frame = pd.DataFrame(
+        {
+            "price": [Decimal("1.5"), Decimal(2)],
+            "born": [dt.date(1970, 5, 17)] * 2,
+            "kind": pd.Categorical(["a", "b"]),
+            "big": np.array([2**60, 2**60 + 1]),
+        }
+    )
+    texts, _ = distinct_rows(frame, ("price", "born", "kind", "big"))
+    assert json.loads(texts[0]) == {"price": 1.5, "born": "1970-05-17", "kind": "a", "big": 2**60}
+    assert json.loads(texts[1])["big"] == 2**60 + 1

@@ -199,14 +199,14 @@ def test_ones_and_zeros_are_not_booleans() -> None:
         (pl.LazyFrame({"a": LABELS}), "LazyFrame"),
     ],
 )
-def test_something_else_than_one_answer_a_row(answer: Any, found: str) -> None:
-    assert f"gave back {found}, not one answer a row" in refusal(answer)
+def test_something_else_than_one_answer_per_row(answer: Any, found: str) -> None:
+    assert f"returned {found}, not one answer per row" in refusal(answer)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 5])
 def test_too_few_or_too_many(count: int) -> None:
     message = refusal(["no"] * count)
-    assert f"gave back {count} answers (list) for 4 rows" in message
+    assert f"returned {count} answers (list) for 4 rows" in message
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ favourable: below
     maker = section(text, tmp_path).decision
     assert isinstance(maker, Thresholded)
     assert maker.threshold.describe() == {"threshold": 0.3, "favourable": "below"}
-    asked = maker.scorer
+    asked = maker.maker
     assert isinstance(asked, HttpMaker)
     assert asked.scores
     assert (asked.batch, asked.envelope, asked.columns) == (50, "instances", ("salary",))

@@ -1,13 +1,5 @@
 """Decision makers: b(), who or what decided."""
 
-from mutandis.decision.adapters import (
-    FormulaScores,
-    FunctionMaker,
-    Rule,
-    as_decision_maker,
-    required_columns,
-    with_threshold,
-)
 from mutandis.decision.agreement import RecordAgreement, compare_with_record
 from mutandis.decision.endpoint import HttpMaker, RetryPolicy
 from mutandis.decision.maker import (
@@ -15,24 +7,22 @@ from mutandis.decision.maker import (
     DescribedMaker,
     decide,
     describe_maker,
+    query_records,
+    required_columns,
+    with_progress,
 )
-from mutandis.decision.models import ModelMaker, ModelScores
-from mutandis.decision.onnx_models import OnnxMaker, load_onnx
-from mutandis.decision.pickle_files import load_pickle
-from mutandis.decision.progress import query_records, with_progress
-from mutandis.decision.python_function import load_function
-from mutandis.decision.skops_files import load_skops
-from mutandis.decision.threshold import RelabelledMaker, Threshold, Thresholded
+from mutandis.decision.model import FunctionMaker, ModelMaker, as_decision_maker
+from mutandis.decision.model_files import load_function, load_pickle, load_skops
+from mutandis.decision.onnx_model import load_onnx
+from mutandis.decision.rule import Rule
+from mutandis.decision.threshold import RelabelledMaker, Threshold, Thresholded, with_threshold
 
 __all__ = [
     "DecisionMaker",
     "DescribedMaker",
-    "FormulaScores",
     "FunctionMaker",
     "HttpMaker",
     "ModelMaker",
-    "ModelScores",
-    "OnnxMaker",
     "RecordAgreement",
     "RelabelledMaker",
     "RetryPolicy",

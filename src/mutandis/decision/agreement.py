@@ -29,6 +29,21 @@ class RecordAgreement:
         Rows that were refused and that b() would grant.
     only_decided_negative
         Rows that were granted and that b() would refuse.
+
+    Examples
+    --------
+    >>> found = RecordAgreement(
+    ...     negative="no",
+    ...     positive="yes",
+    ...     both_negative=30,
+    ...     both_positive=60,
+    ...     only_recorded_negative=4,
+    ...     only_decided_negative=6,
+    ... )
+    >>> found.records()[0]
+    {'recorded': 'no', 'decided_negative': 30, 'decided_positive': 4, 'rows': 34}
+    >>> found.disagreement
+    0.1
     """
 
     negative: Any
@@ -54,32 +69,23 @@ class RecordAgreement:
         return self.differing / self.rows
 
     def records(self) -> list[dict[str, Any]]:
-        """Give a table: one row for each recorded outcome, one column for each answer of b().
-
-        Examples
-        --------
-        >>> found = RecordAgreement(
-        ...     negative="no",
-        ...     positive="yes",
-        ...     both_negative=30,
-        ...     both_positive=60,
-        ...     only_recorded_negative=4,
-        ...     only_decided_negative=6,
-        ... )
-        >>> found.records()[0]
-        {'recorded': 'no', 'decided_negative': 30, 'decided_positive': 4, 'rows': 34}
-        >>> found.disagreement
-        0.1
-        """
-        refused, granted = self.both_negative, self.only_recorded_negative
-        withdrawn, kept = self.only_decided_negative, self.both_positive
+        """Give a table: one row for each recorded outcome, one column for each answer of b()."""
+        counts = [
+            (self.negative, self.both_negative, self.only_recorded_negative),
+            (self.positive, self.only_decided_negative, self.both_positive),
+        ]
         return [
-            _row(self.negative, decided_negative=refused, decided_positive=granted),
-            _row(self.positive, decided_negative=withdrawn, decided_positive=kept),
+            {
+                "recorded": recorded,
+                "decided_negative": refused,
+                "decided_positive": granted,
+                "rows": refused + granted,
+            }
+            for recorded, refused, granted in counts
         ]
 
     def counts(self) -> dict[str, int]:
-        """Give the four counts by name, for the record."""
+        """Give the four counts by name."""
         return {
             "both_negative": self.both_negative,
             "both_positive": self.both_positive,
@@ -88,38 +94,8 @@ class RecordAgreement:
         }
 
 
-def _row(recorded: Any, *, decided_negative: int, decided_positive: int) -> dict[str, Any]:
-    return {
-        "recorded": recorded,
-        "decided_negative": decided_negative,
-        "decided_positive": decided_positive,
-        "rows": decided_negative + decided_positive,
-    }
-
-
 def compare_with_record(outcome: Outcome, decided: NDArray[np.bool_]) -> RecordAgreement:
-    """Count how recorded outcomes and b(X) go together.
-
-    Parameters
-    ----------
-    outcome
-        What is on record.
-    decided
-        Whether b() decides against each of the same rows, as `decide` gives it.
-
-    Examples
-    --------
-    >>> from mutandis.data.outcome import Outcome
-    >>> recorded = Outcome(
-    ...     column="granted",
-    ...     negative="no",
-    ...     positive="yes",
-    ...     is_negative=np.array([True, True, False, False]),
-    ... )
-    >>> found = compare_with_record(recorded, np.array([True, False, False, False]))
-    >>> found.both_negative, found.only_recorded_negative, found.disagreement
-    (1, 1, 0.25)
-    """
+    """Count how recorded outcomes and b(X) go together; `decided` is as `decide` gives it."""
     recorded = outcome.is_negative
     return RecordAgreement(
         negative=outcome.negative,

@@ -1,36 +1,58 @@
-"""b(): asking a decision maker, and checking what it answers.
+"""b(): what a decision maker is, and how its decisions are read.
 
-A decision maker is a stranger's code. What it gives back is looked at before it is believed: one
-answer a row, none missing, each of them one of the two outcomes.
+A decision maker may be anybody's code. What it returns is validated before use: one answer per
+row, none missing, each of them one of the two outcomes.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from decimal import Decimal
+from difflib import get_close_matches
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from mutandis.data.columns import describe_levels, frozen
-from mutandis.decision.answers import check_order, distinct_answers, one_a_row
+from mutandis.data.columns import Categories, describe_levels, frozen
 from mutandis.errors import DecisionError, MutandisError
-from mutandis.frames import open_frame
+from mutandis.frames import check_columns, open_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import narwhals as nw
     from numpy.typing import NDArray
 
-    from mutandis.data.columns import Categories
     from mutandis.data.outcome import Outcome
 
-__all__ = ["DecisionMaker", "DescribedMaker", "decide", "describe_maker", "label_of"]
+__all__ = [
+    "BooleanMaker",
+    "DecisionMaker",
+    "DescribedMaker",
+    "decide",
+    "describe_maker",
+    "distinct_answers",
+    "label_of",
+    "list_names",
+    "query_records",
+    "read_answers",
+    "read_columns",
+    "read_scores",
+    "required_columns",
+    "select_columns",
+    "suggest_name",
+    "with_progress",
+]
 
 # More different answers than this are scores or something else; they are counted, not shown.
 _SHOWN_ANSWERS = 5
+_SHOWN_NAMES = 12
 
 
 @runtime_checkable
 class DecisionMaker(Protocol):
-    """Whoever decides: gets a table, answers row by row."""
+    """What everyone can write: an object that takes a table and decides on each row."""
 
     def decide(self, frame: Any, /) -> Any:
         """Decide on each row of a table, in the caller's own frame type and in the order of rows.
@@ -40,77 +62,89 @@ class DecisionMaker(Protocol):
 
 
 class DescribedMaker(ABC):
-    """A decision maker of our own, which can say what it is.
+    """A decision maker of this package, which can also say what it is.
 
-    What a stranger's object says about itself may hold anything, so only these are ever asked.
+    What any other object says about itself may contain anything, so only these are queried.
     """
 
     __slots__ = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that it needs; none if it wants the whole table."""
+        """The columns that it needs; none if it takes the whole table."""
         return ()
 
     @property
     def label(self) -> str:
-        """What error messages call it."""
+        """The name in error messages."""
         return type(self).__name__
+
+    @property
+    def queries(self) -> tuple[dict[str, Any], ...]:
+        """The requests sent over a network so far, as plain data."""
+        return ()
 
     @abstractmethod
     def decide(self, frame: Any, /) -> Any:
         """Decide on each row, as `DecisionMaker` says."""
 
-    def scoring(self) -> DescribedMaker:
-        """Give the same decision maker, asked for scores instead of decisions."""
-        return self
-
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Describe it as plain data for the record: what kind, which file; no secrets, no rows."""
 
+    def scoring(self) -> DescribedMaker:
+        """Give the same decision maker, which is to answer with scores for a threshold."""
+        return self
+
+    def with_progress(self, on_progress: Callable[[int, int], None]) -> DescribedMaker:  # noqa: ARG002
+        """Give the same decision maker, which reports its progress if it is slow."""
+        return self
+
+
+class BooleanMaker(DescribedMaker):
+    """Answers with booleans that need no interpretation: true is always the positive outcome."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def decide(self, frame: Any, /) -> NDArray[np.bool_]:
+        """Say for each row whether the favourable outcome is granted."""
+
 
 def label_of(maker: object) -> str:
-    """Give what error messages call a decision maker."""
     return maker.label if isinstance(maker, DescribedMaker) else type(maker).__name__
 
 
-def describe_maker(maker: object) -> dict[str, Any]:
-    """Describe a decision maker for the record; of a stranger's object, no more than its type.
+def required_columns(maker: DecisionMaker) -> tuple[str, ...]:
+    """Name the columns that a decision maker is known to need; none if that is not known."""
+    return maker.names if isinstance(maker, DescribedMaker) else ()
 
-    Examples
-    --------
-    >>> from mutandis.decision import as_decision_maker
-    >>> describe_maker(as_decision_maker("salary > 15"))
-    {'kind': 'rule', 'rule': 'salary > 15'}
-    """
+
+def describe_maker(maker: object) -> dict[str, Any]:
+    """Describe a decision maker for the record; of an object of other origin, only its type."""
     if isinstance(maker, DescribedMaker):
         return maker.describe()
     return {"kind": "object", "type": type(maker).__name__}
 
 
+def with_progress(maker: DecisionMaker, on_progress: Callable[[int, int], None]) -> DecisionMaker:
+    """Let a slow decision maker report its progress: rows answered, and rows in all.
+
+    `on_progress` is called once before the first batch and once after each.
+    """
+    return maker.with_progress(on_progress) if isinstance(maker, DescribedMaker) else maker
+
+
+def query_records(maker: DecisionMaker | None) -> tuple[dict[str, Any], ...]:
+    """List the requests that a decision maker has sent so far."""
+    return maker.queries if isinstance(maker, DescribedMaker) else ()
+
+
 def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.bool_]:
-    """Ask a decision maker about each row, and mark those it decides against.
+    """Mark the rows that get the negative outcome from a decision maker.
 
-    Parameters
-    ----------
-    maker
-        Who decides.
-    frame
-        The table, handed over as it is. It must be a copy that the decision maker may write to.
-    outcome
-        The outcome that the answers are read as.
-
-    Returns
-    -------
-    NDArray[np.bool_]
-        Whether each row gets the negative outcome.
-
-    Raises
-    ------
-    DecisionError
-        The decision maker failed, or its answer is not one of two outcomes for each row. Errors
-        that mutandis itself raises on the way (a rule that names an unknown column) pass through.
+    The frame is passed on as it is; it must be a copy that the decision maker may write to.
+    Errors that mutandis itself raises on the way (a rule with an unknown column) pass through.
 
     Notes
     -----
@@ -120,17 +154,6 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
     (``rejected=True`` is a rejection); where it holds other values, true is the positive outcome.
     Where that could be taken the wrong way round, because the *negative* value is 1 or the
     positive one is 0, booleans are refused.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from mutandis.decision import Rule
-    >>> from mutandis.data.outcome import Outcome
-    >>> granted = Outcome(
-    ...     column="granted", negative="no", positive="yes", is_negative=np.array([True, False])
-    ... )
-    >>> decide(Rule.parse("salary > 15"), pd.DataFrame({"salary": [10, 20]}), granted).tolist()
-    [True, False]
     """
     rows = len(open_frame(frame))
     name = label_of(maker)
@@ -141,11 +164,10 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
     except (Exception, SystemExit) as error:
         raise DecisionError(
             f"The decision maker ({name}) stopped with {type(error).__name__} on a table of {rows} "
-            "rows. What it said is not repeated here, because it may quote somebody's data: call "
-            "it on the table yourself to see."
+            "rows. Its message is not repeated here, because it may contain personal data: call "
+            "it on the table yourself to see it."
         ) from error
-    values = one_a_row(answer, rows=rows, name=name)
-    check_order(answer, frame, name=name)
+    values = read_answers(answer, frame, rows=rows, name=name)
     answers, are_booleans = distinct_answers(values, name=name)
     if are_booleans:
         negatives = _negative_booleans(maker, outcome, name=name)
@@ -159,14 +181,14 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
 
 def _negative_booleans(maker: DecisionMaker, outcome: Outcome, *, name: str) -> dict[Any, bool]:
     """Say which boolean is the negative outcome (see the notes of `decide`)."""
-    if getattr(maker, "true_is_favourable", False) is True:
+    if isinstance(maker, BooleanMaker):
         return {True: False, False: True}
     negative, positive = outcome.negative, outcome.positive
     if isinstance(negative, bool) and isinstance(positive, bool):
         return {negative: True, positive: False}
     if negative == 1 or positive == 0:
         raise DecisionError(
-            f"The decision maker ({name}) gave back booleans, and the outcome {outcome.column!r} "
+            f"The decision maker ({name}) returned booleans, and the outcome {outcome.column!r} "
             f"has the negative value {negative!r} and the positive value {positive!r}: True could "
             f"mean either. Return {negative!r} and {positive!r} themselves."
         )
@@ -179,8 +201,163 @@ def _not_an_outcome(
     count = len(answers.levels)
     shown = describe_levels(answers) if count <= _SHOWN_ANSWERS else "too many to show"
     return DecisionError(
-        f"The decision maker ({name}) gave back {count} distinct answers of type {dtype} "
+        f"The decision maker ({name}) returned {count} distinct answers of type {dtype} "
         f"({shown}) in {len(answers)} rows. Allowed are the outcome's own values, "
         f"{outcome.negative!r} and {outcome.positive!r}, or booleans. "
         "Turn a score or a probability into a decision first, by comparing it with a threshold."
+    )
+
+
+# --- what goes in ---------------------------------------------------------------------------------
+
+
+def read_columns(columns: Iterable[str] | str | None) -> tuple[str, ...]:
+    """Read a list of column names, each once."""
+    if isinstance(columns, str):
+        raise DecisionError(f"columns= takes a list, not a text. Write columns=[{columns!r}].")
+    names = tuple(columns or ())
+    for name in names:
+        if not isinstance(name, str):
+            raise DecisionError(f"columns= takes names of columns, not {type(name).__name__}.")
+        if names.count(name) > 1:
+            raise DecisionError(f"columns= names {name!r} more than once. Name each column once.")
+    return names
+
+
+def select_columns(frame: Any, names: tuple[str, ...]) -> nw.DataFrame[Any]:
+    """Select columns of any dataframe, in the order of their names."""
+    opened = open_frame(frame)
+    check_columns(names, opened.columns)
+    return opened.select(names)
+
+
+def list_names(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
+    rest = len(names) - _SHOWN_NAMES
+    return shown if rest <= 0 else f"{shown} and {rest} more"
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Suggest the known name that is most like an unknown one, as a sentence."""
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+# --- what comes out -------------------------------------------------------------------------------
+
+
+def read_answers(answer: Any, frame: Any, *, rows: int, name: str) -> NDArray[Any]:
+    """Read an answer to a table as an array with one value per row, in the order of the table."""
+    try:
+        values = _as_array(answer)
+    except (TypeError, ValueError, RuntimeError):
+        values = np.array(None)  # what cannot become an array is refused with its type below
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        shape = f" of shape {values.shape}" if values.ndim else ""
+        raise DecisionError(
+            f"The decision maker ({name}) returned {type(answer).__name__}{shape}, not one "
+            "answer per row. Return an array, a series or a list with one outcome for each of the "
+            f"{rows} rows (predicted outcomes, not a probability for each of them)."
+        )
+    if len(values) != rows:
+        raise DecisionError(
+            f"The decision maker ({name}) returned {len(values)} answers "
+            f"({type(answer).__name__}) for {rows} rows. Return exactly one for each row, in the "
+            "order of the table."
+        )
+    _check_order(answer, frame, name=name)
+    return values
+
+
+def _as_array(answer: Any) -> NDArray[Any]:
+    import narwhals as nw
+
+    if isinstance(answer, np.ma.MaskedArray):
+        answer = answer.tolist()  # None where it is masked; numpy's own conversion forgets
+    opened = nw.from_native(answer, allow_series=True, eager_only=True, pass_through=True)
+    if isinstance(opened, nw.Series):
+        return opened.to_numpy()
+    if isinstance(opened, nw.DataFrame):
+        return opened[:, 0].to_numpy() if opened.shape[1] == 1 else np.empty(opened.shape)
+    # objects: numpy would turn a list such as ["no", 1] into text
+    return np.array(answer, dtype=np.object_ if isinstance(answer, list | tuple) else None)
+
+
+def _check_order(answer: Any, frame: Any, *, name: str) -> None:
+    """Refuse a pandas answer whose index shows that its rows are in another order."""
+    from narwhals.dependencies import is_pandas_dataframe, is_pandas_series
+
+    if not is_pandas_dataframe(frame) or not (
+        is_pandas_series(answer) or is_pandas_dataframe(answer)
+    ):
+        return
+    given, found = frame.index, answer.index
+    same_labels = given.nlevels == found.nlevels and bool(given.isin(found).all())
+    if same_labels and not found.equals(given):
+        raise DecisionError(
+            f"The decision maker ({name}) returned the table's index in another order. Answers "
+            "are read by position: keep the rows in the order of the table, or, if they are in "
+            "that order, return them without their index (.to_numpy())."
+        )
+
+
+def distinct_answers(values: NDArray[Any], *, name: str) -> tuple[Categories, bool]:
+    """Find the different answers, and whether they are all booleans; refuse missing ones."""
+    import pandas as pd
+
+    try:
+        codes, uniques = pd.factorize(values)
+    except TypeError:
+        raise DecisionError(
+            f"The decision maker ({name}) returned answers of type {_type_of_first(values)}, "
+            "which cannot be compared. Return one plain value per row."
+        ) from None
+    missing = int(np.count_nonzero(codes < 0))
+    if missing:
+        raise DecisionError(
+            f"The decision maker ({name}) gave no answer in {missing} of {len(values)} rows. "
+            "It must decide on every row: complete what it needs, or leave these rows out."
+        )
+    are_booleans = pd.api.types.infer_dtype(values, skipna=False) == "boolean"
+    return Categories(codes.astype(np.int32), tuple(uniques.tolist())), are_booleans
+
+
+def _type_of_first(values: NDArray[Any]) -> str:
+    return type(values[0]).__name__ if len(values) else str(values.dtype)
+
+
+def read_scores(answer: Any, frame: Any, *, rows: int, name: str) -> NDArray[np.float64]:
+    """Read an answer as one number per row; none may be missing, and booleans are not numbers."""
+    import pandas as pd
+
+    values = read_answers(answer, frame, rows=rows, name=name)
+    present = np.ones(rows, dtype=np.bool_)
+    if values.dtype == np.object_:
+        present = ~np.asarray(pd.isna(values), dtype=np.bool_)
+    if not _are_numbers(values[present]):
+        raise DecisionError(
+            f"The decision maker ({name}) returned answers of type "
+            f"{_type_of_first(values[present])}, and a threshold was declared, which takes a "
+            "number for each row. Return scores, or leave the threshold out if these are decisions."
+        )
+    scores = np.full(rows, np.nan)
+    scores[present] = values[present].astype(np.float64)
+    missing = int(np.isnan(scores).sum())
+    if missing:
+        raise DecisionError(
+            f"The decision maker ({name}) gave no score (a missing value, or NaN) in {missing} of "
+            f"{rows} rows. It must score every row: complete what it needs, or leave these rows "
+            "out."
+        )
+    return scores
+
+
+def _are_numbers(values: NDArray[Any]) -> bool:
+    if values.dtype != np.object_:
+        return bool(np.issubdtype(values.dtype, np.number)) and not np.iscomplexobj(values)
+    return all(
+        isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
+        for value in values.tolist()
     )

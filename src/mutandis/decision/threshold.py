@@ -1,24 +1,43 @@
-"""Scores turned into decisions by a threshold, and answers in words of their own."""
+"""Scores turned into decisions by a threshold, and answers in two words of their own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from mutandis.data.columns import describe_levels
-from mutandis.decision.answers import check_order, distinct_answers, one_a_row, scores_of
-from mutandis.decision.maker import DecisionMaker, DescribedMaker, describe_maker, label_of
+from mutandis.data.formula import Formula
+from mutandis.decision.maker import (
+    BooleanMaker,
+    DecisionMaker,
+    DescribedMaker,
+    describe_maker,
+    distinct_answers,
+    label_of,
+    query_records,
+    read_answers,
+    read_scores,
+    required_columns,
+    with_progress,
+)
+from mutandis.decision.model import ModelMaker, ModelScores, as_decision_maker
+from mutandis.decision.rule import FormulaScores
 from mutandis.errors import DecisionError
 from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
     from numpy.typing import NDArray
 
-__all__ = ["Favourable", "RelabelledMaker", "Threshold", "Thresholded"]
+    from mutandis.decision.model import ScoreSource
+
+__all__ = ["Favourable", "RelabelledMaker", "Threshold", "Thresholded", "with_threshold"]
 
 Favourable = Literal["above", "below"]
 
@@ -29,14 +48,6 @@ class Threshold:
 
     A score that equals the threshold counts as above: "above" grants what is at least the
     threshold, "below" grants what is less than it.
-
-    Parameters
-    ----------
-    value
-        The threshold.
-    favourable
-        "above" where high scores are good (an approval, a rating), "below" where they are bad (the
-        risk of a default).
 
     Examples
     --------
@@ -54,8 +65,8 @@ class Threshold:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not is_number or not isfinite(self.value):
             raise DecisionError(
-                f"threshold={self.value!r} is no number. Give the score at which decisions part, "
-                "such as 0.5."
+                f"threshold={self.value!r} is not a number. Give the score that separates the two "
+                "decisions, such as 0.5."
             )
         if self.favourable not in get_args(Favourable):
             raise DecisionError(
@@ -64,73 +75,59 @@ class Threshold:
             )
 
     def grants(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell which scores get the favourable outcome."""
         above = scores >= self.value
         return above if self.favourable == "above" else ~above
 
     def describe(self) -> dict[str, Any]:
-        """Describe it as plain data."""
         return {"threshold": float(self.value), "favourable": self.favourable}
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholded(DescribedMaker):
-    """A decision maker whose answers are scores, and the threshold that makes decisions of them.
+class _Wrapper(BooleanMaker):
+    """A decision maker, and how its answers become decisions."""
 
-    Examples
-    --------
-    >>> from mutandis.decision import FunctionMaker
-    >>> import pandas as pd
-    >>> risk = FunctionMaker(lambda table: table["risk"] / 10)
-    >>> maker = Thresholded(risk, Threshold(0.5, "below"))
-    >>> maker.decide(pd.DataFrame({"risk": [2, 5, 9]})).tolist()
-    [True, False, False]
-    """
-
-    true_is_favourable: ClassVar[bool] = True
-    """How `decide` reads the answers: true is always the positive outcome."""
-
-    scorer: DecisionMaker
-    threshold: Threshold
+    maker: DecisionMaker
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that the scores need."""
-        return self.scorer.names if isinstance(self.scorer, DescribedMaker) else ()
+        return required_columns(self.maker)
 
     @property
     def label(self) -> str:
-        """What error messages call it: the one who scores."""
-        return label_of(self.scorer)
+        return label_of(self.maker)
+
+    @property
+    def queries(self) -> tuple[dict[str, Any], ...]:
+        return query_records(self.maker)
+
+    def with_progress(self, on_progress: Callable[[int, int], None]) -> Self:
+        return replace(self, maker=with_progress(self.maker, on_progress))
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholded(_Wrapper):
+    """A decision maker whose answers are scores, and the threshold that makes decisions of them."""
+
+    threshold: Threshold
 
     def decide(self, frame: Any, /) -> NDArray[np.bool_]:
-        """Ask for scores, and tell which rows are granted."""
-        answer = self.scorer.decide(frame)
-        scores = scores_of(answer, rows=len(open_frame(frame)), name=self.label)
-        check_order(answer, frame, name=self.label)
-        return self.threshold.grants(scores)
+        answer = self.maker.decide(frame)
+        rows = len(open_frame(frame))
+        return self.threshold.grants(read_scores(answer, frame, rows=rows, name=self.label))
 
     def describe(self) -> dict[str, Any]:
-        """Describe who scores, and the threshold."""
-        return {**describe_maker(self.scorer), **self.threshold.describe()}
+        return {**describe_maker(self.maker), **self.threshold.describe()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelabelledMaker(DescribedMaker):
+class RelabelledMaker(_Wrapper):
     """A decision maker that answers in two words of its own instead of the outcome's values.
-
-    Parameters
-    ----------
-    maker
-        Who decides.
-    favourable, unfavourable
-        What it answers where the outcome is granted, and where it is not.
 
     Examples
     --------
     >>> from mutandis.decision import FunctionMaker
     >>> maker = RelabelledMaker(
-    ...     maker=FunctionMaker(lambda table: ["DENY", "ACCEPT"]),
+    ...     FunctionMaker(lambda table: ["DENY", "ACCEPT"]),
     ...     favourable="ACCEPT",
     ...     unfavourable="DENY",
     ... )
@@ -138,9 +135,6 @@ class RelabelledMaker(DescribedMaker):
     [False, True]
     """
 
-    true_is_favourable: ClassVar[bool] = True
-
-    maker: DecisionMaker
     favourable: Any
     unfavourable: Any
 
@@ -151,21 +145,10 @@ class RelabelledMaker(DescribedMaker):
                 "Name two different ones."
             )
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns that the decisions need."""
-        return self.maker.names if isinstance(self.maker, DescribedMaker) else ()
-
-    @property
-    def label(self) -> str:
-        """What error messages call it: the one who decides."""
-        return label_of(self.maker)
-
     def decide(self, frame: Any, /) -> NDArray[np.bool_]:
-        """Ask, and tell which rows are granted; any third answer is refused."""
         answer = self.maker.decide(frame)
-        values = one_a_row(answer, rows=len(open_frame(frame)), name=self.label)
-        check_order(answer, frame, name=self.label)
+        rows = len(open_frame(frame))
+        values = read_answers(answer, frame, rows=rows, name=self.label)
         answers, _ = distinct_answers(values, name=self.label)
         granted = [_same(level, self.favourable) for level in answers.levels]
         known = [
@@ -173,21 +156,62 @@ class RelabelledMaker(DescribedMaker):
             for good, level in zip(granted, answers.levels, strict=True)
         ]
         if not all(known):
-            shown = describe_levels(answers)
             raise DecisionError(
-                f"The decision maker ({self.label}) gave back {len(known)} distinct answers of "
-                f"type {values.dtype} ({shown}). Declared are {self.favourable!r} for favourable "
-                f"and {self.unfavourable!r} for unfavourable. Declare what it answers."
+                f"The decision maker ({self.label}) returned {len(known)} distinct answers of "
+                f"type {values.dtype} ({describe_levels(answers)}). Declared are "
+                f"{self.favourable!r} for favourable and {self.unfavourable!r} for unfavourable. "
+                "Declare what it answers."
             )
         return np.array(granted, dtype=np.bool_)[answers.codes]
 
     def describe(self) -> dict[str, Any]:
-        """Describe who decides, and the words."""
         words = {"favourable": self.favourable, "unfavourable": self.unfavourable}
         return {**describe_maker(self.maker), "answers": words}
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Compare two answers; True is not 1 here, since a service that says both means two things."""
-    truths = isinstance(one, bool), isinstance(other, bool)
-    return truths[0] == truths[1] and bool(one == other)
+    """Compare two answers; True is not 1 here: a service that uses both means two things."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def with_threshold(
+    decision: object,
+    threshold: float,
+    *,
+    favourable: Favourable = "above",
+    score_of: Any = None,
+    score_from: ScoreSource | None = None,
+) -> Thresholded:
+    """Make a decision maker of whatever gives scores.
+
+    Parameters
+    ----------
+    decision
+        The text of a formula, a function from a table to scores, a fitted model, or an object
+        with a `decide` method that gives scores.
+    threshold, favourable
+        Where the scores are cut, and which side gets the favourable outcome (a score that equals
+        the threshold counts as above).
+    score_of, score_from
+        For a model: the class that the scores are for, and the method to take them from.
+
+    Examples
+    --------
+    >>> maker = with_threshold("0.6 * UGPA + 0.4 * LSAT", 20.8)
+    >>> maker.decide({"UGPA": [3.0, 3.5], "LSAT": [40, 48]}).tolist()
+    [False, True]
+    """
+    cut = Threshold(threshold, favourable)
+    if isinstance(decision, str):
+        decision = Formula.parse(decision)
+    maker = (
+        FormulaScores(decision) if isinstance(decision, Formula) else as_decision_maker(decision)
+    )
+    if isinstance(maker, ModelMaker):
+        return Thresholded(ModelScores(maker, score_of, score_from), cut)
+    if score_of is not None or score_from is not None:
+        raise DecisionError(
+            "score_of and score_from say which scores of a fitted model are meant, and this is "
+            "not a fitted model. Leave them out."
+        )
+    return Thresholded(maker.scoring() if isinstance(maker, DescribedMaker) else maker, cut)

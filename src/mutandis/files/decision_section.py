@@ -22,7 +22,7 @@ from mutandis.decision import (
     load_skops,
     with_threshold,
 )
-from mutandis.decision.models import ScoreSource
+from mutandis.decision.model import ScoreSource
 from mutandis.decision.threshold import Favourable
 from mutandis.errors import MutandisError, SettingsError
 from mutandis.files.endpoint_section import read_endpoint

@@ -94,11 +94,11 @@ def test_a_formula_for_the_score() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"threshold": float("nan")}, "threshold=nan is no number"),
-        ({"threshold": True}, "threshold=True is no number"),
-        ({"threshold": "0.5"}, "threshold='0.5' is no number"),
+        ({"threshold": float("nan")}, "threshold=nan is not a number"),
+        ({"threshold": True}, "threshold=True is not a number"),
+        ({"threshold": "0.5"}, "threshold='0.5' is not a number"),
         ({"threshold": 0.5, "favourable": "high"}, "favourable='high' is unknown"),
-        ({"threshold": 0.5, "score_of": "yes"}, "no fitted model"),
+        ({"threshold": 0.5, "score_of": "yes"}, "not a fitted model"),
     ],
 )
 def test_thresholds_that_are_refused(options: dict[str, Any], said: str) -> None:
@@ -171,7 +171,7 @@ def test_a_regressor_predicts_its_score() -> None:
     expected = (model.predict(table[["balance", "salary"]]) < 3).tolist()
     assert 0 < sum(expected) < 80
     assert decide(with_threshold(model, 3), table, YES_NO).tolist() == expected
-    with pytest.raises(DecisionError, match="speaks for no class"):
+    with pytest.raises(DecisionError, match="not the score of a class"):
         with_threshold(model, 3, score_of="yes")
 
 
@@ -179,7 +179,7 @@ def test_a_class_must_be_named_and_known() -> None:
     model, _ = _fitted("LogisticRegression")
     with pytest.raises(DecisionError, match="classes 'no', 'yes', and no class is named"):
         with_threshold(model, 0.5)
-    with pytest.raises(DecisionError, match="'Yes' is none"):
+    with pytest.raises(DecisionError, match="'Yes' is not one of them"):
         with_threshold(model, 0.5, score_of="Yes")
     with pytest.raises(DecisionError, match="predicts classes, not scores"):
         with_threshold(model, 0.5, score_from="predict")

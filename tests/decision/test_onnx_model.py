@@ -241,11 +241,13 @@ def test_outputs_that_do_not_fit(tmp_path: Path) -> None:
     mapped, _ = converted(tmp_path / "mapped.onnx")
     assert "Name the class" in refused(mapped, scores=True, **columns)
     maker = load_onnx(mapped, scores=True, score_of="Yes", columns=["salary", "balance"])
-    with pytest.raises(DecisionError, match="knows the classes 'no', 'yes'; 'Yes' is none"):
+    with pytest.raises(
+        DecisionError, match="has the classes 'no', 'yes'; 'Yes' is not one of them"
+    ):
         decide(with_threshold(maker, 0.5), TABLE, YES_NO)
     only = passing(tmp_path / "only.onnx", FLOAT, [None])
     assert "no output that could be labels" in refused(only, columns=["s"])
-    assert "speaks for no class" in refused(only, columns=["s"], scores=True, score_of=1)
+    assert "not the score of a class" in refused(only, columns=["s"], scores=True, score_of=1)
     label = load_onnx(path, **columns)  # type: ignore[arg-type]
     with pytest.raises(DecisionError, match="scores=True"):
         with_threshold(label, 0.5)

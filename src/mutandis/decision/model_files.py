@@ -1,0 +1,315 @@
+"""Decision makers in files: a function of a module, and models saved by skops, pickle or joblib.
+
+Importing a module and opening a pickle run code; a skops file runs none unless its types are
+trusted. What is hashed for the record is what is loaded, even if the file changes in between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import sys
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mutandis.decision.maker import read_columns, suggest_name
+from mutandis.decision.model import FunctionMaker, ModelFile, ModelMaker, as_decision_maker
+from mutandis.errors import DecisionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import ModuleType
+
+    from mutandis.decision.maker import DecisionMaker
+
+__all__ = ["load_function", "load_pickle", "load_skops", "read_model_file"]
+
+
+def read_model_file(path: str | Path, *, what: str) -> tuple[bytes, ModelFile]:
+    """Read a file whole, and hash it; error messages call it `what`."""
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DecisionError(
+            f"There is no file {path.name!r} where the {what} should be. Check the path; it is "
+            "read relative to the folder of the settings."
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "its name is not a path"
+        raise DecisionError(
+            f"The {what} {path.name!r} cannot be opened: {reason}. Check the path."
+        ) from None
+    if not content:
+        raise DecisionError(f"The {what} {path.name!r} is empty. Check that it was saved.")
+    return content, ModelFile(name=path.name, sha256=hashlib.sha256(content).hexdigest())
+
+
+@contextmanager
+def _search_first(folder: Path | None) -> Iterator[None]:
+    """Look for modules in a folder first, for as long as the block runs."""
+    if folder is None:
+        yield
+        return
+    place = str(folder.resolve())
+    sys.path.insert(0, place)
+    importlib.invalidate_caches()  # the folder may be younger than Python's cache of it
+    try:
+        yield
+    finally:
+        if place in sys.path:
+            sys.path.remove(place)
+
+
+def load_function(
+    reference: str, *, folder: str | Path | None = None, columns: Iterable[str] | None = None
+) -> DecisionMaker:
+    """Import a decision maker: a function of a table, or an object that predicts or decides.
+
+    Importing a module runs it, and so does calling the function: name only code that you trust.
+
+    Parameters
+    ----------
+    reference
+        ``module:function``, as in ``bank.credit:decide``.
+    folder
+        Where modules are looked for first, while this one is imported and not any longer.
+    columns
+        The columns that the function gets. Default: the whole table.
+
+    Examples
+    --------
+    >>> load_function("bank.credit.decide")
+    Traceback (most recent call last):
+    mutandis.errors.DecisionError: 'bank.credit.decide' is not a reference to a function. Write
+    module:function, as in bank.credit:decide.
+    >>> load_function("operator:truth").describe()["function"]
+    'operator:truth'
+    """
+    module_name, colon, name = reference.partition(":")
+    if not colon or not all(part.isidentifier() for part in [*module_name.split("."), name]):
+        raise DecisionError(
+            f"{reference!r} is not a reference to a function. Write module:function, as in "
+            "bank.credit:decide."
+        )
+    module = _import(module_name, None if folder is None else Path(folder))
+    maker = as_decision_maker(_member(module, name, reference))
+    # there is no file behind what is built in
+    place = getattr(module, "__file__", None)
+    file = None if place is None else read_model_file(place, what="module")[1]
+    if isinstance(maker, FunctionMaker):
+        return FunctionMaker(maker.function, read_columns(columns), reference, file)
+    if isinstance(maker, ModelMaker):
+        return ModelMaker(maker.model, read_columns(columns), file, "python")
+    return maker
+
+
+def _import(name: str, folder: Path | None) -> ModuleType:
+    _refuse_namesake(name.partition(".")[0], folder)
+    try:
+        with _search_first(folder):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        looked = "" if folder is None else " in the folder of the settings and"
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise DecisionError(
+                f"The module {name!r} needs a module {error.name!r}, which is not installed. "
+                "Install it beside mutandis."
+            ) from error
+        raise DecisionError(
+            f"There is no module {name!r}. It is looked for{looked} among the installed packages. "
+            "Check the spelling, and that the file ends in .py."
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise DecisionError(
+            f"The module {name!r} stopped with {type(error).__name__} while it was imported. "
+            "Import it yourself to see why."
+        ) from error
+
+
+def _refuse_namesake(top: str, folder: Path | None) -> None:
+    """Refuse a module of the folder that Python would confuse with one that is already loaded."""
+    if folder is None or top not in sys.modules:
+        return
+    own = [folder / f"{top}.py", folder / top / "__init__.py"]
+    there = {path.resolve() for path in own if path.is_file()}
+    loaded = getattr(sys.modules[top], "__file__", None)
+    if there and (loaded is None or Path(loaded).resolve() not in there):
+        raise DecisionError(
+            f"Another module {top!r} is already loaded, so the one in the folder of the settings "
+            "cannot be. Give its file another name."
+        )
+
+
+def _member(module: ModuleType, name: str, reference: str) -> Any:
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        known = [each for each in vars(module) if not each.startswith("_")]
+        raise DecisionError(
+            f"The module {module.__name__!r} has no function {name!r}.{suggest_name(name, known)} "
+            f"It was named as {reference!r}."
+        ) from None
+
+
+def load_skops(
+    path: str | Path,
+    *,
+    trusted: Iterable[str] = (),
+    columns: Iterable[str] | None = None,
+    folder: Path | None = None,
+) -> ModelMaker:
+    """Load a fitted model from a skops file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    trusted
+        The types, beyond those of scikit-learn and NumPy that skops knows to be harmless, that may
+        be made from the file. Look at what each of them is before you name it.
+    columns
+        What the model was fitted on, if it does not store their names.
+    folder
+        Where the modules of trusted types are looked for first, while the file is loaded.
+
+    Raises
+    ------
+    DecisionError
+        The file holds types that are not trusted (the message lists them), cannot be read, or the
+        library is missing.
+    """
+    try:
+        import skops.io
+    except ModuleNotFoundError:
+        raise DecisionError(
+            "Models in skops files need the library skops. Install it: "
+            "pip install 'mutandis[skops]'."
+        ) from None
+    content, file = read_model_file(path, what="skops model")
+    named = tuple(trusted)
+    try:
+        unknown = sorted(set(skops.io.get_untrusted_types(data=content)) - set(named))
+    except Exception as error:
+        raise _unreadable_skops(file.name, error) from error
+    if unknown:
+        raise _untrusted(file.name, unknown, named)
+    try:
+        # without trusted types there is nothing to look for in the folder
+        with _search_first(folder if named else None):
+            model = skops.io.loads(content, trusted=list(named))
+    except Exception as error:
+        raise _unreadable_skops(file.name, error) from error
+    return _model_from_file(model, columns=read_columns(columns), file=file, kind="skops")
+
+
+def _untrusted(name: str, unknown: Sequence[str], named: Sequence[str]) -> DecisionError:
+    close = [
+        f"{wrong!r} looks like {found[0]!r}"
+        for wrong in named
+        if wrong not in unknown and (found := get_close_matches(wrong, unknown, n=1, cutoff=0.8))
+    ]
+    hint = f" (Among those that are named, {'; '.join(close)}.)" if close else ""
+    return DecisionError(
+        f"The skops file {name!r} holds types that are not known to be harmless: "
+        f"{', '.join(unknown)}.{hint} Making them could run code. If you know what they are and "
+        "where the file comes from, name them: trusted: [" + ", ".join(unknown) + "]."
+    )
+
+
+def _unreadable_skops(name: str, error: Exception) -> DecisionError:
+    return DecisionError(
+        f"{name!r} cannot be read as a skops file ({type(error).__name__}). Check that it was "
+        "saved with skops.io.dump, and that the libraries of the model are installed in versions "
+        "that fit."
+    )
+
+
+def load_pickle(
+    path: str | Path,
+    *,
+    trust_pickle: bool = False,
+    columns: Iterable[str] | None = None,
+    folder: Path | None = None,
+) -> ModelMaker | FunctionMaker:
+    """Load a model from a pickle or joblib file, if it is trusted like a program.
+
+    Parameters
+    ----------
+    path
+        The file.
+    trust_pickle
+        Must be True: opening a pickle runs whatever code its author put into it.
+    columns
+        What the model was fitted on, if it does not store their names; what a function gets.
+    folder
+        Where modules are looked for first, while the file is loaded.
+
+    Raises
+    ------
+    DecisionError
+        It is not trusted, and was not opened; or it contains nothing that can decide.
+
+    Examples
+    --------
+    >>> load_pickle("model.pkl")
+    Traceback (most recent call last):
+    mutandis.errors.DecisionError: 'model.pkl' is a pickle file, and was not opened: opening one
+    runs whatever code its author put into it. ...
+    """
+    if trust_pickle is not True:
+        raise DecisionError(
+            f"{Path(path).name!r} is a pickle file, and was not opened: opening one runs whatever "
+            "code its author put into it. Save the model as skops or ONNX instead. If you trust "
+            "the file as you trust a program that you run, say so: --trust-pickle on the command "
+            "line, trust_pickle=True in Python."
+        )
+    content, file = read_model_file(path, what="pickled model")
+    try:
+        with _search_first(folder):
+            found = _unpickle(content)
+    except Exception as error:
+        raise DecisionError(
+            f"{file.name!r} cannot be loaded ({type(error).__name__}). Check that it was saved by "
+            "pickle or joblib, and that the libraries of the model are installed in versions that "
+            "fit."
+        ) from error
+    chosen = read_columns(columns)
+    if callable(found) and not isinstance(found, type) and not hasattr(found, "predict"):
+        return FunctionMaker(found, chosen, None, file)
+    return _model_from_file(found, columns=chosen, file=file, kind="pickle")
+
+
+def _unpickle(content: bytes) -> Any:
+    """Load with joblib, which reads plain pickles too, or without it."""
+    try:
+        import joblib
+    except ModuleNotFoundError:
+        import pickle
+
+        return pickle.loads(content)  # noqa: S301 - the caller has said explicitly to trust it
+    return joblib.load(io.BytesIO(content))
+
+
+def _model_from_file(
+    model: Any, *, columns: tuple[str, ...], file: ModelFile, kind: str
+) -> ModelMaker:
+    """Take a model that was loaded from a file; the columns that it gets must be known.
+
+    A model without known columns would otherwise get the whole table, with ids and outcomes in it.
+    """
+    maker = ModelMaker(model, columns, file, kind)
+    if isinstance(model, type) or not callable(getattr(model, "predict", None)):
+        raise DecisionError(
+            f"{file.name!r} holds {type(model).__name__}, which has no predict method. Save the "
+            "fitted model itself."
+        )
+    if not maker.names:
+        raise DecisionError(
+            f"{maker.label} does not store the names of the columns that it was fitted on. Name "
+            "them in that order: columns: [salary, balance]."
+        )
+    return maker

@@ -1,0 +1,125 @@
+"""Formulas over columns: a rule that decides, or a score for a threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.data.columns import read_numbers
+from mutandis.data.expression import ValueKind
+from mutandis.data.formula import Formula
+from mutandis.decision.maker import BooleanMaker, DescribedMaker
+from mutandis.errors import FormulaError
+from mutandis.frames import check_columns, open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import narwhals as nw
+    from numpy.typing import NDArray
+
+__all__ = ["FormulaScores", "Rule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(BooleanMaker):
+    """A formula that states when the favourable outcome is granted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rule = Rule.parse("AnnualSalary + 5 * AccountBalance > 225000")
+    >>> rule.names
+    ('AnnualSalary', 'AccountBalance')
+    >>> applicants = pd.DataFrame({"AnnualSalary": [35_000, 90_000], "AccountBalance": [8e3, 3e4]})
+    >>> rule.decide(applicants).tolist()
+    [False, True]
+    """
+
+    formula: Formula
+
+    def __post_init__(self) -> None:
+        if self.formula.kind is ValueKind.NUMBER:
+            raise self._not_a_condition()
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Read a rule from the text of its formula."""
+        return cls(Formula.parse(text))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that the rule reads."""
+        return self.formula.names
+
+    def decide(self, frame: Any, /) -> NDArray[np.bool_]:
+        """Say for each row of any dataframe whether the favourable outcome is granted."""
+        return self._condition(_evaluate(self.formula, frame))
+
+    def decide_columns(
+        self, columns: Mapping[str, NDArray[Any]], *, rows: int
+    ) -> NDArray[np.bool_]:
+        """Decide from the columns that the rule reads; they are not written to.
+
+        Examples
+        --------
+        >>> Rule.parse("salary > 15").decide_columns({"salary": np.array([10.0, 20.0])}, rows=2)
+        array([False,  True])
+        """
+        return self._condition(self.formula.evaluate(columns, length=rows))
+
+    def _condition(self, granted: NDArray[Any]) -> NDArray[np.bool_]:
+        if granted.dtype != np.bool_:
+            raise self._not_a_condition()
+        return granted
+
+    def _not_a_condition(self) -> FormulaError:
+        return FormulaError(
+            f"The rule {self.formula.text!r} gives numbers, not true or false. "
+            "State when the favourable outcome is granted, as in `salary > 30000`."
+        )
+
+    def scoring(self) -> FormulaScores:
+        """Read the formula as a score."""
+        return FormulaScores(self.formula)
+
+    def describe(self) -> dict[str, Any]:
+        """Give the formula."""
+        return {"kind": "rule", "rule": self.formula.text}
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaScores(DescribedMaker):
+    """A formula that gives each row a number, for a threshold."""
+
+    formula: Formula
+
+    def __post_init__(self) -> None:
+        if self.formula.kind is ValueKind.BOOLEAN:
+            raise FormulaError(
+                f"The rule {self.formula.text!r} decides already: it gives true or false, not a "
+                "score. Leave the threshold out, or write a formula for the score."
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.formula.names
+
+    def decide(self, frame: Any, /) -> NDArray[Any]:
+        return _evaluate(self.formula, frame)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "rule", "rule": self.formula.text}
+
+
+def _evaluate(formula: Formula, frame: Any) -> NDArray[Any]:
+    opened = open_frame(frame)
+    check_columns(formula.names, opened.columns)
+    columns = {name: _values(opened[name]) for name in formula.names}
+    return formula.evaluate(columns, length=len(opened))
+
+
+def _values(series: nw.Series[Any]) -> NDArray[Any]:
+    return read_numbers(series).values if series.dtype.is_numeric() else series.to_numpy()
