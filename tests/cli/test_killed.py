@@ -26,7 +26,7 @@ from mutandis.auditing.audit import Audit
 from mutandis.cli import app, audit
 from mutandis.report import Report
 from mutandis.errors import OutputError
-from mutandis.files import atomic_swap as exchange, output_folder
+from mutandis.files import output_folder
 from mutandis.files.results_folder import find_differences, read_record
 
 # drawing takes most of the time and touches no file: the pages here are drawn by nobody

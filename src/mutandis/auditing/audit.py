@@ -277,7 +277,7 @@ class Audit:
         >>> "evidence for discrimination of 1 of 2 complainants (50.0%)" in found.report()
         True
         """
-        from mutandis.report.html import write_atomically
+        from mutandis.files.text_files import write_atomically
 
         html = self.make_report(placebo=placebo, diagnosis=diagnosis, source=source).html
         if path is not None:

@@ -13,7 +13,6 @@ from mutandis.cli.load import diagnose, prepare, run_prepared
 from mutandis.cli.progress import progress_bars
 from mutandis.cli.warnings import collected_notes, show_notes
 from mutandis.decision import query_records
-from mutandis.files.csv_files import write_csv
 from mutandis.files.findings_file import write_findings
 from mutandis.files.output_folder import check_output, output_folder
 from mutandis.files.results_folder import (
@@ -25,6 +24,7 @@ from mutandis.files.results_folder import (
     is_audit_folder,
     write_record,
 )
+from mutandis.files.text_files import write_csv
 from mutandis.files.yaml_nodes import plain_data, read_yaml
 from mutandis.frames import columns_of
 

@@ -15,7 +15,7 @@ from mutandis.cli.results_folder import open_results
 from mutandis.cli.warnings import collected_notes
 from mutandis.errors import OutputError, UnknownIdError
 from mutandis.files.results_folder import CASES, COUNTS, hash_file
-from mutandis.files.whole_files import remove_leftovers, write_whole
+from mutandis.files.text_files import remove_leftovers, write_atomically
 from mutandis.report.pdf import pdf_unavailable, to_pdf
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _write(stem: Path, contents: dict[str, str | bytes]) -> None:
         ) from error
     remove_leftovers(stem.parent)
     for ending, content in contents.items():
-        write_whole(stem.with_name(f"{stem.name}.{ending}"), content)
+        write_atomically(stem.with_name(f"{stem.name}.{ending}"), content)
 
 
 def _check_counts(results: Results, found: Audit) -> None:

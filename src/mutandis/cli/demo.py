@@ -11,8 +11,8 @@ from mutandis.auditing.call import audit
 from mutandis.causal import Linear, Worldview
 from mutandis.data.protection import Protection
 from mutandis.datasets import loan
-from mutandis.files.csv_files import write_csv
 from mutandis.files.output_folder import check_output, output_folder
+from mutandis.files.text_files import write_csv
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import typer
 from mutandis.errors import InputError, OutputError
 from mutandis.files.initial_config import draft_config
 from mutandis.files.sources import read_data_section, read_source
-from mutandis.files.whole_files import write_whole
+from mutandis.files.text_files import write_atomically
 from mutandis.files.yaml_nodes import read_yaml, write_yaml
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def run_init(
         protected=protected,
         id=id,
     )
-    write_whole(out, text)
+    write_atomically(out, text)
     typer.echo(
         f"Wrote {out}. Look at the lines marked EDIT 1 and EDIT 2, then run: mutandis check {out}"
     )

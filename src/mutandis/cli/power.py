@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mutandis.evidence.power import analyse_power as power
-from mutandis.files.whole_files import write_whole
+from mutandis.files.text_files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,5 +44,5 @@ def run_power(
     if plot is not None:
         from mutandis.pictures.power import plot_power
 
-        write_whole(plot, plot_power(found).svg)
+        write_atomically(plot, plot_power(found).svg)
     typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else str(found))

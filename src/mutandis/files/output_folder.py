@@ -5,48 +5,51 @@ the target's name in one step: by a plain rename where there was nothing, by an 
 where an older folder is replaced. Whatever happens in between, even a power cut, leaves the target
 absent, the complete old folder or the complete new one.
 
-Where names cannot be exchanged the old folder steps aside under a name of its own first. For that
-moment there is none at the target, and whoever looks at the target next puts the old one back.
+Where names cannot be exchanged, the old folder is renamed first. For that moment there is none at
+the target, and the next process that looks at the target puts the old one back.
 
 A temporary folder is locked by the process that fills it. The lock ends with the process, however
-it ends, which is how the next run tells what a dead one has left behind.
+it ends, so that the next run recognises what a dead one has left behind.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import hashlib
 import os
 import re
 import secrets
 import shutil
 import signal
+import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mutandis.errors import OutputError
-from mutandis.files.atomic_swap import exchange_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["check_output", "output_folder", "recover_output", "sync_tree"]
+__all__ = ["check_output", "exchange_names", "output_folder", "recover_output", "sync_tree"]
 
 _TEMPORARY = re.compile(r"\.mutandis-[0-9a-f]{12}-[0-9a-f]{16}")
 _OLD = ".old"
+
+# linux/fs.h and macOS' sys/stdio.h
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_RENAME_SWAP = 2
+# an old kernel, or a file system that cannot exchange names
+_NOT_SUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM}
 
 
 def check_output(target: Path, *, replace: bool, known: Callable[[Path], bool]) -> None:
     """Refuse, before any work is done, a target that the result could not take.
 
-    Parameters
-    ----------
-    target
-        The folder that is to be.
-    replace
-        Whether an older result may be replaced.
-    known
-        Tells whether a folder is such a result, and holds nothing else.
+    `replace` allows an older result to be replaced; `known` tells whether a folder is such a
+    result, and holds nothing else.
     """
     target = target.resolve()
     recover_output(target)
@@ -79,7 +82,9 @@ def check_output(target: Path, *, replace: bool, known: Callable[[Path], bool]) 
 def _check_parent(target: Path) -> None:
     there = next(each for each in target.parents if each.exists())
     if not there.is_dir():
-        raise OutputError(f"{str(there)!r} is a file and can hold no folder. Name another folder.")
+        raise OutputError(
+            f"{str(there)!r} is a file and cannot hold a folder. Name another folder."
+        )
     if not os.access(there, os.W_OK | os.X_OK):
         raise OutputError(
             f"Nothing can be written in {str(there)!r}: permission is denied. Name another folder."
@@ -115,7 +120,7 @@ def _writing(target: Path) -> Iterator[None]:
         reason = error.strerror or type(error).__name__
         raise OutputError(
             f"The results cannot be written to {str(target)!r}: {reason}. Nothing there has "
-            "changed. Check the space on the disk and the rights, or name another folder."
+            "changed. Check the space on the disk and the permissions, or name another folder."
         ) from error
 
 
@@ -150,7 +155,7 @@ def _stem(target: Path) -> str:
 
 
 def _lock(folder: int) -> bool | None:
-    """Lock an open folder: False if somebody else has; None where folders cannot be locked."""
+    """Lock an open folder: False if another process has; None where folders cannot be locked."""
     try:
         import fcntl
     except ImportError:
@@ -173,11 +178,46 @@ def _put_in_place(
                 target.rmdir()
             temporary.rename(target)  # refused if something has appeared there in the meantime
         else:
-            # somebody may have put something there since the check
+            # something may have appeared there since the check
             check_output(target, replace=replace, known=known)
             if not exchange_names(temporary, target):
                 _step_aside(temporary, target)
         _sync(target.parent)
+
+
+def exchange_names(first: Path, second: Path) -> bool:
+    """Exchange what two paths name in one step, so that neither is ever missing.
+
+    False, and nothing has happened, where the system or the file system cannot do that.
+    """
+    call = _exchange_call()
+    if call is None:
+        return False
+    if call(os.fsencode(first), os.fsencode(second)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NOT_SUPPORTED:
+        return False
+    raise OSError(code, os.strerror(code), str(second))
+
+
+def _exchange_call() -> Callable[[bytes, bytes], int] | None:
+    """Find the system's call: `renameat2` of Linux, `renamex_np` of macOS."""
+    if not sys.platform.startswith(("linux", "darwin")):
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "darwin":
+        swap = getattr(library, "renamex_np", None)
+        if swap is None:
+            return None
+        swap.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint)
+        return lambda first, second: int(swap(first, second, _RENAME_SWAP))
+    rename = getattr(library, "renameat2", None)  # not in every C library
+    if rename is None:
+        return None
+    one = (ctypes.c_int, ctypes.c_char_p)
+    rename.argtypes = (*one, *one, ctypes.c_uint)
+    return lambda first, second: int(rename(_AT_FDCWD, first, _AT_FDCWD, second, _RENAME_EXCHANGE))
 
 
 def _step_aside(temporary: Path, target: Path) -> None:
@@ -212,7 +252,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def recover_output(target: Path) -> None:
-    """Put back an old folder that stepped aside, and remove what dead runs have left behind."""
+    """Put back an old folder that was renamed, and remove what dead runs have left behind."""
     target = target.resolve()
     if not target.parent.is_dir():
         return
@@ -238,7 +278,7 @@ def recover_output(target: Path) -> None:
 def _if_dead(folder: Path) -> Iterator[bool]:
     opened = os.open(folder, os.O_RDONLY)
     try:
-        # where nothing can be locked, nobody can tell, and what may be alive is left alone
+        # where nothing can be locked, what may be in use is left alone
         yield _lock(opened) is True
     finally:
         os.close(opened)

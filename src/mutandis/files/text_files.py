@@ -1,18 +1,31 @@
-"""Text files, read whole, with errors that say what to do."""
+"""Small files: read as text with errors that say what to do, and written whole or not at all."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import csv
+import os
+import secrets
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mutandis.errors import SettingsError
+import numpy as np
+
+from mutandis.errors import OutputError, SettingsError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
-__all__ = ["read_text"]
+__all__ = ["read_text", "remove_leftovers", "write_atomically", "write_csv"]
 
-# what somebody writes by hand stays far below; a table of decisions given by mistake does not
+# what is written by hand stays far below; a table of decisions given by mistake does not
 _BYTES = 1_000_000
+_TEMPORARY = ".mutandis-"
+# nothing that is written here takes that long
+_SECONDS = 3600
+# a spreadsheet runs a text cell that begins with one of these as a formula
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def read_text(path: Path) -> str:
@@ -21,7 +34,7 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name is no path"
+        reason = getattr(error, "strerror", None) or "its name is not a path"
         raise SettingsError(f"{str(path)!r} cannot be opened: {reason}. Check the path.") from None
     if len(content) > _BYTES:
         raise SettingsError(
@@ -35,3 +48,55 @@ def read_text(path: Path) -> str:
         raise SettingsError(
             f"{path.name}, line {line}: the file is not in UTF-8. Save it as plain UTF-8 text."
         ) from None
+
+
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file beside its place and rename it: readers meet the old content or the new one."""
+    target = Path(path)
+    temporary = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        raise OutputError(
+            f"{str(target)!r} cannot be written: {error.strerror or type(error).__name__}. Nothing "
+            "there has changed. Check the space on the disk and the permissions, or name another "
+            "file."
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed have left behind in a folder."""
+    for path in folder.glob(f"{_TEMPORARY}*"):
+        with suppress(OSError):
+            if path.is_file() and time.time() - path.stat().st_mtime > _SECONDS:
+                path.unlink()
+
+
+def write_csv(path: Path, columns: Mapping[str, Any]) -> None:
+    """Write columns as CSV: numbers in full precision, missing values empty, text defused.
+
+    Text that a spreadsheet would run as a formula gets a single quote in front.
+    """
+    plain = [np.asarray(values).tolist() for values in columns.values()]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        # its default line end is RFC 4180's, with which cells that hold \r or \n are quoted
+        writer = csv.writer(file)
+        writer.writerow([_cell(name) for name in columns])
+        writer.writerows([_cell(value) for value in row] for row in zip(*plain, strict=True))
+
+
+def _cell(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str) and value.startswith(_FORMULA_STARTS):
+        return f"'{value}"
+    return value

@@ -12,6 +12,7 @@ import numpy as np
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS
+from mutandis.files.text_files import write_atomically
 from mutandis.report.case_changes import changes_of
 from mutandis.report.case_groups import group_lists, support_checks
 from mutandis.report.case_model import (
@@ -26,7 +27,6 @@ from mutandis.report.case_model import (
 )
 from mutandis.report.case_movement import movements_of, value_at
 from mutandis.report.case_sentences import assumptions_of, limits_of, shared_neighbours_of
-from mutandis.report.html import write_atomically
 from mutandis.report.redact import redact_case
 from mutandis.report.redact_inference import LEAST, Run
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -30,7 +26,6 @@ __all__ = [
     "Table",
     "inline_svg",
     "render",
-    "write_atomically",
 ]
 
 _SANS = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
@@ -216,27 +211,3 @@ def render(template: str, **context: Any) -> str:
     """Fill in a template; what is missing from the context is an error, not a gap."""
     version = metadata.version("mutandis")
     return str(_environment().get_template(template).render(version=version, **context))
-
-
-def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write a whole file or nothing: whoever reads it meets the old text or the new one."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp's files are for their owner alone; a report is as open as any other file
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import csv
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from mutandis.files.csv_files import write_csv
+from mutandis.errors import OutputError
+from mutandis.files.text_files import remove_leftovers, write_atomically, write_csv
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,3 +46,33 @@ def test_text_that_a_spreadsheet_would_run_is_defused(tmp_path: Path, start: str
 def test_negative_numbers_are_left_alone(tmp_path: Path) -> None:
     write_csv(tmp_path / "t.csv", {"x": np.array([-1, 1]), "y": np.array([-0.5, 0.5])})
     assert read(tmp_path / "t.csv")[1] == ["-1", "-0.5"]
+
+
+def test_a_file_is_written_whole_and_leftovers_go(tmp_path: Path) -> None:
+    old, fresh = (tmp_path / f".mutandis-{name}" for name in ("old", "fresh"))
+    for path in (old, fresh):
+        path.touch()
+    os.utime(old, (0, 0))
+    remove_leftovers(tmp_path)
+    write_atomically(tmp_path / "case.pdf", b"%PDF")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".mutandis-fresh", "case.pdf"]
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_atomically(tmp_path / "absent" / "case.pdf", b"%PDF")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_atomically(tmp_path / "folder", "text")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".mutandis-fresh",
+        "case.pdf",
+        "folder",
+    ]
+
+
+def test_a_file_is_as_open_as_any_other(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "report.html", "<p>")
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "report.html").stat().st_mode & 0o777 == 0o640
