@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import mutandis as mm
-from mutandis.files import audit_file, decision_section, endpoint_section, sources
+from mutandis.files import audit_file, decision_section, sources
 from mutandis.files import worldview_file as worldview
 from mutandis.files.equation_specs import FAMILIES
 
@@ -45,7 +45,7 @@ def section(name: str) -> str:
         ("test", audit_file._TEST),
         ("worldview", worldview._SECTIONS),
         ("worldview", worldview._LATENT),
-        ("decision", endpoint_section._ENDPOINT),
+        ("decision", decision_section._ENDPOINT),
         *(("decision", kind.keys) for kind in decision_section._KINDS.values()),
     ],
 )

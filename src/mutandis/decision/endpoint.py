@@ -8,7 +8,6 @@ import warnings
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from http import HTTPStatus
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -390,6 +389,8 @@ class HttpMaker(DescribedMaker):
     def _refusal(
         self, found: Reply | TransportError, batch: _Batch, attempts: int
     ) -> DecisionError:
+        import httpx
+
         times = "once" if attempts == 1 else f"{attempts} times"
         sent = f"Batch {batch.number} ({batch.rows} rows) was sent {times}."
         if isinstance(found, TransportError):
@@ -402,19 +403,13 @@ class HttpMaker(DescribedMaker):
                 f"The {self.label} redirects to {_shown_location(found.location)}. Rows go only to "
                 "the address that is named: if that is where the model is, name it instead."
             )
+        # in the words of the standard; the server's own words may be anything
+        phrase = httpx.codes.get_reason_phrase(found.status) or "an unknown status"
         hint = _HINTS.get(found.status, "")
         return DecisionError(
-            f"The {self.label} answered {found.status} ({_phrase(found.status)}). {sent}{hint} "
+            f"The {self.label} answered {found.status} ({phrase}). {sent}{hint} "
             "Its message is not repeated here, because it may contain personal data."
         )
-
-
-def _phrase(status: int) -> str:
-    """Name a status in the words of the standard; the server's own words may be anything."""
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "an unknown status"
 
 
 def _shown_location(location: str | None) -> str:

@@ -258,49 +258,15 @@ def _assign_columns(
     model: str,
 ) -> tuple[_Input, ...]:
     """Say which columns go into which input, or what is unclear about it."""
+    names = [each.name for each in inputs]
     for each in inputs:
         if each.type not in _TYPES:
             raise DecisionError(
                 f"Input {each.name!r} of the {model} has type {each.type}, which no column can "
                 "be turned into. Export the model with plain tensors as inputs."
             )
-    if isinstance(columns, Mapping):
-        chosen = _assign_by_input(inputs, columns, model=model)
-    elif len(inputs) == 1 and (columns is not None or _width(inputs[0]) != 1):
-        chosen = {inputs[0].name: _assign_matrix(inputs[0], read_columns(columns), model=model)}
-    else:
-        chosen = _assign_by_name(inputs, read_columns(columns), model=model)
-    return tuple(_input(each, chosen[each.name], model=model) for each in inputs)
-
-
-def _assign_matrix(declared: Any, columns: tuple[str, ...], *, model: str) -> tuple[str, ...]:
-    if columns:
-        return columns
-    width = _width(declared)
-    some = f"{width} columns" if width else "columns"
-    raise DecisionError(
-        f"The {model} has one input, {declared.name!r}, which takes a matrix of {some}, and does "
-        "not say which. Name them in the order of the matrix: columns: [salary, balance]."
-    )
-
-
-def _assign_by_name(
-    inputs: Sequence[Any], columns: tuple[str, ...], *, model: str
-) -> dict[str, tuple[str, ...]]:
-    names = [each.name for each in inputs]
-    if columns and set(names) != set(columns):
-        raise DecisionError(
-            f"The {model} has the inputs {list_names(names)}, and columns= names "
-            f"{list_names(columns)}. If they have other names in the table, say which goes where: "
-            f"columns: {{{names[0]}: {columns[0]}, …}}."
-        )
-    return {name: (name,) for name in names}
-
-
-def _assign_by_input(
-    inputs: Sequence[Any], columns: Mapping[str, str | Sequence[str]], *, model: str
-) -> dict[str, tuple[str, ...]]:
-    names = [each.name for each in inputs]
+    if not isinstance(columns, Mapping):
+        columns = _name_inputs(inputs, read_columns(columns), model=model)
     for name in columns:
         if name not in names:
             raise DecisionError(
@@ -312,13 +278,34 @@ def _assign_by_input(
         raise DecisionError(
             f"The {model} has inputs for which no columns are named: {list_names(missing)}."
         )
-    return {
-        name: read_columns([part] if isinstance(part, str) else part)
-        for name, part in columns.items()
-    }
+    return tuple(_input(each, columns[each.name], model=model) for each in inputs)
 
 
-def _input(declared: Any, columns: tuple[str, ...], *, model: str) -> _Input:
+def _name_inputs(
+    inputs: Sequence[Any], columns: tuple[str, ...], *, model: str
+) -> Mapping[str, Sequence[str]]:
+    """Find the inputs of a list of columns: one matrix, or an input named after each column."""
+    names = [each.name for each in inputs]
+    if len(inputs) == 1 and columns:
+        return {names[0]: columns}
+    if len(inputs) == 1 and _width(inputs[0]) != 1:
+        width = _width(inputs[0])
+        some = f"{width} columns" if width else "columns"
+        raise DecisionError(
+            f"The {model} has one input, {names[0]!r}, which takes a matrix of {some}, and does "
+            "not say which. Name them in the order of the matrix: columns: [salary, balance]."
+        )
+    if columns and set(names) != set(columns):
+        raise DecisionError(
+            f"The {model} has the inputs {list_names(names)}, and columns= names "
+            f"{list_names(columns)}. If they have other names in the table, say which goes where: "
+            f"columns: {{{names[0]}: {columns[0]}, …}}."
+        )
+    return {name: (name,) for name in names}
+
+
+def _input(declared: Any, named: str | Sequence[str], *, model: str) -> _Input:
+    columns = read_columns([named] if isinstance(named, str) else named)
     shape, width = list(declared.shape), _width(declared)
     if len(shape) not in {1, 2} or (width is not None and width != len(columns)) or not columns:
         shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in shape)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, get_args
 from mutandis.data.formula import Formula
 from mutandis.decision import (
     FunctionMaker,
+    HttpMaker,
     RelabelledMaker,
+    RetryPolicy,
     Rule,
     load_function,
     load_onnx,
@@ -25,10 +27,10 @@ from mutandis.decision import (
 from mutandis.decision.model import ScoreSource
 from mutandis.decision.threshold import Favourable
 from mutandis.errors import MutandisError, SettingsError
-from mutandis.files.endpoint_section import read_endpoint
 from mutandis.files.yaml_nodes import (
     Entries,
     Items,
+    Scalar,
     YamlNode,
     YamlPlace,
     listed,
@@ -42,6 +44,7 @@ from mutandis.files.yaml_nodes import (
     read_node,
     read_number,
     read_value,
+    read_whole,
 )
 
 if TYPE_CHECKING:
@@ -51,22 +54,18 @@ if TYPE_CHECKING:
     from mutandis.decision import DecisionMaker
     from mutandis.files.yaml_nodes import Reader
 
-__all__ = ["DecisionSection", "read_decision_section"]
+__all__ = ["DecisionSection", "read_decision_section", "read_endpoint"]
 
 _SECTION = "the section 'decision'"
+_CHOICES = (
+    "One of: rule: 'salary > 30000'; python: module:function; onnx, skops or pickle with the file "
+    "of a model; http with its address; or recorded: true if there are only recorded decisions."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionSection:
-    """What the section says.
-
-    Parameters
-    ----------
-    decision
-        Who decides, as `mutandis.audit` takes it; None if nobody can be asked again.
-    files
-        The files that were read for it.
-    """
+    """Who decides, as `mutandis.audit` takes it (None: only recorded decisions), and its files."""
 
     decision: DecisionMaker | str | None
     files: tuple[Path, ...] = ()
@@ -81,25 +80,12 @@ class _Context:
     trust_pickle: bool
 
 
-# how answers are read, whoever gives them
-_ANSWERED: Mapping[str, Reader] = {
-    "threshold": read_number,
-    "favourable": one_of(*get_args(Favourable)),
-}
-# decision makers that answer in words of their own
-_WORDED: Mapping[str, Reader] = {**_ANSWERED, "columns": read_node, "answers": read_node}
-# which scores of a model are meant
-_MODELLED: Mapping[str, Reader] = {
-    **_WORDED,
-    "score_of": read_value,
-    "score_from": one_of(*get_args(ScoreSource)),
-}
-_ANSWERS: Mapping[str, Reader] = {"favourable": read_value, "unfavourable": read_value}
+_Read = dict[str, Any]
 
 
 @contextmanager
-def _placed(place: YamlPlace) -> Iterator[None]:
-    """Say where in the file stands what a decision maker complains of, unless it is said."""
+def _located(place: YamlPlace) -> Iterator[None]:
+    """Add the place in the file to the errors of a decision maker that do not have one."""
     try:
         yield
     except SettingsError:
@@ -108,8 +94,96 @@ def _placed(place: YamlPlace) -> Iterator[None]:
         raise type(error)(f"{place}: {error}") from error
 
 
-def _from_rule(read: dict[str, Any], _: _Context) -> tuple[str, tuple[Path, ...]]:
-    # what is wrong with a formula is said here, where its line is known
+# --- an endpoint ----------------------------------------------------------------------------------
+
+
+def _read_seconds(node: YamlNode) -> float:
+    if isinstance(node, Scalar) and type(node.value) in (int, float) and node.value > 0:
+        return float(node.value)
+    raise node.place.error("A number of seconds above 0 is needed here.")
+
+
+def _read_headers(node: YamlNode) -> dict[str, str]:
+    headers = read_entries(node, "the headers of an endpoint")
+    return {
+        name: read_name(part, "the value of a header") for name, part in headers.entries.items()
+    }
+
+
+_RETRY_POLICY: Mapping[str, Reader] = {
+    "connect_timeout": _read_seconds,
+    "timeout": _read_seconds,
+    "deadline": _read_seconds,
+    "retries": read_whole,
+    "backoff": _read_seconds,
+    "longest_wait": _read_seconds,
+}
+_ENDPOINT: Mapping[str, Reader] = {
+    "url": read_name,
+    "batch": read_whole,
+    "envelope": read_name,
+    "headers": _read_headers,
+    "token_variable": read_name,
+    "token_header": read_name,
+    **_RETRY_POLICY,
+    "log": read_name,
+}
+
+
+def read_endpoint(node: YamlNode, *, columns: tuple[str, ...], folder: Path) -> HttpMaker:
+    """Read ``https://…``, or ``{url: https://…, batch: 200, token_variable: BANK_TOKEN, …}``."""
+    if not isinstance(node, Entries):
+        return HttpMaker(url=read_name(node, "an address"), columns=columns)
+    read = read_keys(node, _ENDPOINT, required=("url",), what="an endpoint")
+    if "log" in read:
+        read["log"] = folder / read["log"]
+    policy = RetryPolicy(**{key: read.pop(key) for key in _RETRY_POLICY if key in read})
+    return HttpMaker(columns=columns, retry_policy=policy, **read)
+
+
+# --- the kinds of decision makers -----------------------------------------------------------------
+
+
+def _read_columns(node: YamlNode) -> tuple[str, ...]:
+    if not isinstance(node, Items):
+        raise node.place.error("Columns are a list: [salary, balance].")
+    names = tuple(read_name(item, "a column") for item in node.items)
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise node.items[place].place.error(f"The column {name!r} is listed twice.")
+    if not names:
+        raise node.place.error("The list of columns is empty. Name at least one, or leave it out.")
+    return names
+
+
+def _read_columns_by_input(node: YamlNode) -> Any:
+    """Read a list of columns, or for each input of a model its column or columns."""
+    if not isinstance(node, Entries):
+        return _read_columns(node)
+    return {
+        name: _read_columns(part) if isinstance(part, Items) else read_name(part, "a column")
+        for name, part in node.entries.items()
+    }
+
+
+# how scores are read, from whichever decision maker
+_SCORED: Mapping[str, Reader] = {
+    "threshold": read_number,
+    "favourable": one_of(*get_args(Favourable)),
+}
+# a function or a model may also answer in words of its own
+_ANSWERED: Mapping[str, Reader] = {**_SCORED, "columns": _read_columns, "answers": read_node}
+# which scores of a model are meant
+_MODELLED: Mapping[str, Reader] = {
+    **_ANSWERED,
+    "score_of": read_value,
+    "score_from": one_of(*get_args(ScoreSource)),
+}
+_ANSWERS: Mapping[str, Reader] = {"favourable": read_value, "unfavourable": read_value}
+
+
+def _from_rule(read: _Read, _: _Context) -> tuple[str, tuple[Path, ...]]:
+    # errors in a formula are raised here, where its line is known
     if "threshold" in read:
         Formula.parse(read["rule"])
     else:
@@ -117,48 +191,57 @@ def _from_rule(read: dict[str, Any], _: _Context) -> tuple[str, tuple[Path, ...]
     return read["rule"], ()
 
 
-def _from_python(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    chosen = _column_list(read.get("columns"))
-    maker = load_function(read["python"], folder=context.folder, columns=chosen)
-    if isinstance(maker, FunctionMaker) and chosen is None:
-        maker = replace(maker, columns=context.columns)
+def _from_python(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    maker = load_function(read["python"], folder=context.folder, columns=read.get("columns"))
     module = read["python"].partition(":")[0]
     own = context.folder / f"{module.replace('.', '/')}.py"
-    return maker, (own,) if own.is_file() else ()
+    return _limited(maker, read, context), (own,) if own.is_file() else ()
 
 
-def _from_onnx(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+def _from_onnx(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
     path = context.folder / read["onnx"]
     maker = load_onnx(
         path,
-        columns=_columns_by_input(read.get("columns")),
+        columns=read.get("columns"),
         output=read.get("output"),
         scores="threshold" in read,
-        score_of=read.get("score_of"),
+        # not again with the threshold: the output is chosen while the model is loaded
+        score_of=read.pop("score_of", None),
     )
     return maker, (path,)
 
 
-def _from_skops(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    path, columns = context.folder / read["skops"], _column_list(read.get("columns"))
+def _from_skops(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    path = context.folder / read["skops"]
     maker = load_skops(
-        path, trusted=read.get("trusted", ()), columns=columns, folder=context.folder
+        path,
+        trusted=read.get("trusted", ()),
+        columns=read.get("columns"),
+        folder=context.folder,
     )
     return maker, (path,)
 
 
-def _from_pickle(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    path, columns = context.folder / read["pickle"], _column_list(read.get("columns"))
+def _from_pickle(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    path = context.folder / read["pickle"]
     maker = load_pickle(
-        path, trust_pickle=context.trust_pickle, columns=columns, folder=context.folder
+        path,
+        trust_pickle=context.trust_pickle,
+        columns=read.get("columns"),
+        folder=context.folder,
     )
-    if isinstance(maker, FunctionMaker) and columns is None:
-        maker = replace(maker, columns=context.columns)
-    return maker, (path,)
+    return _limited(maker, read, context), (path,)
 
 
-def _from_http(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    columns = _column_list(read.get("columns")) or context.columns
+def _limited(maker: DecisionMaker, read: _Read, context: _Context) -> DecisionMaker:
+    """Give a function no more than the declared attributes, unless columns are listed."""
+    if isinstance(maker, FunctionMaker) and "columns" not in read:
+        return replace(maker, columns=context.columns)
+    return maker
+
+
+def _from_http(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    columns = read.get("columns", context.columns)
     return read_endpoint(read["http"], columns=columns, folder=context.folder), ()
 
 
@@ -166,19 +249,23 @@ def _from_http(read: dict[str, Any], context: _Context) -> tuple[DecisionMaker, 
 class _Kind:
     what: str
     keys: Mapping[str, Reader]
-    make: Callable[[dict[str, Any], _Context], tuple[Any, tuple[Path, ...]]]
+    make: Callable[[_Read, _Context], tuple[Any, tuple[Path, ...]]]
 
 
 _KINDS = {
-    "rule": _Kind(
-        what="a decision by rule", keys={"rule": read_name, **_ANSWERED}, make=_from_rule
-    ),
+    "rule": _Kind(what="a decision by rule", keys={"rule": read_name, **_SCORED}, make=_from_rule),
     "python": _Kind(
         what="a decision in Python", keys={"python": read_name, **_MODELLED}, make=_from_python
     ),
     "onnx": _Kind(
         what="a decision by ONNX model",
-        keys={"onnx": read_name, **_WORDED, "output": read_name, "score_of": read_value},
+        keys={
+            "onnx": read_name,
+            **_ANSWERED,
+            "columns": _read_columns_by_input,
+            "output": read_name,
+            "score_of": read_value,
+        },
         make=_from_onnx,
     ),
     "skops": _Kind(
@@ -192,7 +279,7 @@ _KINDS = {
         make=_from_pickle,
     ),
     "http": _Kind(
-        what="a decision over HTTP", keys={"http": read_node, **_WORDED}, make=_from_http
+        what="a decision over HTTP", keys={"http": read_node, **_ANSWERED}, make=_from_http
     ),
     "recorded": _Kind(what=_SECTION, keys={"recorded": read_flag}, make=lambda *_: (None, ())),
 }
@@ -201,26 +288,11 @@ _KINDS = {
 def read_decision_section(
     node: YamlNode | None, *, folder: Path, columns: Sequence[str], trust_pickle: bool = False
 ) -> DecisionSection:
-    r"""Read the section, and load what it names.
+    r"""Read the section, and load the files that it names, relative to a folder.
 
-    Parameters
-    ----------
-    node
-        The section; None if there is none, which leaves nobody to be asked.
-    folder
-        The folder that files are named relative to.
-    columns
-        What functions and endpoints are shown if the section does not say: the attributes that
-        people are compared on, then the protected ones. No ids and no outcomes.
-    trust_pickle
-        Whether pickles may be opened. A file of settings cannot say so itself.
-
-    Raises
-    ------
-    SettingsError
-        The section cannot be read as it is written.
-    DecisionError
-        What it names cannot decide, with the line that names it.
+    `columns` is what functions and endpoints get if the section does not say: the attributes that
+    people are compared on, then the protected ones; no ids and no outcomes. Only the caller can
+    trust a pickle, not the file. What a decision maker complains of is raised with its line.
 
     Examples
     --------
@@ -237,24 +309,15 @@ def read_decision_section(
     name = _kind_of(entries)
     kind = _KINDS[name]
     read = read_keys(node, kind.keys, what=kind.what)
-    context = _Context(folder=folder, columns=tuple(columns), trust_pickle=trust_pickle)
     if name == "recorded":
-        return _recorded(read, node)
-    with _placed(entries.keys[name]):
+        if not read["recorded"]:
+            raise node.place.error(f"Say who decides. {_CHOICES}")
+        return DecisionSection(decision=None)
+    context = _Context(folder=folder, columns=tuple(columns), trust_pickle=trust_pickle)
+    with _located(entries.keys[name]):
         maker, files = kind.make(read, context)
-    return DecisionSection(decision=_answered(maker, read, entries), files=files)
-
-
-def _recorded(read: dict[str, Any], node: YamlNode) -> DecisionSection:
-    if not read["recorded"]:
-        raise node.place.error(f"Say who decides. {_CHOICES}")
-    return DecisionSection(decision=None)
-
-
-_CHOICES = (
-    "One of: rule: 'salary > 30000'; python: module:function; onnx, skops or pickle with the file "
-    "of a model; http with its address; or recorded: true if nobody can be asked again."
-)
+    decision = _with_threshold if "threshold" in read else _with_answers
+    return DecisionSection(decision=decision(maker, read, entries), files=files)
 
 
 def _kind_of(entries: Entries) -> str:
@@ -274,64 +337,26 @@ def _kind_of(entries: Entries) -> str:
     raise entries.place.error(f"Say who decides. {_CHOICES}")
 
 
-def _answered(maker: Any, read: dict[str, Any], entries: Entries) -> Any:
-    """Put the threshold, or the words of the answers, between the decision maker and the audit."""
-    scored = [key for key in ("favourable", "score_of", "score_from") if key in entries.keys]
-    if "threshold" not in read:
-        if scored:
-            raise entries.keys[scored[0]].error(
-                f"{scored[0]!r} is about scores, and there is no threshold to compare them with. "
-                "Write threshold: 0.5, or leave it out."
-            )
-        return _worded(maker, read)
+def _with_threshold(maker: Any, read: _Read, entries: Entries) -> DecisionMaker:
     if "answers" in read:
         raise entries.keys["answers"].error(
             "Answers in words and a threshold for scores do not go together. Keep one of them."
         )
-    # an ONNX model was told when it was loaded
-    score_of = None if "onnx" in read else read.get("score_of")
-    with _placed(entries.keys["threshold"]):
-        return with_threshold(
-            maker,
-            read["threshold"],
-            favourable=read.get("favourable", "above"),
-            score_of=score_of,
-            score_from=read.get("score_from"),
-        )
+    chosen = {key: read[key] for key in ("favourable", "score_of", "score_from") if key in read}
+    with _located(entries.keys["threshold"]):
+        return with_threshold(maker, read["threshold"], **chosen)
 
 
-def _worded(maker: Any, read: dict[str, Any]) -> Any:
+def _with_answers(maker: Any, read: _Read, entries: Entries) -> Any:
+    for key in ("favourable", "score_of", "score_from"):
+        if key in entries.keys:
+            raise entries.keys[key].error(
+                f"{key!r} is about scores, and there is no threshold to compare them with. "
+                "Write threshold: 0.5, or leave it out."
+            )
     node = read.get("answers")
     if node is None:
         return maker
     words = read_keys(node, _ANSWERS, required=tuple(_ANSWERS), what="the words of the answers")
-    with _placed(node.place):
+    with _located(node.place):
         return RelabelledMaker(maker=maker, **words)
-
-
-def _column_list(node: YamlNode | None) -> tuple[str, ...] | None:
-    if node is None:
-        return None
-    if not isinstance(node, Items):
-        raise node.place.error("Columns are a list: [salary, balance].")
-    return _names(node)
-
-
-def _columns_by_input(node: YamlNode | None) -> Any:
-    """Read a list of columns, or for each input of a model its column or columns."""
-    if isinstance(node, Entries):
-        return {
-            name: _names(part) if isinstance(part, Items) else read_name(part, "a column")
-            for name, part in node.entries.items()
-        }
-    return _column_list(node)
-
-
-def _names(node: Items) -> tuple[str, ...]:
-    names = tuple(read_name(item, "a column") for item in node.items)
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise node.items[place].place.error(f"The column {name!r} is listed twice.")
-    if not names:
-        raise node.place.error("The list of columns is empty. Name at least one, or leave it out.")
-    return names
