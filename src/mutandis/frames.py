@@ -18,25 +18,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = [
-    "EncodedTable",
-    "check_columns",
-    "columns_of",
-    "open_frame",
-    "to_frame",
-    "with_text",
-]
+__all__ = ["EncodedTable", "check_columns", "columns_of", "open_frame", "to_frame", "with_text"]
 
 
 def open_frame(frame: Any) -> nw.DataFrame[Any]:
-    """Open any dataframe through narwhals; a lazy one is collected into pandas.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> open_frame(pd.DataFrame({"a": [1, 2]})).shape
-    (2, 1)
-    """
+    """Open any dataframe through narwhals; a lazy one is collected into pandas."""
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
 
@@ -84,14 +70,7 @@ def _table_of(columns: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def to_frame(columns: Mapping[str, Any], like: nw.DataFrame[Any]) -> Any:
-    """Build a table of the same frame type as another.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> to_frame({"k": [15]}, open_frame(pd.DataFrame())).shape
-    (1, 1)
-    """
+    """Build a table of the same frame type as another."""
     import narwhals as nw
 
     plain = {name: _array_or_list(np.array(values)) for name, values in columns.items()}
@@ -106,13 +85,7 @@ def _array_or_list(values: NDArray[Any]) -> Any:
 
 
 def columns_of(records: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn records into columns.
-
-    Examples
-    --------
-    >>> columns_of([{"k": 15, "cases": 2}, {"k": 30, "cases": 3}])
-    {'k': [15, 30], 'cases': [2, 3]}
-    """
+    """Turn records into columns."""
     columns: dict[str, list[Any]] = {}
     for record in records:
         for name, value in record.items():
@@ -121,14 +94,7 @@ def columns_of(records: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def check_columns(names: Iterable[str], have: list[str]) -> None:
-    """Refuse names that are not columns of a table, with the nearest one that is.
-
-    Examples
-    --------
-    >>> check_columns(["Salary"], ["salary"])
-    Traceback (most recent call last):
-    mutandis.errors.UnknownColumnError: Unknown column 'Salary'. Did you mean 'salary'? ...
-    """
+    """Refuse names that are not columns of a table, with the nearest one that is."""
     for name in names:
         if name not in have:
             shown = ", ".join(map(repr, have[:20])) + (", …" if len(have) > 20 else "")
@@ -152,36 +118,20 @@ class EncodedTable:
     Text kept as codes lets ten million decisions fit into memory. Files have no categoricals of
     their own, so decision makers, and whoever else receives the table, get text. The frame is
     handed over: its maker must not write to it afterwards.
-
-    Parameters
-    ----------
-    frame
-        The table.
-    text
-        Its categorical columns that are in fact text.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"job": pd.Categorical(["cook", "clerk", "cook"])})
-    >>> table = EncodedTable(frame=frame, text=frozenset({"job"}))
-    >>> len(table), table.to_pandas()["job"].tolist()
-    (3, ['cook', 'clerk', 'cook'])
     """
 
     frame: pd.DataFrame
     text: frozenset[str]
+    """The categorical columns that are in fact text."""
 
     def __len__(self) -> int:
         return len(self.frame)
 
     @property
     def columns(self) -> list[str]:
-        """The names of the columns."""
         return [str(name) for name in self.frame.columns]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give an ordinary frame, text as text."""
         return with_text(self.frame, self.text)
 
 

@@ -86,7 +86,7 @@ def test_only_an_ordinal_attribute_has_levels() -> None:
         (3, "levels of type int"),
         (["low", None], "missing value as a level"),
         ([1.0, float("nan")], "missing value as a level"),
-        ([["low"], ["high"]], "no plain values"),
+        ([["low"], ["high"]], "not plain values"),
     ],
 )
 def test_unusable_levels_are_refused(levels: Any, message: str) -> None:

@@ -145,13 +145,13 @@ def test_the_tree_asks_for_more_until_no_tie_is_missing(monkeypatch: pytest.Monk
     points = Points(coordinates=ring, codes=np.empty((400, 0), np.int32))
     space = space_of(points)
     widths: list[int] = []
-    answer = TreeSearch._answer
+    candidates = TreeSearch._candidates
 
-    def spying(self: TreeSearch, queries: Queries, ks: Sequence[int], width: int) -> Any:
+    def spying(self: TreeSearch, queries: Queries, width: int) -> Any:
         widths.append(width)
-        return answer(self, queries, ks, width)
+        return candidates(self, queries, width)
 
-    monkeypatch.setattr(TreeSearch, "_answer", spying)
+    monkeypatch.setattr(TreeSearch, "_candidates", spying)
     center = Points(coordinates=np.zeros((1, 2), np.int64), codes=np.empty((1, 0), np.int32))
     found = TreeSearch.build(space, threads=1).neighbourhoods(Queries.outside(center), [3])
     assert (found.radius[0, 0], found.inside[0, 0], found.rim[0, 0]) == (200, 0, 400)

@@ -51,7 +51,7 @@ class Attribute:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        # "ordinal" and a list of levels are understood too
+        # "ordinal" and a list of levels are accepted too
         object.__setattr__(self, "kind", _read_kind(self.name, self.kind))
         object.__setattr__(self, "levels", _read_levels(self.name, self.levels))
         ordinal = self.kind is AttributeKind.ORDINAL
@@ -69,22 +69,14 @@ class Attribute:
 
     @property
     def exact_weight(self) -> Fraction:
-        """The weight as the decimal that was written: 0.1 is one tenth, not its nearest float.
-
-        Examples
-        --------
-        >>> Attribute(name="salary", kind=AttributeKind.CONTINUOUS, weight=0.1).exact_weight
-        Fraction(1, 10)
-        """
+        """The weight as the decimal that was written: 0.1 is one tenth, not its nearest float."""
         return Fraction(str(self.weight))
 
 
 AttributeDeclaration = Attribute | Literal["continuous", "ordinal", "nominal"] | Mapping[str, Any]
 
 
-def read_attributes(
-    declarations: Mapping[str, AttributeDeclaration],
-) -> tuple[Attribute, ...]:
+def read_attributes(declarations: Mapping[str, AttributeDeclaration]) -> tuple[Attribute, ...]:
     """Turn the forgiving public form into attributes, in the order of declaration.
 
     Examples
@@ -143,7 +135,7 @@ def _read_kind(name: str, kind: object) -> AttributeKind:
 
 
 def _read_levels(name: str, levels: object) -> tuple[Any, ...]:
-    # a text is iterable too, but its letters are no levels
+    # a string is iterable too, but its letters are not levels
     if isinstance(levels, str | set | frozenset) or not isinstance(levels, Iterable):
         raise PlanError(
             f"Attribute {name!r} has levels of type {type(levels).__name__}. "
@@ -159,7 +151,7 @@ def _read_levels(name: str, levels: object) -> tuple[Any, ...]:
         distinct = len(set(read))
     except TypeError:
         raise PlanError(
-            f"Attribute {name!r} has levels that are no plain values. Give texts or numbers."
+            f"Attribute {name!r} has levels that are not plain values. Give texts or numbers."
         ) from None
     if distinct != len(read):
         raise PlanError(f"Attribute {name!r} declares a level twice. Name each once.")
@@ -169,7 +161,7 @@ def _read_levels(name: str, levels: object) -> tuple[Any, ...]:
 def _check_weight(name: str, weight: object) -> None:
     try:
         usable = Fraction(str(weight)) > 0 and not isinstance(weight, str)
-    except (ValueError, ZeroDivisionError):  # NaN and infinity are no fractions
+    except (ValueError, ZeroDivisionError):  # NaN and infinity are not fractions
         usable = False
     if not usable:
         raise PlanError(

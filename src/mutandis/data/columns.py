@@ -54,7 +54,7 @@ _REMEDY_DATE = (
 
 
 def frozen(array: NDArray[_T]) -> NDArray[_T]:
-    """Give a view of the array that cannot be written to."""
+    """Give a read-only view of the array."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -62,13 +62,7 @@ def frozen(array: NDArray[_T]) -> NDArray[_T]:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A column of float64 values; NaN marks a missing one.
-
-    Examples
-    --------
-    >>> Numbers(np.array([10.0, 20.0, 30.0])).take(np.array([2, 0])).values.tolist()
-    [30.0, 10.0]
-    """
+    """A column of float64 values; NaN marks a missing one."""
 
     values: NDArray[np.float64]
 
@@ -186,7 +180,7 @@ def read_numbers(series: nw.Series[Any], *, share: bool = False) -> Numbers:
     if _is_void(series):
         return Numbers(np.full(len(series), np.nan))
     if dtype.is_numeric() or dtype == nw.Boolean:
-        # looked at before the cast, which pyarrow would refuse with the value in its message
+        # checked before the cast, which pyarrow would refuse with the value in its message
         if dtype.is_integer() and not -_INEXACT < series.min() <= series.max() < _INEXACT:
             raise KindError(
                 f"Column {series.name!r} has whole numbers of 2**53 or more, which cannot be told "
@@ -255,13 +249,7 @@ def _look_up(values: NDArray[np.int32], codes: NDArray[np.signedinteger]) -> NDA
 
 
 def in_order(levels: Iterable[Any]) -> tuple[Any, ...]:
-    """Sort levels of any type: numbers first, then everything else by its text.
-
-    Examples
-    --------
-    >>> in_order({"b", 10, "a", 9.5})
-    (9.5, 10, 'a', 'b')
-    """
+    """Sort levels of any type: numbers first, then everything else by its text."""
     return tuple(sorted(levels, key=_sort_key))
 
 

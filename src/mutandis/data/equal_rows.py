@@ -29,12 +29,6 @@ def row_digests(keys: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
 
     Each step can be undone, given the column: rows that differ in one column never collide, and
     rows that differ in several collide once in 2**64 pairs.
-
-    Examples
-    --------
-    >>> one, other, same = row_digests([np.array([1, 2, 1]), np.array([3, 3, 3])]).tolist()
-    >>> one == same, one == other
-    (True, False)
     """
     digests = np.zeros(len(keys[0]), dtype=np.uint64)
     for start in range(0, len(digests), _BLOCK):
@@ -53,18 +47,12 @@ def row_digests(keys: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
 def group_equal(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Group equal rows of at least one column of integers or booleans.
 
-    Returns
-    -------
-    first
-        For each group, the row where it first appears.
-    group
-        For each row, its group; groups are numbered in order of first appearance. Where no two
-        rows are equal, both are the same array of all rows.
+    The result is, for each group, the row where it first appears, and for each row, its group;
+    groups are numbered in order of first appearance. Where no two rows are equal, both are the same
+    array of all rows.
 
-    Notes
-    -----
-    Rows with different digests are different. Rows with equal digests are compared; should any
-    of them differ, the columns themselves decide.
+    Rows with different digests are different. Rows with equal digests are compared; should any of
+    them differ, the columns themselves decide.
 
     Examples
     --------

@@ -311,10 +311,7 @@ class Where(Expression):
         chosen, otherwise = rows.only(holds), rows.only(~holds)
         branches = [self.chosen.evaluate(chosen), self.otherwise.evaluate(otherwise)]
         if any(branch.dtype != np.bool_ for branch in branches):
-            branches = [
-                self.chosen.to_numbers(branches[0]),
-                self.otherwise.to_numbers(branches[1]),
-            ]
+            branches = [self.chosen.to_numbers(branches[0]), self.otherwise.to_numbers(branches[1])]
         result = np.empty(rows.count, dtype=branches[0].dtype)
         result[holds], result[~holds] = branches
         return result

@@ -54,15 +54,6 @@ class Formula:
     ``abs``, ``exp``, ``log``, ``max``, ``min``, ``round`` (half to even), ``sqrt`` and
     ``where(condition, value, otherwise)``. Nothing else parses.
 
-    Parameters
-    ----------
-    text
-        The formula as it was written.
-    names
-        The columns it reads, in order of first appearance.
-    root
-        The checked tree.
-
     Notes
     -----
     Each row is evaluated the way Python would: the right side of ``and`` only where the left side

@@ -20,16 +20,7 @@ __all__ = ["Outcome"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A binary outcome column.
-
-    Parameters
-    ----------
-    column
-        Its name.
-    negative, positive
-        The unfavourable and the favourable value.
-    is_negative
-        Whether each row was decided against.
+    """A binary outcome column: its unfavourable and favourable value, and which rows are negative.
 
     Examples
     --------

@@ -27,16 +27,8 @@ __all__ = ["Overlay", "as_overlay"]
 class Overlay(Mapping[str, Column]):
     """Columns that are assembled on access, and not kept.
 
-    Parameters
-    ----------
-    base
-        The columns of the other table.
-    rows
-        The rows that differ from it, in ascending order.
-    patches
-        What these rows hold instead, for each column in which some do.
-    whole
-        Columns that are held in full.
+    Columns in `patches` hold other values than the `base` in some `rows` (ascending); columns in
+    `whole` are held in full.
 
     Examples
     --------

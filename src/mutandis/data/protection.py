@@ -1,4 +1,4 @@
-"""Who is protected, and with whom they are compared."""
+"""The protected attribute, and the reference it is compared with."""
 
 from __future__ import annotations
 
@@ -63,20 +63,12 @@ class Protection:
         object.__setattr__(self, "pool", pool)
 
     def codes(self, categories: Categories) -> tuple[tuple[int, ...], int]:
-        """Find the protected codes and the reference code, or say who is not there.
-
-        Examples
-        --------
-        >>> from mutandis.data.columns import Categories
-        >>> gender = Categories(np.array([1, 0, 1]), ("female", "male"))
-        >>> Protection("Gender", value="female", reference="male").codes(gender)
-        ((0,), 1)
-        """
+        """Find the protected codes and the reference code, or say which value has no rows."""
         reference = self._code("reference", self.reference, categories)
         if self.values:
             protected = tuple(self._code("protected", value, categories) for value in self.values)
         else:
-            # levels that no row has are left over from dropped rows: nobody to protect there
+            # levels without rows are left over from dropped rows
             occurring = np.flatnonzero(categories.counts()).tolist()
             protected = tuple(code for code in occurring if code != reference)
         if not protected:

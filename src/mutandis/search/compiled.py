@@ -26,24 +26,10 @@ from mutandis.search.kernels.descent import (
     room_in,
     within_in_tree,
 )
-from mutandis.search.kernels.scan import (
-    BLOCK,
-    LARGEST_BYTE,
-    Bytes,
-    pack,
-    scan_blocks,
-    turns_for,
-)
+from mutandis.search.kernels.scan import BLOCK, LARGEST_BYTE, Bytes, pack, scan_blocks, turns_for
 from mutandis.search.kernels.selection import HALF, ONE_PERSON, Answers
 from mutandis.search.kernels.steps import MOST_ATTRIBUTES, take_steps
-from mutandis.search.kernels.tree import (
-    Exact,
-    Grid,
-    boxes_over,
-    exact_in_floats,
-    exact_rows,
-    grow,
-)
+from mutandis.search.kernels.tree import Exact, Grid, boxes_over, exact_in_floats, exact_rows, grow
 from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 if TYPE_CHECKING:
@@ -129,16 +115,9 @@ class CompiledSearch:
             chunk = queries.take(rows)
             overflow, centers = self._centers(chunk)
             answers = answer(centers, rising)
-            found.put(
-                rows,
-                Neighbourhoods(
-                    radius=answers.radius[:, back] + overflow[:, None],
-                    inside=answers.inside[:, back],
-                    negatives_inside=answers.negatives_inside[:, back],
-                    rim=answers.rim[:, back],
-                    negatives_rim=answers.negatives_rim[:, back],
-                ),
-            )
+            parts = {name: part[:, back] for name, part in answers._asdict().items()}
+            parts["radius"] += overflow[:, None]
+            found.put(rows, Neighbourhoods(**parts))
 
         self._in_chunks(work, order, progress)
         return found
@@ -205,10 +184,7 @@ class CompiledSearch:
         return np.argsort(leaf, kind="stable")
 
     def _in_chunks(
-        self,
-        work: Callable[[NDArray[np.intp]], None],
-        order: NDArray[np.intp],
-        progress: Progress,
+        self, work: Callable[[NDArray[np.intp]], None], order: NDArray[np.intp], progress: Progress
     ) -> None:
         """Work on the queries chunk by chunk, on all threads, and report progress."""
         size = max(1, min(_CHUNK, -(-len(order) // self._threads)))
@@ -292,13 +268,7 @@ class CompiledSearch:
         self._scan_into(answers, centers, ks, rank=self._rank(int(ks[-1])))
         again = np.flatnonzero(answers.radius[:, 0] < 0)
         if len(again):
-            few = KernelQueries(
-                centers.values[again],
-                centers.slants[again],
-                centers.bits[again],
-                centers.own[again],
-                centers.herself[again],
-            )
+            few = KernelQueries._make(part[again] for part in centers)
             corrected = _room_for_answers(len(again), len(ks))
             self._scan_into(corrected, few, ks, rank=-1)
             for whole, part in zip(answers, corrected, strict=True):

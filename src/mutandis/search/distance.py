@@ -22,31 +22,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Metric", "Points"]
 
-# no distance in int64 is larger
+# the largest distance in int64
 _FARTHEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """People in the space of the distance.
+    """Rows in the space of the distance.
 
-    Parameters
-    ----------
-    coordinates
-        One column per number or rank, in units of the metric, weights included.
-    codes
-        One column per nominal attribute.
+    `coordinates` has one column per number or rank, in units of the metric, weights included;
+    `codes` has one per nominal attribute.
     """
 
     coordinates: NDArray[np.int64]
     codes: NDArray[np.int32]
 
     def __len__(self) -> int:
-        """Count the points."""
         return len(self.coordinates)
 
     def take(self, rows: NDArray[Any]) -> Points:
-        """Give the chosen points."""
         return Points(coordinates=self.coordinates[rows], codes=self.codes[rows])
 
 
@@ -54,18 +48,11 @@ class Points:
 class Metric:
     """How integer distances between points are added up and read.
 
-    Parameters
-    ----------
-    mismatch
-        What a difference in each nominal attribute costs.
-    unit
-        What stands for distance 1. A whole number, unless values were left unscaled.
-    exact_unit
-        The same without rounding, where it is known.
+    `mismatch` is the cost of a difference in each nominal attribute; `unit` stands for distance 1
+    (a whole number, unless values were left unscaled), `exact_unit` is the same without rounding.
 
     Examples
     --------
-    >>> import numpy as np
     >>> people = Points(
     ...     coordinates=np.array([[0], [3]]), codes=np.array([[0], [1]], dtype=np.int32)
     ... )
@@ -79,7 +66,7 @@ class Metric:
     exact_unit: Fraction | None = None
 
     def limit(self, distance: Fraction) -> int:
-        """Give the largest integer distance that is not beyond a distance.
+        """Give the largest integer distance that does not exceed a distance.
 
         Examples
         --------
@@ -110,5 +97,5 @@ class Metric:
         return total
 
     def as_float(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Read integer distances as numbers, for people to look at."""
+        """Read integer distances as numbers, for presentation."""
         return np.asarray(distances / self.unit, dtype=np.float64)

@@ -35,15 +35,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
 
-__all__ = [
-    "Axis",
-    "Embedded",
-    "Embedding",
-    "LazyEmbedding",
-    "Scaling",
-    "Term",
-    "choose_unit",
-]
+__all__ = ["Axis", "Embedded", "Embedding", "LazyEmbedding", "Scaling", "Term", "choose_unit"]
 
 Scaling = Literal["range", "none"]
 
@@ -66,20 +58,11 @@ _LARGEST_UNIT = Fraction(2) ** 1023
 class Axis:
     """One attribute with an order, as a coordinate.
 
-    Parameters
-    ----------
-    origin, scale
-        The position of a value v is (v - origin) / scale: 0 and 1 are the ends of the grid.
-    steps
-        The grid: multiples of 1 / steps. A column without a grid has one step, its range.
-    noise
-        How far rounding may have moved a position.
-    length
-        The integer that stands for position 1, the weight included; a multiple of 2 * steps.
-    quantum
-        What lies off the grid is rounded to multiples of this.
-    rule
-        How equal distances are recognised, in words.
+    The position of a value v is (v - origin) / scale: 0 and 1 are the ends of the grid, which has
+    multiples of 1 / steps (a column without a grid has one step, its range). Rounding may have
+    moved a position by `noise`. The integer `length`, a multiple of 2 * steps, stands for position
+    1, weight included; what lies off the grid is rounded to multiples of `quantum`. `rule` says how
+    equal distances are recognised.
     """
 
     name: str
@@ -155,11 +138,7 @@ class Embedding:
 
     @classmethod
     def fit(
-        cls,
-        population: Population,
-        attributes: Sequence[Attribute],
-        *,
-        scaling: Scaling = "range",
+        cls, population: Population, attributes: Sequence[Attribute], *, scaling: Scaling = "range"
     ) -> Embedding:
         """Fit origin, scale and grid of every attribute on the factual population.
 
@@ -200,16 +179,20 @@ class Embedding:
 
         A nominal level that D never had must have a code that no level of D has.
         """
+
+        def part(name: str) -> Column:
+            return population.columns[name] if rows is None else population.part(name, rows)
+
         size = len(population) if rows is None else len(rows)
         coordinates = np.empty((size, len(self.axes)), dtype=np.int64)
         overflow: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
         for index, axis in enumerate(self.axes):
-            coordinates[:, index], rest = axis.place(_ordered(_part(population, axis.name, rows)))
+            coordinates[:, index], rest = axis.place(_ordered(part(axis.name)))
             if rest.any():
                 overflow = overflow + rest * (axis.length / self.metric.unit)
         codes = np.empty((size, len(self.nominal)), dtype=np.int32)
         for index, name in enumerate(self.nominal):
-            codes[:, index] = _codes(_part(population, name, rows))
+            codes[:, index] = _codes(part(name))
         points = Points(coordinates=coordinates, codes=codes)
         return Embedded(points=points, overflow_distance=overflow)
 
@@ -227,7 +210,7 @@ class Embedding:
 class LazyEmbedding:
     """Rows that are embedded on access; `among` selects them, None for all.
 
-    The last ones are remembered: cases are looked at one after the other.
+    The last ones are remembered: cases are shown one after the other.
     """
 
     embedding: Embedding
@@ -334,10 +317,6 @@ def _axes(drafts: Sequence[_Draft], unit: Fraction) -> tuple[Axis, ...]:
 def _varies(column: Column) -> bool:
     values = _ordered(column)
     return bool(values.min() < values.max())
-
-
-def _part(population: Population, name: str, rows: NDArray[np.intp] | None) -> Column:
-    return population.columns[name] if rows is None else population.part(name, rows)
 
 
 def _codes(column: Column) -> NDArray[np.int32]:

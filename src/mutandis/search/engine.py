@@ -82,15 +82,8 @@ class Space:
 class Queries:
     """Centers to search around.
 
-    Parameters
-    ----------
-    points
-        The centers.
-    own
-        The complainant's own point in the space (she is not her own neighbour); -1 where she is
-        not in the space.
-    own_negative
-        Whether her own outcome is negative.
+    `own` is the complainant's own point in the space (she is not her own neighbour), -1 where she
+    is not in the space; `own_negative` is whether her own outcome is negative.
     """
 
     points: Points
@@ -112,9 +105,7 @@ class Queries:
 
     def take(self, rows: NDArray[np.intp]) -> Queries:
         return Queries(
-            points=self.points.take(rows),
-            own=self.own[rows],
-            own_negative=self.own_negative[rows],
+            points=self.points.take(rows), own=self.own[rows], own_negative=self.own_negative[rows]
         )
 
 

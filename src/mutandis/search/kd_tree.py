@@ -13,7 +13,7 @@ explain, no point inside or on the radius can be missing. Otherwise twice as man
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mutandis.search.engine import discard_progress
 from mutandis.search.ties import Neighbourhoods, RadiusCounts, count_candidates, select
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from scipy.spatial import cKDTree
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from mutandis.search.distance import Points
     from mutandis.search.engine import Progress, Queries, Space
 
+    _Integers = NDArray[np.int64]
+    # for each query its candidates: distances, rows without the complainant's own, negatives
+    _Measured = tuple[_Integers, _Integers, _Integers]
+
 __all__ = ["TreeSearch", "tree_dimensions"]
+
+_Answers = TypeVar("_Answers", Neighbourhoods, RadiusCounts)
 
 # In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
 # rounding moves a float64 distance by far less than this, and by far less than this part of it.
@@ -71,15 +77,42 @@ class TreeSearch:
     def neighbourhoods(
         self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
+        def answer(_: NDArray[np.intp], measured: _Measured) -> tuple[Neighbourhoods, _Integers]:
+            answers = select(*measured, ks)
+            return answers, answers.radius.max(axis=1)
+
         found = Neighbourhoods.empty(len(queries), len(ks))
-        pending = np.arange(len(queries))
         # her own point may be empty without her: k others are on at most k + 1 points
-        width = max(ks) + 2
+        return self._ask(queries, found, answer, width=max(ks) + 2, progress=progress)
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        def answer(chunk: NDArray[np.intp], measured: _Measured) -> tuple[RadiusCounts, _Integers]:
+            return count_candidates(*measured, limits[chunk]), limits[chunk]
+
+        found = RadiusCounts.empty(len(queries))
+        return self._ask(queries, found, answer, width=_FIRST_WIDTH, progress=discard_progress)
+
+    def _ask(
+        self,
+        queries: Queries,
+        found: _Answers,
+        answer: Callable[[NDArray[np.intp], _Measured], tuple[_Answers, _Integers]],
+        *,
+        width: int,
+        progress: Progress,
+    ) -> _Answers:
+        """Answer from the `width` nearest candidates, and from twice as many where some may miss.
+
+        For a chunk of queries, `answer` gives the answers and the distance that each depends on.
+        """
+        pending = np.arange(len(queries))
         while len(pending):
             width = min(width, len(self.space.points))
             unfinished = []
             for chunk in _chunks(pending, _BATCH // width):
-                answers, complete = self._answer(queries.take(chunk), ks, width)
+                measured, horizon = self._candidates(queries.take(chunk), width)
+                answers, needed = answer(chunk, measured)
+                complete = needed / self.unit < horizon
                 found.put(chunk[complete], answers.take(np.flatnonzero(complete)))
                 unfinished.append(chunk[~complete])
                 progress(int(np.count_nonzero(complete)))
@@ -87,58 +120,20 @@ class TreeSearch:
             width *= 2
         return found
 
-    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        found = RadiusCounts.empty(len(queries))
-        pending = np.arange(len(queries))
-        width = _FIRST_WIDTH
-        while len(pending):
-            width = min(width, len(self.space.points))
-            unfinished = []
-            for chunk in _chunks(pending, _BATCH // width):
-                measured = self._candidates(queries.take(chunk), width)
-                distances, counts, negatives, horizon = measured
-                answers = count_candidates(distances, counts, negatives, limits[chunk])
-                complete = limits[chunk] / self.unit < horizon
-                found.put(chunk[complete], answers.take(np.flatnonzero(complete)))
-                unfinished.append(chunk[~complete])
-            pending = np.concatenate(unfinished)
-            width *= 2
-        return found
-
-    def _answer(
-        self, queries: Queries, ks: Sequence[int], width: int
-    ) -> tuple[Neighbourhoods, NDArray[np.bool_]]:
-        """Answer from the `width` nearest candidates; tell which answers are certain."""
-        distances, counts, negatives, horizon = self._candidates(queries, width)
-        answers = select(distances, counts, negatives, ks)
-        largest = answers.radius.max(axis=1) / self.unit
-        return answers, largest < horizon
-
-    def _candidates(
-        self, queries: Queries, width: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Measure the `width` nearest points, and count their rows without the complainant's own.
-
-        The last column is the distance (in the tree's unit) up to which nothing is missing.
-        """
+    def _candidates(self, queries: Queries, width: int) -> tuple[_Measured, NDArray[np.float64]]:
+        """Measure the `width` nearest points, and how far (in the tree's unit) none is missing."""
         centers = _floats(self.space, queries.points, self.levels, self.unit)
-        near, candidates = self._nearest(centers, width)
+        ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
+        proposed = self.tree.query(centers, k=ranks, p=1, workers=self.threads)
+        near, candidates = np.asarray(proposed[0]), np.asarray(proposed[1], dtype=np.intp)
         counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
         own = candidates == queries.own[:, None]
         counts -= own
         negatives -= own & queries.own_negative[:, None]
         distances = self.space.metric.to_candidates(queries.points, self.space.points, candidates)
         if width == len(self.space.points):
-            return distances, counts, negatives, np.full(len(queries), np.inf)
-        return distances, counts, negatives, near * (1 - _ROUNDING) - _ROUNDING
-
-    def _nearest(
-        self, centers: NDArray[np.float64], width: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Propose candidates, with the distance beyond which no point was examined."""
-        ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
-        near, candidates = self.tree.query(centers, k=ranks, p=1, workers=self.threads)
-        return np.asarray(near)[:, -1], np.asarray(candidates, dtype=np.intp)
+            return (distances, counts, negatives), np.full(len(queries), np.inf)
+        return (distances, counts, negatives), near[:, -1] * (1 - _ROUNDING) - _ROUNDING
 
 
 def _levels(points: Points) -> tuple[int, ...]:

@@ -5,10 +5,10 @@ all the time. In float64 such ties break at random (3.3 - 3.2 is not 3.2 - 3.1).
 steps between the smallest and the largest value is known, every value is an integer, and equal
 distances are equal.
 
-A grid is looked for in two ways. Coarse grids are found from the positions in [0, 1] alone,
+There are two ways to find a grid. Coarse grids are found from the positions in [0, 1] alone,
 whatever the unit (thirds, z-scores of grades). Fine grids (prices in cents up to a million) are too
 fine for that: rounding hides which of many fractions was meant. There the values must be decimals
-to the last bit. Neither way depends on the order of the rows, and neither sees a power of two.
+to the last bit. Neither way depends on the order of the rows, or on a power of two.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 MOST_STEPS = 2**40
-"""A grid finer than this is no grid: such columns are quantised instead."""
+"""A finer grid does not count as one: such columns are quantised instead."""
 
 FINE_STEPS = 2**28
 """A grid finer than this is kept only where the common unit is exact: rounded steps would add up to
@@ -46,7 +46,7 @@ more than 2**-24 of the range."""
 # that, a value that meets a fraction within noise hardly does so by chance
 _SIMPLE = 2.0**-12
 
-# so many of the distinct values must lie on a grid, for the others to be strays
+# the share of the distinct values that must lie on a grid, for the others to be strays
 _MAJORITY = 0.75
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -54,19 +54,11 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lattice:
-    """A grid on which the values of a column lie.
+    """A grid of equal steps from `low` to `high`, on which the values of a column lie.
 
-    Parameters
-    ----------
-    low, high
-        The smallest and the largest value on the grid.
-    steps
-        How many steps lead from one to the other.
-    noise
-        How far rounding may have moved a value, as a part of that way.
-    strays
-        How many distinct values lie off the grid: a mean that was filled in for missing values, a
-        quantile at which somebody cut the column off.
+    `noise` bounds how far rounding moved a value, as a part of the way from low to high. `strays`
+    counts distinct values off the grid: a mean that was filled in for missing values, a quantile at
+    which the column was cut off.
     """
 
     low: float
@@ -78,7 +70,7 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """A way to read floats: as numerators of so many bits over a power of ten, times one of two.
+    """A way to read floats: as numerators of some bits over a power of ten, times one of two.
 
     Numerators are some bits shorter than the floats: no float meets such a fraction by chance, and
     rounding moves a value by a small part of a step only.
@@ -112,16 +104,10 @@ def float_noise(largest: float, scale: float, *, epsilon: float = _EPSILON) -> f
 
 
 def find_lattice(values: NDArray[np.float64]) -> Lattice | None:
-    """Find the coarsest grid that holds the values, or at least three quarters of them.
-
-    Returns
-    -------
-    Lattice or None
-        None if there is no grid of at most 2**40 steps.
+    """Find the coarsest grid of at most 2**40 steps that holds three quarters of the values.
 
     Examples
     --------
-    >>> import numpy as np
     >>> find_lattice(np.array([2.5, 3.1, 4.0])).steps
     5
     >>> find_lattice(np.array([0.0, 12_345.67, 999_999.99])).steps
@@ -142,26 +128,13 @@ def find_lattice(values: NDArray[np.float64]) -> Lattice | None:
 
 
 def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
-    """Find the smallest q for which every position times q is an integer.
+    """Find the smallest q for which every position times q is an integer; None if noise hides it.
 
     Each round takes one value that is off the grid so far and refines the grid by the smallest
     factor that puts it on. Every factor is at least 2, so there are few rounds.
 
-    Parameters
-    ----------
-    positions
-        Values scaled so that 1.0 is a whole number of steps.
-    noise
-        How far rounding may have moved a position.
-
-    Returns
-    -------
-    int or None
-        The number of steps per 1.0; None if noise hides it, or if there is none.
-
     Examples
     --------
-    >>> import numpy as np
     >>> find_steps(np.array([0.0, 0.3, 0.5, 1.0]), noise=1e-15)
     10
     >>> find_steps(np.random.default_rng(0).random(100), noise=1e-15) is None
@@ -232,7 +205,7 @@ def _spanned(
         return None
     low, high = float(members[0]), float(members[-1])
     if float(distinct[-1] - distinct[0]) > 2 * (high - low):
-        return None  # strays so far out would lie beyond reach
+        return None  # strays so far out would be out of reach
     offsets = numerators - numerators[0]
     steps = int(offsets[-1]) // int(np.gcd.reduce(offsets))
     noise = float_noise(_largest(distinct), high - low, epsilon=reading.noise)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Share", "difference", "exceeds"]
 
-# Below this, products of int64 are exact and so are the floats made of them; beyond, Python's own
-# integers take over, whose quotients are rounded correctly too.
+# Below this, products of int64 are exact and so are the floats made of them; from there on Python's
+# own integers are used, whose quotients are rounded correctly too.
 _SAFE = 2**53
 
 
@@ -26,18 +26,11 @@ class Share:
     Where m rows tie for the last places of a group, each holds 1/m of a place. Counting in m-ths
     keeps everything whole: the share is ``negatives / (size * split)``.
 
-    Parameters
-    ----------
-    negatives
-        Negative outcomes, counted in `split`-ths.
-    size
-        Places in the group.
-    split
-        Into how many parts a place was split (1: nobody had to share).
+    `negatives` counts in `split`-ths, `size` is the number of places, and `split` the number of
+    parts of a place (1: no ties).
 
     Examples
     --------
-    >>> import numpy as np
     >>> two_of_three = Share(negatives=np.array([2]), size=np.array([3]), split=np.array([1]))
     >>> float(two_of_three.values()[0])
     0.6666666666666666
@@ -55,7 +48,6 @@ class Share:
         return shares
 
     def take(self, groups: NDArray[np.intp]) -> Share:
-        """Give the chosen groups."""
         return Share(
             negatives=self.negatives[groups], size=self.size[groups], split=self.split[groups]
         )
@@ -74,7 +66,6 @@ def difference(control: Share, test: Share) -> tuple[NDArray[Any], NDArray[Any]]
 
     Examples
     --------
-    >>> import numpy as np
     >>> one = np.array([1])
     >>> half = Share(negatives=one, size=2 * one, split=one)
     >>> third = Share(negatives=one, size=3 * one, split=one)
@@ -100,7 +91,6 @@ def exceeds(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from fractions import Fraction
     >>> exceeds(np.array([1, 2]), np.array([10, 10]), Fraction("0.1")).tolist()
     [False, True]

@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "Neighbourhoods",
-    "RadiusCounts",
-    "Ties",
-    "count_candidates",
-    "select",
-    "share_of",
-]
+__all__ = ["Neighbourhoods", "RadiusCounts", "Ties", "count_candidates", "select", "share_of"]
 
 Ties = Literal["fair", "all"]
 
@@ -50,14 +43,8 @@ class _Answers:
 class Neighbourhoods(_Answers):
     """For each query (row) and each k (column): the rows within the k-th nearest distance.
 
-    Parameters
-    ----------
-    radius
-        The integer distance of the k-th nearest row.
-    inside, negatives_inside
-        Rows strictly nearer than that, and those of them with a negative outcome.
-    rim, negatives_rim
-        Rows at exactly that distance, and those of them with a negative outcome.
+    `radius` is the integer distance of the k-th nearest row. Rows strictly nearer are `inside`,
+    rows at exactly that distance are on the `rim`; `negatives_…` have a negative outcome.
     """
 
     radius: NDArray[np.int64]
@@ -75,12 +62,7 @@ class Neighbourhoods(_Answers):
 class RadiusCounts(_Answers):
     """For each query: the other rows within its limit, what a caliper leaves of a group.
 
-    Parameters
-    ----------
-    people, negatives
-        How many others are within the limit, and how many of those have a negative outcome.
-    farthest
-        The integer distance of the farthest of them; -1 where there are none.
+    `farthest` is the integer distance of the farthest of them, -1 where there are none.
     """
 
     people: NDArray[np.int64]
@@ -100,14 +82,8 @@ def select(
 ) -> Neighbourhoods:
     """Find the k-th nearest distance among candidates and count the rows inside it and on it.
 
-    Parameters
-    ----------
-    distances
-        One row per query, its candidates in any order.
-    counts, negatives
-        How many rows each candidate stands for, and how many of those are negative.
-    ks
-        Group sizes; the candidates of each query stand for at least max(ks) rows.
+    Each query has a row of candidates, in any order, with the rows that each stands for and the
+    negatives among them; together they stand for at least max(ks) rows.
 
     Examples
     --------
@@ -183,7 +159,5 @@ def share_of(
     if ties == "all":
         return Share(negatives=refused + refused_rim, size=inside + rim, split=np.ones_like(rim))
     return Share(
-        negatives=refused * rim + (k - inside) * refused_rim,
-        size=np.full_like(rim, k),
-        split=rim,
+        negatives=refused * rim + (k - inside) * refused_rim, size=np.full_like(rim, k), split=rim
     )

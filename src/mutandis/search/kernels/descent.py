@@ -1,16 +1,16 @@
 """Search by descending the tree: nearer child first, and no node beyond the radius so far.
 
-*Proof of completeness.* Let r be the radius so far: infinite, or a distance within which at least k
-others stand. The k-th nearest is then at most r away, and everybody inside or on the final radius
-lies within every r on the way. A node is passed over only if `least_distance` is greater than r, so
-it holds nobody who counts; a point is passed over only if it is farther than r, by the bound of
-`steps.py` or by its distance. How the radius shrinks is in `reservoir.py`.
+*Proof of completeness.* Let r be the radius so far: infinite, or a distance within which there are
+at least k others. The k-th nearest is then at most r away, and every row inside or on the final
+radius lies within every r on the way. A node is passed over only if `least_distance` is greater
+than r, so it holds no row that counts; a point is passed over only if it is farther than r, by the
+bound of `steps.py` or by its distance. How the radius shrinks is in `reservoir.py`.
 
 *Warm start.* Queries come in the order of the tree, so the one before is near. Let p be that query,
-q this one, s their distance, and let k others of p stand within r of p. By the triangle inequality
-they stand within r + s of q. One of them may be q herself, who does not count for herself; but then
-p counts for q, if p stands in the space, and is within s. So where q is not in the space, or p is,
-r + s is a radius within which k others of q stand. Rounding is no danger: r + s is enlarged by more
+q this one, s their distance, and let k others of p lie within r of p. By the triangle inequality
+they lie within r + s of q. One of them may be q itself, which does not count for itself; but then p
+counts for q, if p is in the space, and is within s. So where q is not in the space, or p is, r + s
+is a radius within which there are k others of q. Rounding does no harm: r + s is enlarged by more
 than the one unit that float64 could lose.
 """
 
@@ -52,10 +52,10 @@ _FULL = 8
 
 
 class KernelQueries(NamedTuple):
-    """Queries: numbers and codes in one row each, slants, the bits of the codes, and her own place.
+    """Queries: numbers and codes in one row each, slants, and the bits of the codes.
 
     `own` is the place of the complainant's own point in the order of the tree, -1 where she is not
-    in the space; `herself` is what she adds to the people there, as `selection.py` counts them.
+    in the space; `herself` is what she adds to the count there, as `selection.py` counts.
     """
 
     values: NDArray[np.float64]
@@ -66,16 +66,10 @@ class KernelQueries(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Where a thread works: kernels allocate nothing themselves.
+    """The memory a thread works in: kernels allocate nothing themselves.
 
-    Attributes
-    ----------
-    sums, near
-        For the points of a leaf: their sums of steps, and which of them may be near.
-    waiting, away
-        Nodes that were put off, and how near they can be at best.
-    reservoir
-        The candidates of a query.
+    For the points of a leaf, `sums` of steps and which of them may be `near`; nodes that are
+    `waiting`, and how far `away` they are at least; the candidates of a query.
     """
 
     sums: NDArray[np.uint16]
@@ -86,7 +80,6 @@ class Room(NamedTuple):
 
 
 def room_in(tree: Tree, k: int) -> Room:
-    """Make room for searching this tree for so many neighbours."""
     leaf = int((tree.stop - tree.start)[tree.right < 0].max())
     return Room(
         np.empty(leaf, np.uint16),
@@ -101,7 +94,7 @@ def room_in(tree: Tree, k: int) -> Room:
 def homes(
     tree: Tree, mismatch: NDArray[np.float64], centers: KernelQueries, found: NDArray[np.int64]
 ) -> None:
-    """Find for each query a leaf that it could lie in: queries of one leaf have the same way."""
+    """Find for each query a leaf that it could lie in: queries of one leaf take the same path."""
     for query in range(len(found)):
         center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
         node = 0
@@ -126,12 +119,8 @@ def _next_leaf(
 ) -> tuple[int, float, int]:
     """Go down from the node that was put off last, always to the nearer child.
 
-    Returns
-    -------
-    node, away
-        The leaf, and how near it can be at best. If that is beyond the radius, it is no leaf.
-    depth
-        How many nodes are put off now.
+    The result is the leaf, how far away it is at least (if beyond the radius, it is not a leaf),
+    and how many nodes are waiting now.
     """
     depth -= 1
     node, here = room.waiting[depth], room.away[depth]
@@ -153,7 +142,7 @@ def _next_leaf(
 def _starting_radius(
     centers: KernelQueries, query: int, last_radius: float, mismatch: NDArray[np.float64]
 ) -> float:
-    """Give a radius that holds k others of this query, by what was found for the one before."""
+    """Give a radius that holds k others of this query, from what was found for the one before."""
     if query == 0 or (centers.own[query] >= 0 and centers.own[query - 1] < 0):
         return np.inf
     apart = measure(centers.values, query - 1, centers.values[query], mismatch)
@@ -173,7 +162,7 @@ def _take_up(
     last: int,
     people: np.int64,
 ) -> tuple[int, np.int64]:
-    """Measure what a stretch has near, and keep who is in the bins up to the last."""
+    """Measure what a stretch has near, and keep what is in the bins up to the last."""
     center, own, herself = centers.values[query], centers.own[query], centers.herself[query]
     candidates, bins = room.reservoir.candidates, room.reservoir.bins
     for index in range(found):
@@ -201,16 +190,10 @@ def nearest_in_tree(
     room: Room,
     answers: Answers,
 ) -> int:
-    """Answer queries, which come in the order of the tree, for all ks (rising).
-
-    Returns
-    -------
-    int
-        How many points were looked at, for choosing between backends.
-    """
+    """Answer queries, in the order of the tree, for all ks (rising); count the points examined."""
     mismatch, reservoir, most = exact.mismatch, room.reservoir, ks[-1]
     numbers = centers.values.shape[1] - len(mismatch)
-    # a candidate stands for one person at least, so that so many are always enough for k
+    # a candidate stands for at least one row, so that this many are always enough for k
     full = _FULL * most
     looked_at = 0
     last_radius = np.inf
@@ -262,9 +245,9 @@ def within_in_tree(
     room: Room,
     found: NDArray[np.int64],
 ) -> None:
-    """Count others, and the refused among them, within each query's limit, and how far they go.
+    """Count others within each query's limit.
 
-    `found` has three columns: people, negatives, and the farthest distance (-1: nobody).
+    `found` has three columns: people, negatives, and the farthest distance (-1: none).
     """
     mismatch = exact.mismatch
     numbers = centers.values.shape[1] - len(mismatch)

@@ -2,13 +2,12 @@
 
 numba looks at one source file to see whether machine code is still good, but a kernel is compiled
 together with the kernels of other files that it calls. So the cache has a folder of its own, named
-after the contents of all of them: what was compiled from other sources is never even looked at.
+after the contents of all of them: what was compiled from other sources is never even read.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -18,11 +17,11 @@ import numba
 from numba.core.options import DefaultOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 __all__ = ["kernel", "making_kernel", "part", "summing_part"]
 
-# an option without a promise: where it is gone, kernels are slower and just as right
+# a private option of numba: without it, kernels are slower and just as right
 _OWNS_NOTHING: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 _Function = TypeVar("_Function", bound="Callable[..., object]")
@@ -31,8 +30,8 @@ _Function = TypeVar("_Function", bound="Callable[..., object]")
 def kernel(function: _Function) -> _Function:
     """Compile a function that works on what it is given, and let other threads run meanwhile.
 
-    It allocates nothing, so nobody needs to count the owners of its arrays, as numba else does
-    each time one is taken out of a tuple: in an inner loop that takes longer than the work.
+    It allocates nothing, so the references to its arrays need not be counted, as numba otherwise
+    does each time one is taken out of a tuple: in an inner loop that takes longer than the work.
     """
     return _compiled(function, **_OWNS_NOTHING)
 
@@ -43,14 +42,14 @@ def making_kernel(function: _Function) -> _Function:
 
 
 def part(function: _Function) -> _Function:
-    """Compile a part of kernels into them: there is no call, and nothing to hand over."""
+    """Compile a function that is inlined into kernels."""
     return _compiled(function, forceinline=True, **_OWNS_NOTHING)
 
 
 def summing_part(function: _Function) -> _Function:
-    """Compile a part of kernels whose sums may be taken in any order, as vector units like it.
+    """Compile a part of kernels whose sums may be taken in any order, as vector units need it.
 
-    Only for sums that are exact, of numbers: there the order changes nothing.
+    Only for sums that are exact: there the order changes nothing.
     """
     return _compiled(
         function, forceinline=True, fastmath={"nnan", "nsz", "reassoc"}, **_OWNS_NOTHING
@@ -58,23 +57,16 @@ def summing_part(function: _Function) -> _Function:
 
 
 def _compiled(function: _Function, **options: Any) -> _Function:
-    try:
-        with _own_cache():
-            made = numba.njit(nogil=True, cache=True, **options)(function)
-    except RuntimeError:  # no folder can be written to: then every process compiles anew
-        made = numba.njit(nogil=True, **options)(function)
-    return cast("_Function", made)
-
-
-@contextmanager
-def _own_cache() -> Iterator[None]:
     settings: Any = numba.config
     before = settings.CACHE_DIR
     settings.CACHE_DIR = _cache_folder(before)
     try:
-        yield
+        made = numba.njit(nogil=True, cache=True, **options)(function)
+    except RuntimeError:  # no folder can be written to: then every process compiles anew
+        made = numba.njit(nogil=True, **options)(function)
     finally:
         settings.CACHE_DIR = before
+    return cast("_Function", made)
 
 
 @cache

@@ -1,20 +1,20 @@
 """The candidates of one query in bins by distance, so that the radius shrinks without sorting.
 
 Each candidate is counted in a bin: the whole part of its distance times a scale. A product with the
-same scale never falls when the distance rises, and nor does its whole part, so everybody in a lower
-bin is nearer than anybody in a higher one.
+same scale never falls when the distance rises, and nor does its whole part, so every candidate in a
+lower bin is nearer than any in a higher one.
 
 *Proof that the radius holds.* Let `last` be the lowest bin up to which at least k people are
-counted. Whoever is in a higher bin is farther than k people, so she is neither inside the final
-radius nor on it, and may be left out. The k-th nearest person is in `last` itself: up to the bin
-before, there are fewer than k. So only that bin has to be sorted out at the end, and everybody
-before it counts without being looked at again.
+counted. A candidate in a higher bin is farther than k people, so it is neither inside the final
+radius nor on it, and may be left out. The k-th nearest is in `last` itself: up to the bin before,
+there are fewer than k. So only that bin has to be sorted out at the end, and all before it count
+without another look.
 
-`edge` is a distance that nobody up to `last` exceeds: if the product of a distance and the scale,
-rounded, is below last + 1, the distance is below (last + 1) / scale but for two roundings.
+`edge` is a distance that no candidate up to `last` exceeds: if the product of a distance and the
+scale, rounded, is below last + 1, the distance is below (last + 1) / scale but for two roundings.
 
-Bins are made for a radius within which k people are known to be. Where none is known, everybody
-falls into the first bin until there are many; then the k-th nearest of them gives the radius.
+Bins are made for a radius within which k people are known to be. Where none is known, all
+candidates fall into the first bin until there are many; then the k-th nearest gives the radius.
 """
 
 from __future__ import annotations
@@ -24,13 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mutandis.search.kernels.jit import kernel, part
-from mutandis.search.kernels.selection import (
-    HALF,
-    Candidates,
-    nearest,
-    room_for,
-    write_answer,
-)
+from mutandis.search.kernels.selection import HALF, Candidates, nearest, room_for, write_answer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +59,7 @@ class Reservoir(NamedTuple):
 
 
 def reservoir_for(size: int) -> Reservoir:
-    """Make room for so many candidates, and one that is written and does not count."""
+    """Allocate for `size` candidates, and one that is written and does not count."""
     return Reservoir(room_for(size + 1), np.zeros(BINS + 1, np.int64), room_for(size + 1))
 
 
@@ -83,13 +77,12 @@ def bin_of(distance: float, scale: float) -> int:
 
 @part
 def edge(last: int, scale: float) -> float:
-    """Give a distance that nobody in the bins up to `last` exceeds."""
     return (last + 1) / scale * _ROUNDED_UP if scale > 0.0 else np.inf
 
 
 @part
 def shrink(bins: NDArray[np.int64], last: int, people: np.int64, k: int) -> tuple[int, np.int64]:
-    """Leave out the bins that k people do not need; give the last one, and who is left."""
+    """Leave out the bins that k people do not need; give the last one, and the people left."""
     enough = np.int64(k) << HALF
     while people - bins[last] >= enough:
         people -= bins[last]
@@ -99,12 +92,9 @@ def shrink(bins: NDArray[np.int64], last: int, people: np.int64, k: int) -> tupl
 
 @kernel
 def settle(reservoir: Reservoir, size: int, k: int) -> tuple[int, float, int, np.int64]:
-    """Throw out all but the nearest k people (and ties), and make finer bins for them.
+    """Drop all but the nearest k people (and ties), and make finer bins for them.
 
-    Returns
-    -------
-    size, scale, last, people
-        How many candidates are left, their scale, the last bin, and who is in the bins up to it.
+    The result is how many candidates are left, the scale, the last bin, and the people up to it.
     """
     radius, _, _, size = nearest(reservoir.candidates, size, k)
     scale = scale_for(radius)
@@ -120,7 +110,7 @@ def settle(reservoir: Reservoir, size: int, k: int) -> tuple[int, float, int, np
 
 @part
 def _choose(reservoir: Reservoir, size: int, scale: float, bin_: int) -> int:
-    """Copy the candidates of one bin into `chosen`; give how many they are."""
+    """Copy the candidates of one bin into `chosen`, and count them."""
     chosen = 0
     for place in range(size):
         distance = reservoir.candidates.distances[place]

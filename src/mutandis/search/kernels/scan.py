@@ -1,4 +1,4 @@
-"""Search by scanning one-byte coordinates: for so many dimensions that no box keeps anybody out.
+"""Search by scanning one-byte coordinates: for so many dimensions that boxes prune nothing.
 
 Every number is divided by a common quantum and rounded down to a byte; a level becomes the last
 byte of its code. A block of points is laid out attribute by attribute, so that the compiler
@@ -25,13 +25,7 @@ import numpy as np
 
 from mutandis.search.kernels.bounds import least_distance, measure
 from mutandis.search.kernels.jit import kernel, making_kernel, part
-from mutandis.search.kernels.selection import (
-    ONE_PERSON,
-    Candidates,
-    answer,
-    nearest,
-    people_in,
-)
+from mutandis.search.kernels.selection import ONE_PERSON, Candidates, answer, nearest, people_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,29 +41,20 @@ BLOCK = 1024
 
 LARGEST_BYTE = 255
 
-# points whose bounds are looked at together before any of them is looked at alone
+# points whose bounds are tested together before any of them is tested alone
 _STRETCH = 64
 # queries that take a block in turn
 _TURNS = 8
-# no S is larger: 65,535 / 255 attributes are enough for anybody (checked by the caller)
+# the largest S: up to 65,535 / 255 attributes (checked by the caller)
 _FARTHEST = 65_535
 
 
 class Bytes(NamedTuple):
     """Points as bytes.
 
-    Attributes
-    ----------
-    blocks
-        block x attribute x point of the block; the last block is filled up.
-    boxes
-        What encloses each block.
-    sample, sampled
-        Some of the points, laid out in the same way, and how many they are.
-    quantum
-        What one step of a byte stands for.
-    costs
-        What a difference in each nominal attribute adds to S.
+    `blocks` are block x attribute x point, the last one filled up; `boxes` enclose them. The
+    `sample` holds `sampled` of the points in the same layout. One step of a byte stands for
+    `quantum`, and a difference in each nominal attribute adds `costs` to S.
     """
 
     blocks: NDArray[np.uint8]
@@ -81,18 +66,10 @@ class Bytes(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """Queries that take blocks in turn: where a thread works.
+    """Queries that take blocks in turn: the memory a thread works in.
 
-    Attributes
-    ----------
-    distances, people, size
-        A row for each query: its candidates, and how many they are.
-    radius, limit
-        The radius of each query so far, and the largest S within it.
-    sums, near
-        For the points of a block: their S, and which of them may be near.
-    smallest
-        The smallest S of a sample.
+    For each query a row of candidates, their number, its radius so far and the largest S within it;
+    for the points of a block their S and which may be near; and the smallest S of a sample.
     """
 
     distances: NDArray[np.float64]
@@ -106,7 +83,7 @@ class Turns(NamedTuple):
 
 
 def turns_for(k: int, rank: int) -> Turns:
-    """Make room for searching so many neighbours, by a guess from this rank of the sample."""
+    """Allocate for k neighbours, and a guess from this rank of the sample."""
     room = 2 * k + BLOCK + 1  # up to 2k candidates are held, and a block may add all its points
     return Turns(
         np.empty((_TURNS, room), np.float64),
@@ -213,7 +190,7 @@ def _guess(
 
 @part
 def _limit(radius: float, quantum: int, numbers: int) -> int:
-    """Give the largest S that a point within the radius can have."""
+    """Bound the S of a point within the radius."""
     if radius >= float(_FARTHEST) * quantum:
         return _FARTHEST
     return min(int(radius) // quantum + numbers, _FARTHEST)
@@ -226,12 +203,7 @@ def _candidates(turns: Turns, turn: int) -> Candidates:
 
 @part
 def _take_up(
-    exact: Exact,
-    centers: KernelQueries,
-    query: int,
-    found: int,
-    turns: Turns,
-    turn: int,
+    exact: Exact, centers: KernelQueries, query: int, found: int, turns: Turns, turn: int
 ) -> None:
     """Measure what a block has near, and keep what is within the radius."""
     size = turns.size[turn]
@@ -258,7 +230,7 @@ def _visit(
     turn: int,
     most: int,
 ) -> int:
-    """Let one query take one block; give how many points had to be measured."""
+    """Let one query take one block; count the points that had to be measured."""
     center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
     radius = turns.radius[turn]
     if least_distance(packed.boxes, block, exact.mismatch, center, slants, bits, radius) > radius:
@@ -287,21 +259,8 @@ def scan_blocks(
 ) -> int:
     """Answer queries for all ks (rising); a radius of -1 marks those whose guess was too small.
 
-    Parameters
-    ----------
-    packed, exact
-        The points as bytes, and as exact floats with who stands there.
-    centers, bytes_of
-        The queries, and the queries as bytes.
-    rank
-        Which of the sample's points guesses the radius (counted from 0); -1 for no guess.
-    turns
-        Where to work.
-
-    Returns
-    -------
-    int
-        How many points were measured exactly.
+    The point of the sample with this rank (from 0) guesses the radius; -1 for no guess. The result
+    is how many points were measured exactly.
     """
     numbers, most = centers.values.shape[1] - len(packed.costs), ks[-1]
     measured = 0
@@ -317,15 +276,7 @@ def scan_blocks(
         for block in range(len(packed.blocks)):
             for turn in range(taking):
                 measured += _visit(
-                    packed,
-                    block,
-                    exact,
-                    centers,
-                    begin + turn,
-                    bytes_of,
-                    turns,
-                    turn,
-                    most,
+                    packed, block, exact, centers, begin + turn, bytes_of, turns, turn, most
                 )
         for turn in range(taking):
             candidates = _candidates(turns, turn)

@@ -1,11 +1,11 @@
-"""The k-th nearest person among candidates that each stand for several, in linear time.
+"""The k-th nearest row among candidates that each stand for several, in linear time.
 
 Quickselect with a three-way partition: candidates nearer than a pivot, at the pivot, and farther.
-Counting people on the way tells on which side the k-th nearest person is, and that side alone is
+Counting rows ("people") on the way tells on which side the k-th nearest is, and that side alone is
 partitioned further. All candidates at the same distance meet at the pivot, so ties cost nothing.
 
-How many people stand somewhere, and how many of them were refused, are the upper and the lower half
-of one integer. Sums of such integers are sums of both halves, since no table has 2**31 rows, and
+The number of people at a point, and of the refused among them, are the upper and the lower half of
+one integer. Sums of such integers are sums of both halves, since no table has 2**31 rows, and
 candidates are half as much work to move.
 """
 
@@ -45,10 +45,7 @@ LOWER = ONE_PERSON - 1
 
 
 class Candidates(NamedTuple):
-    """Points that may be among the nearest: how far, and who stands there.
-
-    A fixed room, of which a kernel uses the first so many places.
-    """
+    """Points that may be among the nearest, of which a kernel uses the first `size`."""
 
     distances: NDArray[np.float64]
     people: NDArray[np.int64]
@@ -65,7 +62,6 @@ class Answers(NamedTuple):
 
 
 def room_for(size: int) -> Candidates:
-    """Make room for so many candidates."""
     return Candidates(np.empty(size, np.float64), np.empty(size, np.int64))
 
 
@@ -87,7 +83,7 @@ def _swap(candidates: Candidates, one: int, other: int) -> None:
 
 @part
 def _middle(one: float, two: float, three: float) -> float:
-    """Give the median of three: a pivot that sorted candidates cannot spoil."""
+    """Take the median of three: a pivot that sorted candidates cannot spoil."""
     return max(min(one, two), min(max(one, two), three))
 
 
@@ -95,20 +91,9 @@ def _middle(one: float, two: float, three: float) -> float:
 def nearest(candidates: Candidates, size: int, k: int) -> tuple[float, np.int64, np.int64, int]:
     """Keep what is within the k-th nearest distance, the farthest of it as a single candidate.
 
-    Parameters
-    ----------
-    candidates, size
-        The first `size` of them stand for at least k people, each for at least one.
-    k
-        Which nearest person to look for.
-
-    Returns
-    -------
-    radius, inside, rim
-        The distance of the k-th nearest person, who stands nearer, and who at that distance.
-    size
-        How many candidates are left. At most k: fewer than k people stand inside, so fewer than k
-        candidates do, and everybody on the rim has become one candidate.
+    The first `size` candidates stand for at least k people, each for at least one. The result is
+    the radius, the people inside and on it, and how many candidates are left. These are at most k:
+    fewer than k people are inside, so fewer than k candidates are, and the rim is one candidate.
     """
     distances, people = candidates
     enough = np.int64(k) << HALF
@@ -146,7 +131,6 @@ def nearest(candidates: Candidates, size: int, k: int) -> tuple[float, np.int64,
 def write_answer(
     answers: Answers, query: int, column: int, radius: float, inside: np.int64, rim: np.int64
 ) -> None:
-    """Write what was found for one query and one k."""
     answers.radius[query, column] = np.int64(radius)
     answers.inside[query, column] = inside >> HALF
     answers.negatives_inside[query, column] = inside & LOWER

@@ -7,12 +7,12 @@ attribute, and the compiler compares dozens of points with one instruction.
 
 *Proof of the bound.* Let c be the center, moved into the box, and b how much nearer that brought it
 to every point of the box: what c lay outside, and the mismatch of every nominal attribute in which
-nobody in the box has c's level. This is exact: distance = b + rest. Let s be the steps per unit,
+no point of the box has c's level. This is exact: distance = b + rest. Let s be the steps per unit,
 and f(x) = floor(s (x - low)). Floors differ from what they round by less than one, so
-|f(x) - f(c)| < s |x - c| + 1 for each number. A nominal attribute in which everybody in the box has
-c's level adds nothing to the rest; any other adds s m or nothing, of which at most floor(s m) is
-counted. With S the sum over attributes and n numbers, S < s rest + n. So a point within a radius r
-satisfies S < s (r - b) + n; one is added for the rounding of the products, which is far smaller.
+|f(x) - f(c)| < s |x - c| + 1 for each number. A nominal attribute in which all points of the box
+have c's level adds nothing to the rest; any other adds s m or nothing, of which at most floor(s m)
+is counted. With S the sum over attributes and n numbers, S < s rest + n. So a point within a radius
+r satisfies S < s (r - b) + n; one is added for the rounding of the products, which is far smaller.
 Only points that pass are measured exactly.
 """
 
@@ -46,20 +46,14 @@ MOST_ATTRIBUTES = _FARTHEST // 255
 """With more attributes a step would be coarser than a byte."""
 
 STRETCH = 64
-"""Points whose sums are looked at together before any of them is looked at alone."""
+"""Points whose sums are tested together before any of them is tested alone."""
 
 
 class Steps(NamedTuple):
-    """The points of all leaves in steps.
+    """The points of all leaves in steps: `values` leaf by leaf, within each attribute by attribute.
 
-    Attributes
-    ----------
-    values
-        Leaf by leaf, in each of them attribute by attribute.
-    per_unit
-        For each node how many steps a unit of distance is.
-    is_told
-        For each nominal attribute whether a bit of a mask stands for one level only.
+    `per_unit` is for each node how many steps a unit of distance is; `is_told` is for each nominal
+    attribute whether a bit of a mask stands for one level only.
     """
 
     values: NDArray[np.uint16]
@@ -69,7 +63,7 @@ class Steps(NamedTuple):
 
 @part
 def _widest_side(boxes: Boxes, node: int, numbers: int, mismatch: NDArray[np.float64]) -> float:
-    """Give the largest difference that one attribute can make within a box."""
+    """Find the largest difference that one attribute can make within a box."""
     widest = 0.0
     for number in range(numbers):
         widest = max(widest, boxes.high[node, number] - boxes.low[node, number])
@@ -108,11 +102,7 @@ def take_steps(tree: Tree, exact: Exact, is_told: NDArray[np.bool_]) -> Steps:
 
 @part
 def _add_number(
-    values: NDArray[np.uint16],
-    first: int,
-    size: int,
-    center: np.uint16,
-    sums: NDArray[np.uint16],
+    values: NDArray[np.uint16], first: int, size: int, center: np.uint16, sums: NDArray[np.uint16]
 ) -> None:
     start = np.uint64(first)
     for point in range(np.uint64(size)):
@@ -147,13 +137,7 @@ def sum_steps(
     bits: NDArray[np.uint64],
     sums: NDArray[np.uint16],
 ) -> float:
-    """Compute S for every point of a leaf, which begins at place `start`.
-
-    Returns
-    -------
-    float
-        How much nearer to every point of the box the center is brought by moving it in.
-    """
+    """Compute S for every point of a leaf, which begins at place `start`; give b."""
     attributes = len(center)
     numbers = attributes - len(mismatch)
     first = start * attributes
@@ -184,7 +168,7 @@ def sum_steps(
 
 @part
 def largest_sum(rest: float, per_unit: float, numbers: int) -> np.uint16:
-    """Give the largest S of a point within a radius that leaves `rest` beyond the box."""
+    """Bound the S of a point within a radius that leaves `rest` beyond the box."""
     most = rest * per_unit + (numbers + 1)
     return np.uint16(most) if most < _FARTHEST else np.uint16(_FARTHEST)
 
@@ -193,7 +177,7 @@ def largest_sum(rest: float, per_unit: float, numbers: int) -> np.uint16:
 def collect(
     sums: NDArray[np.uint16], first: int, stop: int, limit: np.uint16, near: NDArray[np.int64]
 ) -> int:
-    """List which of a stretch of points have an S within the limit; give how many they are."""
+    """List which of a stretch of points have an S within the limit, and count them."""
     hit = np.uint16(0)
     for point in range(np.uint64(first), np.uint64(stop)):
         hit = np.uint16(hit | np.uint16(sums[point] <= limit))

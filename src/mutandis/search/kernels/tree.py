@@ -33,7 +33,7 @@ __all__ = [
 
 # integers up to this are float64, and so are their sums and differences while they stay below it
 _EXACT = 2**53
-# a child waits for each level of the tree, and a median split halves: names alone can be lopsided
+# one child waits per level of the tree; median splits halve, and only names can be lopsided
 _WAITING = 4096
 # points for which another thread is worth starting
 _WORTH_A_THREAD = 10_000
@@ -52,7 +52,7 @@ class Grid(NamedTuple):
 
 
 class Exact(NamedTuple):
-    """Points as exact floats, row by row in the order of the tree, and who stands there.
+    """Points as exact floats, row by row in the order of the tree, and the people at each.
 
     Numbers come first, counted from the smallest, then codes.
     """
@@ -106,7 +106,6 @@ def exact_in_floats(coordinates: NDArray[np.int64], mismatch: NDArray[np.int64])
 
 @making_kernel
 def _room_for_boxes(size: int, columns: int, names: int) -> Boxes:
-    """Make room for so many boxes."""
     return Boxes(
         np.empty((size, columns), np.float64),
         np.empty((size, columns), np.float64),
@@ -116,12 +115,7 @@ def _room_for_boxes(size: int, columns: int, names: int) -> Boxes:
 
 @kernel
 def enclose(
-    grid: Grid,
-    order: NDArray[np.int32],
-    first: int,
-    stop: int,
-    boxes: Boxes,
-    box: int,
+    grid: Grid, order: NDArray[np.int32], first: int, stop: int, boxes: Boxes, box: int
 ) -> None:
     """Write the box of the points at places first…stop, counted from `low`."""
     numbers, slants = grid.coordinates.shape[1], grid.slants.shape[1]
@@ -142,11 +136,7 @@ def enclose(
 
 
 @making_kernel
-def boxes_over(
-    grid: Grid,
-    order: NDArray[np.int32],
-    block: int,
-) -> Boxes:
+def boxes_over(grid: Grid, order: NDArray[np.int32], block: int) -> Boxes:
     """Enclose every `block` points in a row."""
     blocks = (len(order) + block - 1) // block
     boxes = _room_for_boxes(blocks, len(grid.low), grid.codes.shape[1])
@@ -263,7 +253,7 @@ def _part_below(
 def _part_names(
     keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, middle: int
 ) -> int:
-    """Part a nominal attribute between two levels, as near to the middle as they allow."""
+    """Split a nominal attribute between two levels, as near to the middle as they allow."""
     level = keys[middle]
     after = _part_below(keys, order, first, stop, level + 1)
     before = _part_below(keys, order, first, after, level)
@@ -281,9 +271,9 @@ def _split(
     first: int,
     stop: int,
 ) -> int:
-    """Part the points at places first…stop by a column; give the place where the others begin.
+    """Split the points at places first…stop by a column; give the place where the others begin.
 
-    `keys` is room for the values of the column, side by side: rows of a table are far apart.
+    `keys` holds the values of the column side by side: rows of a table are far apart.
     """
     numbers, columns = grid.coordinates.shape[1], len(grid.low)
     for place in range(first, stop):
@@ -303,7 +293,7 @@ def _split(
 
 @part
 def _widest_column(boxes: Boxes, box: int, first: int, stop: int) -> tuple[int, float]:
-    """Give the widest of some columns of a box, and how wide it is; -1 if none is at all."""
+    """Give the widest of some columns of a box, and its width; -1 if all are of width 0."""
     widest, span = -1, 0.0
     for column in range(first, stop):
         width = boxes.high[box, column] - boxes.low[box, column]
@@ -324,9 +314,9 @@ def _widest(
 ) -> int:
     """Choose what keeps the points of a box farthest apart; -1 if all are equal.
 
-    A number is the number of its column, a slant comes behind the numbers, an attribute of names
-    behind both. Names are compared with numbers, and slants have their turn only when numbers do:
-    a slant is wider than all of them, but names that are parted first are never searched again.
+    The result is a column: numbers come first, then slants, then nominal attributes. Names are
+    compared with numbers, and slants are considered only where numbers win: a slant is wider than
+    all of them, but names that are split first are never searched again.
     """
     numbers, columns = grid.coordinates.shape[1], len(grid.low)
     widest, span = _widest_column(boxes, box, 0, numbers)
@@ -366,7 +356,7 @@ def _more_boxes(boxes: Boxes) -> Boxes:
 def _split_root(
     grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32]
 ) -> tuple[Boxes, int]:
-    """Enclose all points and part them; give the box, and how many come first (0: none)."""
+    """Enclose all points and split them; give the box, and how many come first (0: none)."""
     box = _room_for_boxes(1, len(grid.low), grid.codes.shape[1])
     enclose(grid, order, 0, len(order), box, 0)
     widest = _widest(grid, mismatch, order, 0, len(order), box, 0)
@@ -376,12 +366,7 @@ def _split_root(
 
 
 @making_kernel
-def _grow(
-    grid: Grid,
-    mismatch: NDArray[np.float64],
-    order: NDArray[np.int32],
-    leaf: int,
-) -> Tree:
+def _grow(grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32], leaf: int) -> Tree:
     """Arrange `order` and give the nodes over it, in one thread."""
     size = 16
     start, stop = np.empty(size, np.int64), np.empty(size, np.int64)
