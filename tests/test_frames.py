@@ -1,8 +1,8 @@
-"""Tables in the caller's own frame type."""
+"""Any frame type in and out, and tables whose text is held as codes."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from mutandis.frames import columns_of, open_frame, to_frame
+import mutandis as mm
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories
+from mutandis.data.population import Population
+from mutandis.frames import EncodedTable, columns_of, open_frame, to_frame
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 COLUMNS: dict[str, Any] = {
     "id": np.array([3, 1]),
@@ -55,3 +63,99 @@ def test_a_table_is_a_copy() -> None:
 def test_records_become_columns() -> None:
     assert columns_of([{"a": 1, "b": 2}, {"a": 3, "b": 4}]) == {"a": [1, 3], "b": [2, 4]}
     assert columns_of([]) == {}
+
+
+def decisions(rows: int = 400) -> pd.DataFrame:
+    generator = np.random.default_rng(5)
+    sex = generator.choice(["f", "m"], rows)
+    job = np.where(generator.random(rows) < 0.3 + 0.3 * (sex == "m"), "judge", "cook")
+    pay = 20 + 10 * (sex == "m") + 8 * (job == "judge") + generator.normal(0, 5, rows).round(1)
+    granted = np.where(pay + 5 * (job == "judge") > 33, "yes", "no")
+    return pd.DataFrame({"sex": sex, "job": job, "pay": pay, "granted": granted, "note": "a b"})
+
+
+def encoded(table: pd.DataFrame) -> EncodedTable:
+    text = [str(name) for name in table if name != "pay"]
+    frame = table.assign(**{name: pd.Categorical(table[name]) for name in text})
+    return EncodedTable(frame=frame, text=frozenset(text))
+
+
+def audit(table: Any, **more: Any) -> mm.Audit:
+    return mm.audit(
+        table,
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("sex", value="f", reference="m"),
+        attributes={"pay": "continuous", "job": "nominal"},
+        worldview=mm.Worldview({"job": mm.Categorical("sex"), "pay": mm.Linear("sex", "job")}),
+        ks=(10,),
+        **more,
+    )
+
+
+def test_an_audit_of_codes_is_that_of_text() -> None:
+    seen: list[pd.DataFrame] = []
+
+    def decide(frame: pd.DataFrame) -> Any:
+        seen.append(frame)
+        # what text can do and a categorical cannot
+        points = frame["job"].map({"judge": 5.0, "cook": 0.0}) + frame["pay"]
+        assert (frame["job"] + frame["sex"]).str.len().max() == 6
+        return np.where(points > 33, "yes", "no")
+
+    table = decisions()
+    plain = audit(table, decision=decide)
+    found = audit(encoded(table), decision=decide)
+    pd.testing.assert_frame_equal(found.findings(), plain.findings())
+    assert found.provenance.as_dict()["data"] == plain.provenance.as_dict()["data"]
+    half = len(seen) // 2
+    assert half >= 2
+    for before, after in zip(seen[:half], seen[half:], strict=True):
+        pd.testing.assert_frame_equal(before, after)
+    counterfactual = found.counterfactuals()
+    assert not any(isinstance(kind, pd.CategoricalDtype) for kind in counterfactual.dtypes)
+    pd.testing.assert_frame_equal(counterfactual, plain.counterfactuals())
+
+
+def test_what_is_categorical_by_itself_stays_so() -> None:
+    table = pd.DataFrame({"a": pd.Categorical(["x", "y"]), "b": pd.Categorical(["u", None])})
+    people = Population.from_frame(EncodedTable(frame=table, text=frozenset({"b"})), columns=["a"])
+    frame = people.frame()
+    assert isinstance(frame["a"].dtype, pd.CategoricalDtype)
+    assert not isinstance(frame["b"].dtype, pd.CategoricalDtype)
+    assert frame["b"].isna().tolist() == [False, True]
+
+
+def test_rows_are_dropped_and_levels_that_go_with_them_stay_known() -> None:
+    table = decisions(50)
+    table.loc[3, "pay"] = np.nan
+    table.loc[3, "job"] = "only here"
+    plain = Population.from_frame(table, columns=["pay", "job"], missing="drop")
+    found = Population.from_frame(encoded(table), columns=["pay", "job"], missing="drop")
+    assert found.dropped == plain.dropped == {"pay": 1}
+    assert found.categories("job").levels == plain.categories("job").levels
+    np.testing.assert_array_equal(found.categories("job").codes, plain.categories("job").codes)
+    pd.testing.assert_frame_equal(found.frame(), plain.frame())
+
+
+def test_levels_that_no_row_has_are_no_levels() -> None:
+    frame = pd.DataFrame({"job": pd.Categorical(["b", "a", None, "b"], categories=["z", "b", "a"])})
+    people = Population.from_frame(frame.iloc[[0, 1, 3]], columns=["job"])
+    assert people.categories("job").levels == ("a", "b")
+    assert people.categories("job").codes.tolist() == [1, 0, 1]
+
+
+def test_names_that_the_table_never_had_are_text_too() -> None:
+    people = Population.from_frame(encoded(decisions(4)), columns=["job"])
+    changed = people.with_columns({"job": Categories(np.array([0, 1, 0, 1]), ("smith", "cook"))})
+    assert changed.frame()["job"].tolist() == ["smith", "cook", "smith", "cook"]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.float32, np.bool_])
+def test_numbers_of_any_width_are_read_and_not_shared(kind: type) -> None:
+    values: NDArray[Any] = np.array([0, 1, 1], dtype=kind)
+    table = pd.DataFrame({"x": values}, copy=False)
+    attribute = Attribute(name="x", kind=AttributeKind.CONTINUOUS)
+    people = Population.from_frame(table, attributes=[attribute])
+    values[0] = 1
+    assert people.numbers("x").tolist() == [0.0, 1.0, 1.0]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     import narwhals as nw
     import pandas as pd
-    from numpy.typing import NDArray
 
 __all__ = ["EncodedTable", "check_columns", "columns_of", "open_frame", "to_frame", "with_text"]
 
@@ -73,15 +72,12 @@ def to_frame(columns: Mapping[str, Any], like: nw.DataFrame[Any]) -> Any:
     """Build a table of the same frame type as another."""
     import narwhals as nw
 
-    plain = {name: _array_or_list(np.array(values)) for name, values in columns.items()}
+    arrays = {name: np.array(values) for name, values in columns.items()}
+    # frame libraries infer the type of mixed or missing values from a list, not from an array
+    plain = {name: a.tolist() if a.dtype.kind == "O" else a for name, a in arrays.items()}
     table = nw.from_dict(plain, backend=like.implementation)
     # an undefined value is null; pandas writes that as NaN, other frames distinguish the two
     return table.with_columns(nw.selectors.by_dtype(nw.Float64).fill_nan(None)).to_native()
-
-
-def _array_or_list(values: NDArray[Any]) -> Any:
-    """Frame libraries infer the type of mixed or missing values from a list, not from an array."""
-    return values.tolist() if values.dtype.kind == "O" else values
 
 
 def columns_of(records: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.data.overlay import Overlay
+from mutandis.data.population import Overlay
 from mutandis.evidence import group_builder as finder
 from mutandis.search.ties import Neighbourhoods
 
@@ -126,7 +126,7 @@ def test_what_nobody_asked_for_is_not_there(peaks: _Peaks) -> None:
     assert counterfactual is not None
     # the reference rows are as they were, and not held twice
     assert isinstance(counterfactual.columns, Overlay)
-    assert len(counterfactual.columns._rows) == len(audit.result.situation.complainants)
+    assert len(counterfactual.columns.rows) == len(audit.result.situation.complainants)
     for groups in audit.result.grouping.nearest.values():
         assert not groups.points._last
         assert not groups.origins._last

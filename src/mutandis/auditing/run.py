@@ -14,7 +14,7 @@ from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.provenance import Provenance, record
 from mutandis.data.columns import Categories, Numbers, frozen
-from mutandis.data.overlay import as_overlay
+from mutandis.data.population import as_overlay
 from mutandis.decision import Rule, compare_with_record, decide
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.evidence.case import Case

@@ -77,16 +77,7 @@ AttributeDeclaration = Attribute | Literal["continuous", "ordinal", "nominal"] |
 
 
 def read_attributes(declarations: Mapping[str, AttributeDeclaration]) -> tuple[Attribute, ...]:
-    """Turn the forgiving public form into attributes, in the order of declaration.
-
-    Examples
-    --------
-    >>> salary, grade = read_attributes(
-    ...     {"salary": "continuous", "grade": {"kind": "ordinal", "levels": ["low", "high"]}}
-    ... )
-    >>> salary.kind, grade.levels
-    (<AttributeKind.CONTINUOUS: 'continuous'>, ('low', 'high'))
-    """
+    """Turn the forgiving public form into attributes, in the order of declaration."""
     example = "attributes={'AnnualSalary': 'continuous'}"
     if not isinstance(declarations, Mapping):
         raise PlanError(
@@ -107,19 +98,13 @@ def _read(name: str, declared: AttributeDeclaration) -> Attribute:
                 "Use the column's name in both places."
             )
         return declared
-    if not isinstance(declared, Mapping):
-        return Attribute(name=name, kind=_read_kind(name, declared))
-    unknown = sorted(str(setting) for setting in declared.keys() - {"kind", "levels", "weight"})
+    settings = dict(declared) if isinstance(declared, Mapping) else {"kind": declared}
+    unknown = sorted(str(setting) for setting in settings.keys() - {"kind", "levels", "weight"})
     if unknown:
         raise PlanError(
             f"Attribute {name!r} has unknown settings {unknown}. Allowed: kind, levels, weight."
         )
-    return Attribute(
-        name=name,
-        kind=_read_kind(name, declared.get("kind")),
-        levels=declared.get("levels", ()),
-        weight=declared.get("weight", 1.0),
-    )
+    return Attribute(name=name, **{"kind": None, **settings})
 
 
 def _read_kind(name: str, kind: object) -> AttributeKind:

@@ -35,7 +35,6 @@ __all__ = [
     "read_numbers",
 ]
 
-
 _T = TypeVar("_T", bound=np.generic)
 
 # A column with more values than this is neither an outcome nor a status; it may hold names.
@@ -76,20 +75,12 @@ class Numbers:
         return Numbers(self.values[rows])
 
     def missing(self) -> NDArray[np.bool_]:
-        """Mark rows that hold no usable value."""
         return ~np.isfinite(self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Categories:
-    """A column of codes into `levels`; -1 marks a missing value.
-
-    Examples
-    --------
-    >>> jobs = Categories(np.array([1, 0, 1]), ("clerk", "cook"))
-    >>> jobs.code_of("cook"), jobs.filled(0).codes.tolist()
-    (1, [0, 0, 0])
-    """
+    """A column of codes into `levels`; -1 marks a missing value."""
 
     codes: NDArray[np.int32]
     levels: tuple[Any, ...]
@@ -104,7 +95,6 @@ class Categories:
         return Categories(self.codes[rows], self.levels)
 
     def missing(self) -> NDArray[np.bool_]:
-        """Mark rows that hold no usable value."""
         return self.codes < 0
 
     def counts(self) -> NDArray[np.intp]:
@@ -128,11 +118,6 @@ def describe_levels(categories: Categories) -> str:
 
     A column named by mistake may hold people's names. So a value is shown only if there are few
     different ones, and if at least two rows share it.
-
-    Examples
-    --------
-    >>> describe_levels(Categories(np.array([0, 0, 1, 1, 2]), ("no", "yes", "Jane Roe")))
-    "'no', 'yes' and 1 more that a single row has"
     """
     counts = categories.counts()
     if np.count_nonzero(counts) > _SHOWN_LEVELS:
@@ -161,7 +146,9 @@ def read_column(series: nw.Series[Any], *, share: bool = False) -> Column:
     if dtype == nw.Object:
         held = series.drop_nulls().to_list()
         if not any(isinstance(value, date | time | timedelta) for value in held):
-            numeric = all(_is_number(value) and not _is_bool(value) for value in held)
+            numeric = all(
+                _is_number(value) and not isinstance(value, bool | np.bool_) for value in held
+            )
             return read_numbers(series, share=share) if numeric else read_categories(series)
         what = "dates or times"
     else:
@@ -322,10 +309,6 @@ def _is_void(series: nw.Series[Any]) -> bool:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real | Decimal | np.bool_)
-
-
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool | np.bool_)
 
 
 def _plain(value: Any) -> Any:

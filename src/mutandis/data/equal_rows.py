@@ -53,11 +53,6 @@ def group_equal(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.in
 
     Rows with different digests are different. Rows with equal digests are compared; should any of
     them differ, the columns themselves decide.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in group_equal(np.array([5, 7, 5]), np.array([1, 1, 1]))]
-    [[0, 1], [0, 1, 0]]
     """
     import pandas as pd
 

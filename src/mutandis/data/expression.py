@@ -15,7 +15,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import reduce
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,14 +30,12 @@ __all__ = [
     "FUNCTIONS",
     "ColumnName",
     "ComparisonChain",
+    "Constant",
     "Excerpt",
     "Expression",
     "Logic",
-    "Not",
-    "Number",
     "Numeric",
     "Rows",
-    "Text",
     "ValueKind",
     "Where",
     "kind_of",
@@ -92,6 +89,7 @@ class Expression(ABC):
     """One part of a formula."""
 
     place: Excerpt
+    operands: tuple[Expression, ...] = ()
 
     @abstractmethod
     def evaluate(self, rows: Rows) -> NDArray[Any]:
@@ -122,23 +120,13 @@ def not_a_boolean(place: Excerpt) -> FormulaError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number(Expression):
-    """A constant."""
+class Constant(Expression):
+    """A number or a text."""
 
-    value: float
-
-    def evaluate(self, rows: Rows) -> NDArray[Any]:  # noqa: ARG002 - the same for all rows
-        return np.array(self.value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Expression):
-    """A text constant."""
-
-    value: str
+    value: float | str
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:  # noqa: ARG002 - the same for all rows
-        return np.array(self.value, dtype=np.object_)
+        return np.array(self.value, dtype=np.object_ if isinstance(self.value, str) else np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,37 +145,33 @@ def _rounded(values: NDArray[np.float64], digits: NDArray[np.float64]) -> NDArra
     return np.where(np.isfinite(rounded), rounded, values)
 
 
-_OPERATIONS: Mapping[str, Callable[..., NDArray[np.float64]]] = MappingProxyType(
-    {
-        "negative": np.negative,
-        "positive": np.positive,
-        "+": np.add,
-        "-": np.subtract,
-        "*": np.multiply,
-        "/": np.divide,
-        "**": np.power,
-        "abs": np.abs,
-        "exp": np.exp,
-        "log": np.log,
-        "sqrt": np.sqrt,
-        "min": lambda *values: reduce(np.minimum, values),
-        "max": lambda *values: reduce(np.maximum, values),
-        "round": _rounded,
-    }
-)
+_OPERATIONS: Mapping[str, Callable[..., NDArray[np.float64]]] = {
+    "negative": np.negative,
+    "positive": np.positive,
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "**": np.power,
+    "abs": np.abs,
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "min": lambda *values: reduce(np.minimum, values),
+    "max": lambda *values: reduce(np.maximum, values),
+    "round": _rounded,
+}
 
-FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
-    {
-        "abs": (1, 1),
-        "exp": (1, 1),
-        "log": (1, 1),
-        "max": (2, None),
-        "min": (2, None),
-        "round": (1, 2),
-        "sqrt": (1, 1),
-        "where": (3, 3),
-    }
-)
+FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
+    "abs": (1, 1),
+    "exp": (1, 1),
+    "log": (1, 1),
+    "max": (2, None),
+    "min": (2, None),
+    "round": (1, 2),
+    "sqrt": (1, 1),
+    "where": (3, 3),
+}
 """The functions of the language, with the fewest and the most arguments."""
 
 
@@ -196,7 +180,6 @@ class Numeric(Expression):
     """An operator or function that makes a number of numbers."""
 
     operation: str
-    operands: tuple[Expression, ...]
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
         """Apply the operation; a result that is not a finite number is an error."""
@@ -214,16 +197,14 @@ class Numeric(Expression):
         return result
 
 
-_COMPARISONS: Mapping[str, Callable[..., NDArray[np.bool_]]] = MappingProxyType(
-    {
-        "==": np.equal,
-        "!=": np.not_equal,
-        "<": np.less,
-        "<=": np.less_equal,
-        ">": np.greater,
-        ">=": np.greater_equal,
-    }
-)
+_COMPARISONS: Mapping[str, Callable[..., NDArray[np.bool_]]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +212,6 @@ class ComparisonChain(Expression):
     """One comparison, or a chain of them: `a < b <= c` means `a < b and b <= c`."""
 
     operators: tuple[str, ...]
-    operands: tuple[Expression, ...]
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
         """Compare along the chain, each link only in the rows where all before it hold."""
@@ -269,13 +249,14 @@ class ComparisonChain(Expression):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logic(Expression):
-    """`and` or `or` between two or more conditions."""
+    """`and` or `or` between two or more conditions, or `not` before one."""
 
     operator: str
-    operands: tuple[Expression, ...]
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
         """Evaluate each condition only in the rows that those before it have not settled."""
+        if self.operator == "not":
+            return ~self.operands[0].booleans(rows)
         settling = self.operator == "or"  # one true settles an `or`, one false an `and`
         result = np.full(rows.count, not settling)
         unsettled = np.arange(rows.count)
@@ -288,46 +269,33 @@ class Logic(Expression):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Not(Expression):
-    """The opposite of a condition."""
-
-    operand: Expression
-
-    def evaluate(self, rows: Rows) -> NDArray[Any]:
-        return ~self.operand.booleans(rows)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Where(Expression):
-    """One value where a condition holds, another where it does not."""
-
-    condition: Expression
-    chosen: Expression
-    otherwise: Expression
+    """One value where a condition holds, another where it does not: three operands."""
 
     def evaluate(self, rows: Rows) -> NDArray[Any]:
         """Evaluate each branch only in the rows that take it."""
-        holds = self.condition.booleans(rows)
-        chosen, otherwise = rows.only(holds), rows.only(~holds)
-        branches = [self.chosen.evaluate(chosen), self.otherwise.evaluate(otherwise)]
-        if any(branch.dtype != np.bool_ for branch in branches):
-            branches = [self.chosen.to_numbers(branches[0]), self.otherwise.to_numbers(branches[1])]
-        result = np.empty(rows.count, dtype=branches[0].dtype)
-        result[holds], result[~holds] = branches
+        condition, *branches = self.operands
+        holds = condition.booleans(rows)
+        taken = (rows.only(holds), rows.only(~holds))
+        values = [branch.evaluate(part) for branch, part in zip(branches, taken, strict=True)]
+        if any(part.dtype != np.bool_ for part in values):
+            values = [branch.to_numbers(v) for branch, v in zip(branches, values, strict=True)]
+        result = np.empty(rows.count, dtype=values[0].dtype)
+        result[holds], result[~holds] = values
         return result
 
 
 def kind_of(expression: Expression) -> ValueKind:
     """Tell what an expression evaluates to; `where` gives booleans only if both branches do."""
     match expression:
-        case Number() | Numeric():
-            return ValueKind.NUMBER
-        case ComparisonChain() | Logic() | Not():
-            return ValueKind.BOOLEAN
-        case Text():
+        case Constant(value=str()):
             return ValueKind.TEXT
+        case Constant() | Numeric():
+            return ValueKind.NUMBER
+        case ComparisonChain() | Logic():
+            return ValueKind.BOOLEAN
         case Where():
-            kinds = {kind_of(expression.chosen), kind_of(expression.otherwise)}
+            kinds = {kind_of(branch) for branch in expression.operands[1:]}
             if kinds == {ValueKind.BOOLEAN}:
                 return ValueKind.BOOLEAN
             return ValueKind.NUMBER if ValueKind.NUMBER in kinds else ValueKind.COLUMN

@@ -15,7 +15,6 @@ import keyword
 import math
 import re
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,10 +73,6 @@ class Formula:
     ...     {"AnnualSalary": np.array([10000.0, 20000.0]), "Gender": np.array([1, 0])}
     ... ).tolist()
     [1000.0, 6000.0]
-    >>> Formula.parse("`Annual Salary` > 15000").evaluate(
-    ...     {"Annual Salary": np.array([10000.0, 20000.0])}
-    ... ).tolist()
-    [False, True]
     """
 
     text: str
@@ -87,8 +82,33 @@ class Formula:
     @classmethod
     def parse(cls, text: str) -> Formula:
         """Read a formula, or say which part of it is not in the language and where."""
-        stripped, names, root = _read_formula(text)
-        return cls(text=stripped, names=names, root=root)
+        if not isinstance(text, str):
+            raise FormulaError(f"A formula is text, not {type(text).__name__}. {_ALLOWED}")
+        if len(text) > _LONGEST_TEXT:
+            raise FormulaError(
+                f"The formula has {len(text)} characters; at most {_LONGEST_TEXT} are read. "
+                "Compute parts of it into columns of the table first."
+            )
+        text = text.strip()
+        if not text:
+            raise FormulaError(f"The formula is empty. {_ALLOWED}")
+        masked, quoted = _mask_quoted_names(text)
+        try:
+            builder = _TreeBuilder(text, masked, quoted)
+            root = builder.read(ast.parse(masked, mode="eval").body)
+        except SyntaxError as error:
+            raise FormulaError(
+                f"The formula cannot be read near character {error.offset or 1}: something is "
+                f"missing or out of place there. Equality is written ==. {_ALLOWED}"
+            ) from None
+        except UnicodeError:
+            raise FormulaError(
+                "The formula holds half a character (a lone surrogate). Check how the text was "
+                "read."
+            ) from None
+        except (RecursionError, MemoryError):
+            raise _too_large() from None
+        return cls(text=text, names=tuple(builder.names), root=root)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a formula travels as text and is checked again where it arrives
@@ -104,23 +124,8 @@ class Formula:
     ) -> NDArray[Any]:
         """Evaluate the formula for every row: an array of float64, or of bool.
 
-        Parameters
-        ----------
-        columns
-            At least the columns in `names`: numbers, booleans or text, one value per row. Others
-            are ignored.
-        length
-            The number of rows, needed only when there are no columns to tell.
-
-        Raises
-        ------
-        UnknownColumnError
-            A name that is not among the columns.
-        MissingValuesError
-            A column with missing or infinite values.
-        FormulaError
-            Text where a number is needed, a number where a boolean is needed, or an operation
-            without a finite result in some row.
+        `columns` holds at least those in `names`: numbers, booleans or text. `length` is the number
+        of rows, needed only when there are no columns to tell.
         """
         unknown = [name for name in self.names if name not in columns]
         if unknown:
@@ -188,36 +193,6 @@ def _unusable(name: str, found: str) -> FormulaError:
         f"Column {name!r} holds values of type {found}. "
         "Formulas read numbers, booleans and text: convert it to one of these."
     )
-
-
-def _read_formula(text: str) -> tuple[str, tuple[str, ...], Expression]:
-    """Give the text without the space around it, the names in it, and the checked tree."""
-    if not isinstance(text, str):
-        raise FormulaError(f"A formula is text, not {type(text).__name__}. {_ALLOWED}")
-    if len(text) > _LONGEST_TEXT:
-        raise FormulaError(
-            f"The formula has {len(text)} characters; at most {_LONGEST_TEXT} are read. "
-            "Compute parts of it into columns of the table first."
-        )
-    text = text.strip()
-    if not text:
-        raise FormulaError(f"The formula is empty. {_ALLOWED}")
-    masked, quoted = _mask_quoted_names(text)
-    try:
-        reader = _TreeBuilder(text, masked, quoted)
-        root = reader.read(ast.parse(masked, mode="eval").body)
-    except SyntaxError as error:
-        raise FormulaError(
-            f"The formula cannot be read near character {error.offset or 1}: something is "
-            f"missing or out of place there. Equality is written ==. {_ALLOWED}"
-        ) from None
-    except UnicodeError:
-        raise FormulaError(
-            "The formula holds half a character (a lone surrogate). Check how the text was read."
-        ) from None
-    except (RecursionError, MemoryError):
-        raise _too_large() from None
-    return text, tuple(reader.names), root
 
 
 def _too_large() -> FormulaError:
@@ -288,33 +263,38 @@ def _check_token(kind: str, found: str, place: Excerpt) -> None:
         raise FormulaError(f"{place} is not a sign of the formula language. {_ALLOWED}")
 
 
-_ARITHMETIC: Mapping[type[ast.operator], str] = MappingProxyType(
-    {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
-)
-_SIGNS: Mapping[type[ast.unaryop], str] = MappingProxyType(
-    {ast.USub: "negative", ast.UAdd: "positive"}
-)
-_COMPARISONS: Mapping[type[ast.cmpop], str] = MappingProxyType(
-    {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-)
+_ARITHMETIC: Mapping[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.Pow: "**",
+}
+_SIGNS: Mapping[type[ast.unaryop], str] = {ast.USub: "negative", ast.UAdd: "positive"}
+_COMPARISONS: Mapping[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
 # The forms that people do write, by the names they know; any other is called by Python's name.
-_FORMS: Mapping[type[ast.AST], str] = MappingProxyType(
-    {
-        ast.Attribute: "attribute access (a name after a dot)",
-        ast.Subscript: "subscript (square brackets)",
-        ast.Starred: "starred argument",
-        ast.NamedExpr: "assignment",
-        ast.Tuple: "list of values",
-        ast.List: "list of values",
-        ast.FloorDiv: "operator //",
-        ast.Mod: "operator %",
-        ast.MatMult: "operator @",
-        ast.BitAnd: "operator & (write `and`)",
-        ast.BitOr: "operator | (write `or`)",
-        ast.Invert: "operator ~ (write `not`)",
-        ast.BitXor: "operator ^ (a power is written **)",
-    }
-)
+_FORMS: Mapping[type[ast.AST], str] = {
+    ast.Attribute: "attribute access (a name after a dot)",
+    ast.Subscript: "subscript (square brackets)",
+    ast.Starred: "starred argument",
+    ast.NamedExpr: "assignment",
+    ast.Tuple: "list of values",
+    ast.List: "list of values",
+    ast.FloorDiv: "operator //",
+    ast.Mod: "operator %",
+    ast.MatMult: "operator @",
+    ast.BitAnd: "operator & (write `and`)",
+    ast.BitOr: "operator | (write `or`)",
+    ast.Invert: "operator ~ (write `not`)",
+    ast.BitXor: "operator ^ (a power is written **)",
+}
 
 
 class _TreeBuilder:
@@ -374,11 +354,12 @@ class _TreeBuilder:
                 f"{place} is too large a number. The largest are near 1.8e308; "
                 "rescale the columns it is compared with."
             )
-        return tree.Number(place=place, value=number)
+        return tree.Constant(place=place, value=number)
 
     def read_unary(self, node: ast.UnaryOp) -> Expression:
         if isinstance(node.op, ast.Not):
-            return tree.Not(place=self._place(node), operand=self._condition(node.operand))
+            condition = self._condition(node.operand)
+            return tree.Logic(place=self._place(node), operator="not", operands=(condition,))
         if type(node.op) not in _SIGNS:
             raise self._refused(node.op, node)
         operand = self.read(node.operand)
@@ -425,21 +406,18 @@ class _TreeBuilder:
 
     def read_call(self, node: ast.Call) -> Expression:
         name = self._function_name(node)
-        fewest, most = tree.FUNCTIONS[name]
+        place, (fewest, most) = self._place(node), tree.FUNCTIONS[name]
         if node.keywords or not fewest <= len(node.args) <= (most or len(node.args)):
+            numbers = f"{fewest}" if fewest == most else f"{fewest} or {most or 'more'}"
+            arguments = "argument" if most == 1 else "arguments"
             raise FormulaError(
-                f"{self._place(node)}: {name} takes {_how_many(fewest, most)} without names, "
-                f"separated by commas. {_ALLOWED}"
+                f"{place}: {name} takes {numbers} {arguments} without names, separated by commas. "
+                f"{_ALLOWED}"
             )
-        place = self._place(node)
         if name == "where":
-            condition, chosen, otherwise = node.args
-            return tree.Where(
-                place=place,
-                condition=self._condition(condition),
-                chosen=self.read(chosen),
-                otherwise=self.read(otherwise),
-            )
+            condition, *branches = node.args
+            operands = (self._condition(condition), *(self.read(branch) for branch in branches))
+            return tree.Where(place=place, operands=operands)
         operands = tuple(self.read(argument) for argument in node.args)
         if name == "round":
             operands = self._with_digits(operands, place)
@@ -460,7 +438,7 @@ class _TreeBuilder:
         self, operands: tuple[Expression, ...], place: Excerpt
     ) -> tuple[Expression, ...]:
         if len(operands) == 1:
-            return (*operands, tree.Number(place=place, value=0.0))
+            return (*operands, tree.Constant(place=place, value=0.0))
         digits = _constant(operands[1])
         if digits is None or not digits.is_integer() or abs(digits) > _MOST_DIGITS:
             raise FormulaError(
@@ -484,7 +462,7 @@ class _TreeBuilder:
         if place.text[1:-1] != value:
             raise FormulaError(f"{place} is more than one text. Join them into one.")
         self._parts += 1
-        return tree.Text(place=place, value=value)
+        return tree.Constant(place=place, value=value)
 
     def _refused(self, form: ast.AST, node: ast.expr) -> FormulaError:
         name = _FORMS.get(type(form), f"form {type(form).__name__}")
@@ -502,34 +480,23 @@ class _TreeBuilder:
         return len(self._bytes[:start].decode()), len(self._bytes[:end].decode())
 
 
-_READERS: Mapping[type[ast.expr], Callable[[_TreeBuilder, Any], Expression]] = MappingProxyType(
-    {
-        ast.Name: _TreeBuilder.read_name,
-        ast.Constant: _TreeBuilder.read_constant,
-        ast.UnaryOp: _TreeBuilder.read_unary,
-        ast.BinOp: _TreeBuilder.read_arithmetic,
-        ast.Compare: _TreeBuilder.read_comparison,
-        ast.BoolOp: _TreeBuilder.read_logic,
-        ast.Call: _TreeBuilder.read_call,
-    }
-)
+_READERS: Mapping[type[ast.expr], Callable[[_TreeBuilder, Any], Expression]] = {
+    ast.Name: _TreeBuilder.read_name,
+    ast.Constant: _TreeBuilder.read_constant,
+    ast.UnaryOp: _TreeBuilder.read_unary,
+    ast.BinOp: _TreeBuilder.read_arithmetic,
+    ast.Compare: _TreeBuilder.read_comparison,
+    ast.BoolOp: _TreeBuilder.read_logic,
+    ast.Call: _TreeBuilder.read_call,
+}
 
 
 def _constant(node: Expression) -> float | None:
     """Give the value of a number with or without a sign; None for anything else."""
-    if isinstance(node, tree.Number):
+    if isinstance(node, tree.Constant) and isinstance(node.value, float):
         return node.value
     if isinstance(node, tree.Numeric) and node.operation in _SIGNS.values():
-        value = node.operands[0].value if isinstance(node.operands[0], tree.Number) else None
+        operand = node.operands[0]
+        value = _constant(operand) if isinstance(operand, tree.Constant) else None
         return -value if value is not None and node.operation == "negative" else value
     return None
-
-
-def _how_many(fewest: int, most: int | None) -> str:
-    if most is None:
-        return f"{fewest} or more arguments"
-    return (
-        f"{fewest} argument{'s'[: fewest - 1]}"
-        if fewest == most
-        else f"{fewest} or {most} arguments"
-    )

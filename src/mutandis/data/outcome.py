@@ -20,16 +20,7 @@ __all__ = ["Outcome"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A binary outcome column: its unfavourable and favourable value, and which rows are negative.
-
-    Examples
-    --------
-    >>> from mutandis.data.columns import Categories
-    >>> approved = Categories(np.array([0, 1, 0]), (-1, 1))
-    >>> outcome = Outcome.read("LoanApproval", approved, negative=-1)
-    >>> outcome.positive, outcome.is_negative.tolist()
-    (1, [True, False, True])
-    """
+    """A binary outcome column: its unfavourable and its favourable value, and the negative rows."""
 
     column: str
     negative: Any
@@ -70,16 +61,7 @@ class Outcome:
         )
 
     def labels(self, is_negative: NDArray[np.bool_]) -> NDArray[Any]:
-        """Give the outcome values that belong to a mask of negatives.
-
-        Examples
-        --------
-        >>> outcome = Outcome(
-        ...     column="granted", negative="no", positive="yes", is_negative=np.array([True])
-        ... )
-        >>> outcome.labels(np.array([True, False])).tolist()
-        ['no', 'yes']
-        """
+        """Give the outcome values that belong to a mask of negatives."""
         pair = (self.positive, self.negative)
         # numpy would turn (1, "no") into text: values of two types stay as they are
         alike = type(self.positive) is type(self.negative)

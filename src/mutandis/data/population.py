@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -19,7 +20,6 @@ from mutandis.data.columns import (
     read_column,
     read_numbers,
 )
-from mutandis.data.overlay import Overlay
 from mutandis.errors import (
     AlignmentError,
     InputError,
@@ -31,14 +31,57 @@ from mutandis.errors import (
 from mutandis.frames import EncodedTable, check_columns, open_frame, with_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator
 
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = ["Missing", "Population"]
+__all__ = ["Missing", "Overlay", "Population", "as_overlay"]
 
 Missing = Literal["error", "drop"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overlay(Mapping[str, Column]):
+    """Columns of which most rows are those of another table: only rows that differ are kept.
+
+    Under do(A := a') the rows that have status a' already stay as they are, to the last bit. So
+    D^CF repeats D for them, and need not be held twice. Columns are assembled on access.
+
+    Columns in `patches` hold other values than the `base` in some `rows` (ascending); columns in
+    `whole` are held in full.
+    """
+
+    base: Mapping[str, Column]
+    rows: NDArray[np.intp]
+    patches: Mapping[str, Column]
+    whole: Mapping[str, Column]
+
+    def __getitem__(self, name: str) -> Column:
+        if name in self.whole:
+            return self.whole[name]
+        column = self.base[name]
+        if name not in self.patches:
+            return column
+        return _put(column, self.rows, self.patches[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.base)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def part(self, name: str, rows: NDArray[np.intp]) -> Column:
+        """Give some rows of a column, without assembling the others."""
+        if name in self.whole:
+            return self.whole[name].take(rows)
+        column = self.base[name].take(rows)
+        if name not in self.patches:
+            return column
+        place = np.searchsorted(self.rows, rows)
+        place[place == len(self.rows)] = 0  # beyond the last of them: compared with the first
+        differ = np.flatnonzero(self.rows[place] == rows)
+        return _put(column, differ, self.patches[name].take(place[differ]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,15 +356,9 @@ def _series_like(original: nw.Series[Any], column: Column) -> nw.Series[Any]:
 
     if isinstance(column, Numbers):
         # a copy: not every library makes one
-        values = column.values.copy()
-        return nw.new_series(original.name, values, backend=original.implementation)
-    return _names_like(original, column)
-
-
-def _names_like(original: nw.Series[Any], column: Categories) -> nw.Series[Any]:
-    """Write names in the original series' own type, by picking rows of it that hold them."""
-    import narwhals as nw
-
+        numbers = column.values.copy()
+        return nw.new_series(original.name, numbers, backend=original.implementation)
+    # names are picked from rows of the original that hold them
     codes, own = factorise(original)
     some_row = np.full(len(own) + 1, -1)
     some_row[codes] = np.arange(len(codes))
@@ -334,3 +371,58 @@ def _names_like(original: nw.Series[Any], column: Categories) -> nw.Series[Any]:
     values = [column.levels[code] for code in column.codes.tolist()]
     fresh = nw.new_series(original.name, values, backend=original.implementation)
     return fresh.cast(nw.Categorical()) if original.dtype == nw.Categorical else fresh
+
+
+def as_overlay(
+    population: Population, base: Population, *, likely: NDArray[np.intp] | None = None
+) -> Population:
+    """Give the same table, held as what differs from another with the same columns and rows.
+
+    It is returned unchanged where that would save nothing. `likely` are the rows expected to
+    differ: if it is these, no second list of them is kept.
+    """
+    changed = {
+        name: (column, base.columns[name])
+        for name, column in population.columns.items()
+        if column is not base.columns[name]
+    }
+    differing = {name: _differs(*pair) for name, pair in changed.items()}
+    known = {name: differs for name, differs in differing.items() if differs is not None}
+    if not known:
+        return population
+    rows = np.flatnonzero(np.logical_or.reduce(list(known.values())))
+    if len(rows) > len(population) // 2:
+        return population
+    if likely is not None and np.array_equal(rows, likely):
+        rows = likely
+    columns = Overlay(
+        base.columns,
+        rows,
+        {name: changed[name][0].take(rows) for name, differs in known.items() if differs.any()},
+        {name: changed[name][0] for name in changed if name not in known},
+    )
+    return replace(population, columns=columns)
+
+
+def _differs(column: Column, other: Column) -> NDArray[np.bool_] | None:
+    """Mark rows whose bits differ; None for a column that is better held as it is."""
+    if isinstance(column, Numbers) and isinstance(other, Numbers):
+        # as integers: -0.0 is not 0.0
+        return np.asarray(column.values.view(np.int64) != other.values.view(np.int64))
+    if isinstance(column, Categories) and isinstance(other, Categories):
+        # one code for all rows takes no memory; other levels are another column
+        in_full = column.codes.strides == (0,) or column.levels != other.levels
+        return None if in_full else np.asarray(column.codes != other.codes)
+    return None
+
+
+def _put(column: Column, rows: NDArray[np.intp], patch: Column) -> Column:
+    if isinstance(column, Numbers) and isinstance(patch, Numbers):
+        values = column.values.copy()
+        values[rows] = patch.values
+        return Numbers(values)
+    if isinstance(column, Categories) and isinstance(patch, Categories):
+        codes = column.codes.copy()
+        codes[rows] = patch.codes
+        return Categories(codes, column.levels)
+    raise TypeError("a patch has the type of its column")

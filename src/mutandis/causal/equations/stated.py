@@ -352,7 +352,7 @@ def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
                 if (
                     operator in {"==", "!="}
                     and isinstance(one, tree.ColumnName)
-                    and isinstance(other, tree.Text | tree.Number)
+                    and isinstance(other, tree.Constant)
                 ):
                     yield one.name, other.value
 
@@ -360,10 +360,10 @@ def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
 def _slope(node: tree.Expression, name: str) -> tree.Expression:
     """Differentiate by a name in which the node is linear."""
     if name not in _names(node):
-        return tree.Number(place=node.place, value=0.0)
+        return tree.Constant(place=node.place, value=0.0)
     match node:
         case tree.ColumnName():
-            return tree.Number(place=node.place, value=1.0)
+            return tree.Constant(place=node.place, value=1.0)
         case tree.Numeric(operation="+" | "-" | "positive" | "negative"):
             parts = tuple(_slope(operand, name) for operand in node.operands)
             return tree.Numeric(place=node.place, operation=node.operation, operands=parts)
@@ -373,13 +373,9 @@ def _slope(node: tree.Expression, name: str) -> tree.Expression:
         case tree.Numeric(operation="*", operands=(left, right)) if name not in _names(left):
             parts = (left, _slope(right, name))
             return tree.Numeric(place=node.place, operation="*", operands=parts)
-        case tree.Where() if name not in _names(node.condition):
-            return tree.Where(
-                place=node.place,
-                condition=node.condition,
-                chosen=_slope(node.chosen, name),
-                otherwise=_slope(node.otherwise, name),
-            )
+        case tree.Where(operands=(condition, *branches)) if name not in _names(condition):
+            parts = (condition, *(_slope(branch, name) for branch in branches))
+            return tree.Where(place=node.place, operands=parts)
     raise EquationError(
         f"the formula is not linear in {name!r}: {node.place} does more with it than add, subtract "
         "or multiply it. State it as a number, or write the formula so that it is."
@@ -393,17 +389,5 @@ def _names(node: tree.Expression) -> list[str]:
 def _walk(node: tree.Expression) -> Iterator[tree.Expression]:
     """Give a part of a formula and all parts of it."""
     yield node
-    for part in _parts(node):
+    for part in node.operands:
         yield from _walk(part)
-
-
-def _parts(node: tree.Expression) -> tuple[tree.Expression, ...]:
-    match node:
-        case tree.Numeric() | tree.ComparisonChain() | tree.Logic():
-            return node.operands
-        case tree.Not():
-            return (node.operand,)
-        case tree.Where():
-            return (node.condition, node.chosen, node.otherwise)
-        case _:
-            return ()
