@@ -1,9 +1,10 @@
-"""Intervals against published values, numeric likelihood, statsmodels and their own invariants."""
+"""Intervals against recomputed examples, likelihood, statsmodels and their own invariants."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -25,9 +26,12 @@ from mutandis.evidence.intervals import (
 )
 from mutandis.search.share import Share
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 BOUNDED = [name for name in INTERVALS if name != "fisher"]
 
-# (refused in control, of, refused in test, of): Newcombe (1998), Table II
+# (refused in control, of, refused in test, of): the examples of Newcombe (1998), Table II
 PAIRS = {
     "a": (56, 70, 48, 80),
     "b": (9, 10, 3, 10),
@@ -68,36 +72,113 @@ levels = st.sampled_from([0.05, 0.01, 0.001, 0.025, 0.2, 0.49])
 thresholds = st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.5, 0.99])
 
 
-# --- published values --------------------------------------------------------------------------
+# --- Newcombe's examples -----------------------------------------------------------------------
+#
+# R. G. Newcombe, Interval estimation for the difference between independent proportions,
+# Statistics in Medicine 17 (1998) 873-890. The pairs are his, the limits are not copied from his
+# table: `test_the_limits_are_recomputed` computes them again, in 30 digits and without the formulas
+# of the product, from the definition of each method.
 
 
-@pytest.mark.parametrize(
-    ("name", "case", "low", "high"),
-    [
-        ("miettinen-nurminen", "a", 0.0528, 0.3382),
-        ("miettinen-nurminen", "b", 0.1700, 0.8406),
-        ("miettinen-nurminen", "c", 0.0342, 0.8534),
-        ("miettinen-nurminen", "d", -0.0326, 0.1933),
-        ("miettinen-nurminen", "e", -0.1658, 0.2844),
-        ("miettinen-nurminen", "f", -0.2879, 0.2879),
-        ("miettinen-nurminen", "g", 0.7156, 1.0000),
-        ("miettinen-nurminen", "h", 0.6636, 1.0000),
-        ("newcombe", "a", 0.0524, 0.3339),
-        ("newcombe", "b", 0.1705, 0.8090),
-        ("newcombe", "c", 0.0582, 0.8062),
-        ("newcombe", "d", -0.0381, 0.1926),
-        ("newcombe", "e", -0.1611, 0.2775),
-        ("newcombe", "f", -0.2775, 0.2775),
-        ("newcombe", "g", 0.6791, 1.0000),
-        ("newcombe", "h", 0.6075, 1.0000),
-        ("wald", "a", 0.0575, 0.3425),
-        ("wald", "b", 0.2605, 0.9395),
-    ],
-)
+LIMITS = [
+    ("miettinen-nurminen", "a", 0.0528, 0.3382),
+    ("miettinen-nurminen", "b", 0.1700, 0.8406),
+    ("miettinen-nurminen", "c", 0.0342, 0.8534),
+    ("miettinen-nurminen", "d", -0.0326, 0.1933),
+    ("miettinen-nurminen", "e", -0.1658, 0.2844),
+    ("miettinen-nurminen", "f", -0.2879, 0.2879),
+    ("miettinen-nurminen", "g", 0.7156, 1.0000),
+    ("miettinen-nurminen", "h", 0.6636, 1.0000),
+    ("newcombe", "a", 0.0524, 0.3339),
+    ("newcombe", "b", 0.1705, 0.8090),
+    ("newcombe", "c", 0.0582, 0.8062),
+    ("newcombe", "d", -0.0381, 0.1926),
+    ("newcombe", "e", -0.1611, 0.2775),
+    ("newcombe", "f", -0.2775, 0.2775),
+    ("newcombe", "g", 0.6791, 1.0000),
+    ("newcombe", "h", 0.6075, 1.0000),
+    ("wald", "a", 0.0575, 0.3425),
+    ("wald", "b", 0.2605, 0.9395),
+]
+
+
+@pytest.mark.parametrize(("name", "case", "low", "high"), LIMITS)
 def test_newcombe_1998(name: str, case: str, low: float, high: float) -> None:
     x, m, y, n = PAIRS[case]
     found = one(name, share(x, m), share(y, n), alpha=0.025)
     assert [round(bound, 4) for bound in found[:2]] == [low, high]
+
+
+# the 97.5% point of the normal distribution
+Z = Decimal("1.95996398454005423552459443052")
+
+
+def bisect(
+    low: Decimal, high: Decimal, is_below: Callable[[Decimal], bool], steps: int = 80
+) -> Decimal:
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+    return (low + high) / 2
+
+
+def wald_limits(x: Decimal, m: Decimal, y: Decimal, n: Decimal) -> tuple[Decimal, Decimal]:
+    p, q = x / m, y / n
+    half = Z * (p * (1 - p) / m + q * (1 - q) / n).sqrt()
+    return p - q - half, p - q + half
+
+
+def newcombe_limits(x: Decimal, m: Decimal, y: Decimal, n: Decimal) -> tuple[Decimal, Decimal]:
+    """Square and add the distances to the Wilson limits, roots of their own test (method 10)."""
+
+    def wilson(share: Decimal, size: Decimal) -> tuple[Decimal, Decimal]:
+        def rejects(true: Decimal) -> bool:
+            return (share - true) ** 2 * size > Z**2 * true * (1 - true)
+
+        low = bisect(Decimal(0), share, rejects)
+        return low, bisect(share, Decimal(1), lambda true: not rejects(true))
+
+    p, q = x / m, y / n
+    (p_low, p_high), (q_low, q_high) = wilson(p, m), wilson(q, n)
+    return (
+        p - q - ((p - p_low) ** 2 + (q_high - q) ** 2).sqrt(),
+        p - q + ((p_high - p) ** 2 + (q - q_low) ** 2).sqrt(),
+    )
+
+
+def score_limits(x: Decimal, m: Decimal, y: Decimal, n: Decimal) -> tuple[Decimal, Decimal]:
+    """Miettinen & Nurminen: where the score statistic at the constrained maximum reaches z²."""
+    observed = x / m - y / n
+
+    def rejects(difference: Decimal) -> bool:
+        def likelihood_rises(p: Decimal) -> bool:
+            q = p - difference
+            terms = [(x, p), (x - m, 1 - p), (y, q), (y - n, 1 - q)]
+            return sum(count / probability for count, probability in terms if count) > 0
+
+        bounds = max(Decimal(0), difference), min(Decimal(1), 1 + difference)
+        p = bisect(*bounds, likelihood_rises)
+        q = p - difference
+        variance = (p * (1 - p) / m + q * (1 - q) / n) * (m + n) / (m + n - 1)
+        return (observed - difference) ** 2 > Z**2 * variance
+
+    low = bisect(Decimal(-1), observed, rejects)
+    return low, bisect(observed, Decimal(1), lambda difference: not rejects(difference))
+
+
+@pytest.mark.parametrize(("name", "case", "low", "high"), LIMITS)
+def test_the_limits_are_recomputed(name: str, case: str, low: float, high: float) -> None:
+    computed = {
+        "miettinen-nurminen": score_limits,
+        "newcombe": newcombe_limits,
+        "wald": wald_limits,
+    }[name]
+    x, m, y, n = PAIRS[case]
+    with localcontext(prec=30):
+        exact = computed(Decimal(x), Decimal(m), Decimal(y), Decimal(n))
+    assert [float(round(bound, 4)) for bound in exact] == [low, high]
+    found = one(name, share(x, m), share(y, n), alpha=0.025)
+    assert found[:2] == pytest.approx([float(bound) for bound in exact], abs=1e-9)
 
 
 # --- independent computations ------------------------------------------------------------------
