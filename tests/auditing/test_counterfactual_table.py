@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,27 @@ def test_no_warning_if_they_move_by_rounding_only() -> None:
     assert len(audit(WOULD_BE.assign(salary=rounded)).findings("st", k=2)) == 8
     with pytest.warns(MutandisWarning, match="'salary'"):
         audit(WOULD_BE.assign(salary=WOULD_BE["salary"] + np.where(WOMAN, 0, 0.011 * 13)))
+
+
+@pytest.mark.parametrize("moved", [2, 3])
+def test_a_few_of_them_may_move(moved: int) -> None:
+    """One in twenty may: two of forty are silent, three are not."""
+    table = pd.DataFrame(
+        {
+            "gender": ["f"] * 10 + ["m"] * 40,
+            "salary": np.arange(50.0) % 13,
+            "job": "cook",
+            "granted": ["no", "yes"] * 25,
+        }
+    )
+    would_be = table.drop(columns="granted")
+    would_be.loc[10 : 9 + moved, "salary"] += 1.0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        audit(would_be, table=table, attributes={"salary": "continuous"})
+    told = [str(each.message) for each in caught]
+    expected = "In counterfactuals=, 8% of the reference rows have another 'salary' than in fact"
+    assert [text.startswith(expected) for text in told] == ([] if moved == 2 else [True])
 
 
 # --- rows that are dropped ---------------------------------------------------------------------

@@ -13,7 +13,7 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError, PlanError
 from mutandis.evidence.findings import COLUMNS
-from mutandis.files.results_folder import hash_file
+from mutandis.files.results_folder import hash_file, write_record
 from mutandis.report import Report
 
 if TYPE_CHECKING:
@@ -295,6 +295,26 @@ class TestVerify:
         result = run("verify", out, "--rerun")
         assert result.exit_code == 1
         assert "a rerun gives other findings: 1 differences in p_value" in result.output
+
+    @pytest.mark.parametrize(
+        ("part", "name", "value"),
+        [("settings", "tau", 0.125), ("settings", "ks", [5]), ("data", "rows", 1)],
+    )
+    def test_an_audit_with_other_settings_is_another_audit(
+        self, out: Path, part: str, name: str, value: Any
+    ) -> None:
+        record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
+        assert record["provenance"][part][name] != value
+        record["provenance"][part][name] = value
+        for derived in ("format", "version", "outputs", "sha256"):
+            del record[derived]
+        (out / "audit.json").unlink()
+        write_record(out, record)
+        # the hashes agree with what is there, so that only the rerun can tell
+        assert run("verify", out).exit_code == 0
+        result = run("verify", out, "--rerun")
+        assert result.exit_code != 0
+        assert f"here now: {name!r} differ" in str(result.exception)
 
     def test_a_source_that_has_changed(self, out: Path) -> None:
         with (out.parent / "loan.csv").open("a", encoding="utf-8") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from html import unescape
 from html.parser import HTMLParser
@@ -275,6 +276,26 @@ def test_settings_in_the_page_can_be_read_as_an_audit_file(kind: str) -> None:
     assert read_attributes(read.settings["attributes"]) == plan.attributes
     for name in ("ks", "tau", "primary", "max_distance", "min_group", "draws", "seed"):
         assert read.settings.get(name) == getattr(plan.settings, name)
+
+
+def test_cases_are_counted_where_just_enough_draws_keep_them() -> None:
+    audit = loan(n=1500, draws=20, bootstrap=True, seed=1, methods=["cst_without"], ks=(10,))
+    found = audit.findings()
+    shares = found.loc[found["delta_p"] > 0, "draw_share"].to_numpy()
+    # 19 and 10 of 20 draws are exactly the borders
+    assert {1.0, 0.95, 0.5} <= set(shares)
+    table = audit.report().split("Cases that remain under other draws", 1)[1].split("</table>")[0]
+    numbers = [int(each) for each in re.findall(r'<td class="number">(\d+)</td>', table)]
+    assert numbers == [len(shares), *(int((shares >= least).sum()) for least in (1.0, 0.95, 0.5))]
+
+
+def test_a_worldview_that_the_table_contradicts_is_said_in_the_summary() -> None:
+    # the balance does depend on the salary
+    wrong = {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("Gender")}
+    page = loan(worldview=mm.Worldview(wrong)).report()
+    summary = page.split("<section", 2)[1].split("</section>")[0]
+    assert "The table contradicts the worldview: " in summary
+    assert "The table contradicts the worldview" not in loan().report()
 
 
 def test_a_report_is_written_whole(tmp_path: Path) -> None:
