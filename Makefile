@@ -1,8 +1,8 @@
 # Everything happens in a virtual environment of the project's own, .venv; only the tests with DoWhy,
-# which needs an older scipy, have another, .venv-dowhy.
+# which needs an older scipy, and those on a second version of Python have others.
 # Stamps in .venv say what is installed: the core alone (for the demo), the core and the development
-# tools, the core and what it is benchmarked against, and what builds the documentation. All follow
-# pyproject.toml.
+# tools, the core and what it is benchmarked against, what builds the documentation, and what finds
+# mutants. All follow pyproject.toml, in the versions that constraints.txt names.
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -11,6 +11,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+MUTANTS_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,21 +20,31 @@ CORE := $(VENV)/.core-installed
 DEV := $(VENV)/.dev-installed
 BENCH := $(VENV)/.bench-installed
 DOCS := $(VENV)/.docs-installed
+MUTANTS := $(VENV)/.mutants-installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+INSTALL := $(PIP) install --constraint constraints.txt --editable
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2
 
 DOWHY := .venv-dowhy
 DOWHY_READY := $(DOWHY)/.installed
 
-.PHONY: help demo test test-dowhy docs bench lint check format clean
+.PHONY: help demo test test-all test-dowhy test-second docs bench lint check wheel-check mutants \
+    constraints packages format clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(CORE) ## install the core and run the demonstration
 	$(BIN)/mutandis demo
 
-test: $(DEV) ## run all tests and doctests (PYTEST_ARGS="-k ties" chooses)
-	$(BIN)/python -m pytest -n auto --maxprocesses 2 $(PYTEST_ARGS)
+test: $(DEV) packages ## run the tests and doctests but the slow ones (PYTEST_ARGS="-k ties" chooses)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-all: $(DEV) packages ## run all tests, with simulations that take minutes
+	$(PYTEST) $(PYTEST_ARGS)
+
+test-second: $(CREATED) packages ## run the fast tests on a second version of Python, if there is one
+	tools/test_second_python.sh $(BIN)/python $(PYTEST_ARGS)
 
 test-dowhy: $(DOWHY_READY) ## run the tests and examples that need DoWhy
 	$(DOWHY)/bin/python -m pytest tests/dowhy docs/dowhy.md src/mutandis/causal/equations/dowhy_models.py $(PYTEST_ARGS)
@@ -54,16 +65,29 @@ lint: $(DEV) ## check style, types and layers
 
 check: lint test ## lint and test: what a change has to pass
 
+wheel-check: $(CREATED) ## build the wheel twice, compare the bytes, use it in a clean environment
+	tools/check_wheel.sh $(BIN)/python
+
+mutants: $(MUTANTS) ## change the code in small ways, and see whether the tests notice
+	$(BIN)/python tools/mutants.py $(MUTANTS_ARGS)
+
+constraints: $(CREATED) ## write constraints.txt anew, with the newest versions
+	tools/pin_constraints.sh $(BIN)/python
+
+# system packages that some tests need; where they cannot be installed, those tests are skipped
+packages:
+	@tools/install_system_packages.sh
+
 format: $(DEV) ## put the code into its standard form
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 clean: ## remove what make and the tools have made
-	rm -rf $(VENV) $(DOWHY) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-second $(DOWHY) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian ships Python without ensurepip, and a venv made without it is left half-made: so the
-# module is looked for first. Root may install it; anybody else is told what to do.
+# module is looked for first. Root may install it; for others there is a message.
 $(CREATED):
 	@set -e; \
 	command -v $(PYTHON) >/dev/null || { \
@@ -85,31 +109,36 @@ $(CREATED):
 	@$(PIP) install --upgrade pip
 	@touch $@
 
-$(CORE): pyproject.toml | $(CREATED)
+$(CORE): pyproject.toml constraints.txt | $(CREATED)
 	@echo "Installing mutandis"
-	@$(PIP) install --editable .
+	@$(INSTALL) .
 	@touch $@
 
 # the development tools come with the core: both stamps are set
-$(DEV): pyproject.toml | $(CREATED)
+$(DEV): pyproject.toml constraints.txt | $(CREATED)
 	@echo "Installing mutandis and its development tools"
-	@$(PIP) install --editable '.[dev]'
+	@$(INSTALL) '.[dev]'
 	@touch $(CORE) $@
 
-$(BENCH): pyproject.toml | $(CREATED)
+$(BENCH): pyproject.toml constraints.txt | $(CREATED)
 	@echo "Installing mutandis and the libraries that it is timed against"
-	@$(PIP) install --editable '.[bench]'
+	@$(INSTALL) '.[bench]'
 	@touch $(CORE) $@
 
-$(DOCS): pyproject.toml | $(CREATED)
+$(DOCS): pyproject.toml constraints.txt | $(CREATED)
 	@echo "Installing what builds the documentation"
-	@$(PIP) install --editable '.[docs]'
+	@$(INSTALL) '.[docs]'
+	@touch $(CORE) $@
+
+$(MUTANTS): pyproject.toml constraints.txt | $(CREATED)
+	@echo "Installing what finds mutants"
+	@$(INSTALL) '.[mutants]'
 	@touch $(CORE) $@
 
 # not all of the development tools: some may not get along with what DoWhy needs
-$(DOWHY_READY): pyproject.toml | $(CREATED)
+$(DOWHY_READY): pyproject.toml constraints-dowhy.txt | $(CREATED)
 	@echo "Installing mutandis with DoWhy in $(DOWHY), which takes a minute or two"
 	@$(BIN)/python -m venv --clear $(DOWHY)
 	@$(DOWHY)/bin/python -m pip --quiet --disable-pip-version-check --no-input install \
-	    --editable '.[dowhy]' duckdb hypothesis polars pyarrow pytest
+	    --constraint constraints-dowhy.txt --editable '.[arrow,dowhy]' hypothesis polars pytest
 	@touch $@

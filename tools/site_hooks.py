@@ -25,6 +25,8 @@ _TAKEN_IN = (
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "RELEASING.md",
+    "SECURITY.md",
     "LICENSE",
     "examples/README.md",
     "examples/*/README.md",
