@@ -6,10 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.files.association import association, gives_away
 from mutandis.files.audit_file import AuditFile, read_audit_text
-from mutandis.files.column_guesses import guess_columns, profile_columns, unfavourable
-from mutandis.files.initial_config import draft_config
+from mutandis.files.initial_config import (
+    association,
+    draft_config,
+    gives_away,
+    guess_columns,
+    profile_columns,
+    unfavourable,
+)
 from mutandis.files.worldview_file import name_protected
 from mutandis.files.yaml_nodes import plain_data, read_yaml
 

@@ -1,34 +1,66 @@
-"""The first draft of an audit file, from a look at the table."""
+"""The first draft of an audit file, from a look at the table.
+
+What a column may be is guessed from its type, from how many distinct values it has, and from the
+words in its name. The reader of the draft is to correct it.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, replace
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from mutandis.files.association import association, gives_away
-from mutandis.files.column_guesses import Guess, guess_columns, profile_columns, unfavourable
+import numpy as np
+
 from mutandis.files.worldview_file import PROTECTED
 from mutandis.files.yaml_nodes import shown, write_yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
 __all__ = ["draft_config"]
 
+Role = Literal["id", "outcome", "protected", "continuous", "ordinal", "nominal", "left out"]
+Kind = Literal["number", "boolean", "text", "date", "other"]
+
 FILL_IN = "FILL IN"
 """What stands where nothing could be guessed."""
 
+# beginnings of words, the more telling first
+_OUTCOME = {
+    "approv": False, "grant": False, "accept": False, "admit": False, "admis": False,
+    "hire": False, "award": False, "promot": False, "select": False, "pass": False,
+    "decision": False, "outcome": False, "reject": True, "denied": True, "denial": True,
+    "deny": True, "refus": True, "declin": True,
+}  # fmt: skip
+"""By word: whether the larger of two values (1, true, yes) is the unfavourable one."""
+_PROTECTED = (
+    "gender", "sex", "female", "woman", "women", "race", "racial", "ethnic", "nonwhite", "black",
+    "hispan", "latin", "asian", "minorit", "foreign", "migrant", "immigra", "nationalit",
+    "citizen", "religio", "disab", "handicap", "pregnan", "male", "white", "marital", "married",
+)  # fmt: skip
+_ID = ("id", "key", "uuid", "identifier", "number", "no", "nr")
+
+_NEGATIVE_WORDS = {"no", "n", "false", "f", "denied", "rejected", "refused", "declined", "fail"}
+
+_FEW = 10  # this many different numbers may be codes or grades
+_NAMES = 30  # this many different texts may be categories
+_LACKING = 0.05  # a column that lacks more of its values costs more rows than it is worth
+_FAR = 100  # this many times the spread of the middle half
+
+_GROUND = "sounds like a protected ground"
 _SEVERAL = 20  # people who are alike in more attributes than this are hardly ever found
-_BEYOND = "people could be compared on it, but it goes with the decision less than the others"
-_NAMED = 100  # so many names help to find one
+_BEYOND = "people could be compared on it, but others are more associated with the decision"
+_NAMED = 100  # this many names help to find one
 _KEY = 900  # YAML reads keys of up to 1,024 characters
 _KS = (15, 30, 50, 100)
 
 _HEADING = """Everything here is a guess from names and values. Two lines need you: EDIT 1 and
 EDIT 2. Then let `mutandis check` look at it, strike what people should not be compared on, and
-argue about the worldview before anybody sees a result."""
+argue about the worldview before any result is seen."""
 _MISSING = """Some values are missing (see below). `missing: drop` leaves such rows out and counts
 them; `missing: error` refuses them."""
 _PROTECTED_LINE = """EDIT 2. Who may have been treated worse: the attribute, the protected value,
@@ -49,6 +81,50 @@ evidence."""
 _EQUATIONS = {"continuous": "linear", "ordinal": "ordinal", "nominal": "categorical"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What can be seen of a column without knowing what it means.
+
+    `levels` are the distinct values in order, where they are few, and `common` is the most frequent
+    one; `far` says that the largest number is so far off that it may stand for "unknown".
+    """
+
+    name: str
+    kind: Kind
+    rows: int
+    missing: int
+    distinct: int
+    levels: tuple[Any, ...] = ()
+    common: Any = None
+    whole: bool = False
+    far: bool = False
+    lowest: float = float("-inf")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words in the name, in lower case: "LoanApproved_2" has loan, approved and 2."""
+        parts = re.findall(r"[A-Z]?[a-zà-ÿ]+|[A-Z]+(?![a-z])|\d+", self.name)
+        return tuple(part.lower() for part in parts)
+
+    def sounds_like(self, stems: Iterable[str]) -> str | None:
+        """Give the first stem that one of the words begins with."""
+        return next((s for s in stems if any(word.startswith(s) for word in self.words)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """What a column is taken for, and what its reader should know about it."""
+
+    profile: Profile
+    role: Role
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.profile.name
+
+
 def draft_config(
     table: pd.DataFrame,
     *,
@@ -60,16 +136,8 @@ def draft_config(
 ) -> str:
     r"""Write an audit file with every guess explained.
 
-    Parameters
-    ----------
-    table
-        The table, or as many of its rows as tell what it is.
-    data
-        What the section `data` is to say.
-    title
-        What the table is called in the first line.
-    outcome, protected, id
-        Columns that are known; the others are guessed.
+    `table` may be only some rows; `data` is what the section of that name is to say, and `title`
+    what the table is called in the first line. Columns that are named are not guessed.
 
     Examples
     --------
@@ -79,21 +147,55 @@ def draft_config(
     >>> print("\n".join(line for line in text.splitlines() if line.startswith("outcome")))
     outcome: {column: approved, negative: 0}
     """
-    profiles = profile_columns(table)
-    guesses = _without_leaks(
-        guess_columns(profiles, outcome=outcome, protected=protected, id=id), table
-    )
-    guesses = _limited([_nameable(guess) for guess in guesses], table)
-    blocks = (
-        _heading(table, title),
-        _data(guesses, data),
-        _outcome(guesses),
-        _protected(guesses),
-        _attributes(guesses),
-        _worldview(guesses),
-        _rest(guesses, table),
-    )
-    return "\n".join("\n".join(block) + "\n" for block in blocks)
+    guesses = guess_columns(profile_columns(table), outcome=outcome, protected=protected, id=id)
+    guesses = _leave_out_leaks(guesses, table)
+    guesses = _leave_out_weakest([_leave_out_unnameable(guess) for guess in guesses], table)
+    return _Draft(guesses, table).write(data, title)
+
+
+def _of_role(guesses: Iterable[Guess], role: Role) -> Guess | None:
+    return next((guess for guess in guesses if guess.role == role), None)
+
+
+def _compared(guesses: Iterable[Guess]) -> list[Guess]:
+    return [guess for guess in guesses if guess.role in _EQUATIONS]
+
+
+def _leave_out(guess: Guess, why: str) -> Guess:
+    return replace(guess, role="left out", why=why)
+
+
+def _leave_out_leaks(guesses: Sequence[Guess], table: pd.DataFrame) -> list[Guess]:
+    """Leave out what tells the outcome: a column each of whose values goes with one outcome."""
+    decided = _of_role(guesses, "outcome")
+    if decided is None:
+        return list(guesses)
+    return [
+        _leave_out(guess, "each of its values goes with one outcome")
+        if guess.role in _EQUATIONS and gives_away(table, guess.profile, decided.name)
+        else guess
+        for guess in guesses
+    ]
+
+
+def _leave_out_unnameable(guess: Guess) -> Guess:
+    # one character may take up to ten in quotes
+    if len(guess.name) * 10 <= _KEY or len(_scalar(guess.name)) <= _KEY:
+        return guess
+    return _leave_out(guess, "its name is too long; rename it")
+
+
+def _leave_out_weakest(guesses: Sequence[Guess], table: pd.DataFrame) -> list[Guess]:
+    """Keep those of many columns that are most strongly associated with the decision."""
+    order = _compared(guesses)
+    if len(order) <= _SEVERAL:
+        return list(guesses)
+    decided = _of_role(guesses, "outcome")
+    if decided is not None:
+        strength = {g.name: association(table, g.profile, decided.name) for g in order}
+        order = sorted(order, key=lambda guess: strength[guess.name], reverse=True)
+    weak = {guess.name for guess in order[_SEVERAL:]}
+    return [_leave_out(guess, _BEYOND) if guess.name in weak else guess for guess in guesses]
 
 
 def _scalar(value: Any) -> str:
@@ -105,98 +207,124 @@ def _flow(**entries: Any) -> str:
     return "{" + ", ".join(f"{key}: {_scalar(value)}" for key, value in entries.items()) + "}"
 
 
-def _without_leaks(guesses: Sequence[Guess], table: pd.DataFrame) -> list[Guess]:
-    """Leave out what tells the outcome: a column each of whose values goes with one outcome."""
-    decided = next((guess.name for guess in guesses if guess.role == "outcome"), None)
-    if decided is None:
-        return list(guesses)
-    return [
-        Guess(
-            profile=guess.profile, role="left out", why="each of its values goes with one outcome"
-        )
-        if guess.role in _EQUATIONS and gives_away(table, guess.profile, decided)
-        else guess
-        for guess in guesses
-    ]
-
-
-def _nameable(guess: Guess) -> Guess:
-    # one character may take up to ten in quotes
-    if len(guess.name) * 10 <= _KEY or len(_scalar(guess.name)) <= _KEY:
-        return guess
-    return Guess(profile=guess.profile, role="left out", why="its name is too long; rename it")
-
-
-def _limited(guesses: Sequence[Guess], table: pd.DataFrame) -> list[Guess]:
-    """Keep those of many columns that go with the decision most."""
-    compared = [guess for guess in guesses if guess.role in _EQUATIONS]
-    if len(compared) <= _SEVERAL:
-        return list(guesses)
-    decided = next((guess.name for guess in guesses if guess.role == "outcome"), None)
-    order = compared
-    if decided is not None:
-        strength = {g.name: association(table, g.profile, decided) for g in compared}
-        order = sorted(compared, key=lambda guess: strength[guess.name], reverse=True)
-    kept = {guess.name for guess in order[:_SEVERAL]}
-    return [
-        Guess(profile=guess.profile, role="left out", why=_BEYOND)
-        if guess.role in _EQUATIONS and guess.name not in kept
-        else guess
-        for guess in guesses
-    ]
-
-
-def _heading(table: pd.DataFrame, title: str) -> list[str]:
-    looked_at = f"{shown(title)}: {len(table):,} rows, {len(table.columns):,} columns"
-    return [f"# {looked_at}, looked at by `mutandis init`.", *_comment(_HEADING)]
-
-
-def _comment(text: str) -> list[str]:
+def _comment(text: str, first: str = "# ", further: str = "# ") -> list[str]:
     """Fold a paragraph into lines of comment."""
     return wrap(
         " ".join(text.split()),
         width=98,
-        initial_indent="# ",
-        subsequent_indent="# ",
+        initial_indent=first,
+        subsequent_indent=further,
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
-def _data(guesses: Sequence[Guess], data: Mapping[str, Any]) -> list[str]:
-    entries = dict(data)
-    known = next((guess.name for guess in guesses if guess.role == "id"), None)
-    if known is not None:
-        entries["id"] = known
-    lacking = [g for g in guesses if g.profile.missing and g.role not in ("left out", "id")]
-    lines = []
-    if lacking:
-        entries["missing"] = "drop"
-        lines = _comment(_MISSING)
-    return [*lines, f"data: {_flow(**entries)}"]
+def _name_some(guesses: Sequence[Guess], most: int) -> str:
+    more = f" and {len(guesses) - most:,} more" if len(guesses) > most else ""
+    return ", ".join(shown(guess.name) for guess in guesses[:most]) + more
 
 
-def _outcome(guesses: Sequence[Guess]) -> list[str]:
-    chosen = next((guess for guess in guesses if guess.role == "outcome"), None)
-    others = [g for g in guesses if g.profile.distinct == 2 and g.role != "outcome"]
-    usable = chosen is not None and len(chosen.profile.levels) == 2
-    negative = unfavourable(chosen.profile) if chosen and usable else FILL_IN
-    values = _listed(chosen.profile.levels) if chosen and usable else "two values"
-    return [
-        f"# EDIT 1. The column with the decision, and its unfavourable value ({values}).",
-        *_candidates("Other columns with two values", others),
-        f"outcome: {_flow(column=chosen.name if chosen else FILL_IN, negative=negative)}",
-    ]
+class _Draft:
+    """The blocks of the file, one method each."""
 
+    def __init__(self, guesses: Sequence[Guess], table: pd.DataFrame) -> None:
+        self._guesses = guesses
+        self._table = table
+        self._compared = _compared(guesses)
+        self._left_out = [guess for guess in guesses if guess.role == "left out"]
 
-def _protected(guesses: Sequence[Guess]) -> list[str]:
-    chosen = next((guess for guess in guesses if guess.role == "protected"), None)
-    others = [g for g in guesses if g.why == "sounds like a protected ground"]
-    return [
-        *_comment(_PROTECTED_LINE),
-        *_candidates("Others that sound like protected grounds", others),
-        f"protected: {_flow(**_status(chosen))}",
-    ]
+    def write(self, data: Mapping[str, Any], title: str) -> str:
+        """Write all blocks, with an empty line between them."""
+        rows, columns = self._table.shape
+        looked_at = f"{shown(title)}: {rows:,} rows, {columns:,} columns"
+        blocks = (
+            [f"# {looked_at}, looked at by `mutandis init`.", *_comment(_HEADING)],
+            self._data(data),
+            self._outcome(),
+            self._protected(),
+            [*self._attributes(), *self._reasons()],
+            self._worldview(),
+            [*_comment(_DECISION), "decision: {recorded: true}"],
+            [*_comment(_TEST), f"test: {{ks: [{self._ks()}], alpha: 0.05, tau: 0.0}}"],
+        )
+        return "\n".join("\n".join(block) + "\n" for block in blocks)
+
+    def _data(self, data: Mapping[str, Any]) -> list[str]:
+        entries = dict(data)
+        known = _of_role(self._guesses, "id")
+        if known is not None:
+            entries["id"] = known.name
+        used = [guess for guess in self._guesses if guess.role not in ("left out", "id")]
+        if any(guess.profile.missing for guess in used):
+            return [*_comment(_MISSING), f"data: {_flow(**entries, missing='drop')}"]
+        return [f"data: {_flow(**entries)}"]
+
+    def _outcome(self) -> list[str]:
+        chosen = _of_role(self._guesses, "outcome")
+        others = [g for g in self._guesses if g.profile.distinct == 2 and g.role != "outcome"]
+        negative, values = FILL_IN, "two values"
+        if chosen and len(levels := chosen.profile.levels) == 2:
+            negative = unfavourable(chosen.profile)
+            values = " or ".join(shown(v) if isinstance(v, str) else str(v) for v in levels)
+        return [
+            f"# EDIT 1. The column with the decision, and its unfavourable value ({values}).",
+            *_candidates("Other columns with two values", others),
+            f"outcome: {_flow(column=chosen.name if chosen else FILL_IN, negative=negative)}",
+        ]
+
+    def _protected(self) -> list[str]:
+        others = [guess for guess in self._guesses if guess.why == _GROUND]
+        return [
+            *_comment(_PROTECTED_LINE),
+            *_candidates("Others that sound like protected grounds", others),
+            f"protected: {_flow(**_status(_of_role(self._guesses, 'protected')))}",
+        ]
+
+    def _attributes(self) -> Iterator[str]:
+        yield from _comment(_COMPARED)
+        beyond = sum(guess.why == _BEYOND for guess in self._left_out)
+        if beyond:
+            considered = len(self._compared) + beyond
+            yield f"# Of {considered} columns, these are most associated with the decision."
+        yield "attributes:" if self._compared else f"attributes: {{{FILL_IN}: continuous}}"
+        for guess in self._compared:
+            comment = f"  # {guess.why}" if guess.why else ""
+            levels = ", ".join(_scalar(level) for level in guess.profile.levels)
+            ordinal = f"{{kind: ordinal, levels: [{levels}]}}"
+            kind = ordinal if guess.role == "ordinal" else guess.role
+            yield f"  {_scalar(guess.name)}: {kind}{comment}"
+
+    def _reasons(self) -> Iterator[str]:
+        """List what is left out, by reason."""
+        reasons: dict[str, list[Guess]] = {}
+        for guess in self._left_out:
+            reasons.setdefault(guess.why, []).append(guess)
+        if reasons:
+            yield "# Left out:"
+        for why, guesses in reasons.items():
+            yield from _comment(f"{why}: {_name_some(guesses, _NAMED)}", "# - ", "#   ")
+
+    def _worldview(self) -> list[str]:
+        if not self._compared:
+            return ["# No worldview could be drafted; see the documentation on worldviews."]
+        lines = [*_comment(_CLAIM), "worldview:"]
+        for guess in self._compared:
+            never_negative = guess.role == "continuous" and guess.profile.lowest >= 0
+            bounds = ", bounds: [0, null]" if never_negative else ""
+            lines.append(
+                f"  {_scalar(guess.name)}: {{equation: {_EQUATIONS[guess.role]}, "
+                f"parents: [{PROTECTED}]{bounds}}}"
+            )
+        return lines
+
+    def _ks(self) -> str:
+        """Choose group sizes that half of the smaller group can fill."""
+        chosen = _of_role(self._guesses, "protected")
+        smaller = len(self._table) // 10
+        if chosen is not None:
+            smaller = int(self._table[chosen.name].value_counts().min())
+        fitting = tuple(k for k in _KS if 2 * k <= smaller)
+        return ", ".join(map(str, fitting or (max(1, smaller // 2),)))
 
 
 def _status(chosen: Guess | None) -> dict[str, Any]:
@@ -206,101 +334,206 @@ def _status(chosen: Guess | None) -> dict[str, Any]:
     if len(levels) == 2:
         other = levels[0] if levels[1] == common else levels[1]
         return {"attribute": chosen.name, "value": other, "reference": common}
-    reference = common if levels else FILL_IN
-    return {"attribute": chosen.name, "reference": reference}
+    return {"attribute": chosen.name, "reference": common if levels else FILL_IN}
 
 
-def _listed(values: Sequence[Any]) -> str:
-    return " or ".join(shown(value) if isinstance(value, str) else str(value) for value in values)
+def _candidates(title: str, guesses: Sequence[Guess]) -> list[str]:
+    return _comment(f"{title}: {_name_some(guesses, 12)}.") if guesses else []
 
 
-def _candidates(title: str, guesses: Sequence[Guess], most: int = 12) -> Iterator[str]:
-    if guesses:
-        more = f" and {len(guesses) - most} more" if len(guesses) > most else ""
-        names = ", ".join(shown(guess.name) for guess in guesses[:most])
-        yield from _comment(f"{title}: {names}{more}.")
+def profile_columns(table: pd.DataFrame) -> list[Profile]:
+    """Look at every column of a table."""
+    return [_profile(str(name), table.iloc[:, i]) for i, name in enumerate(table.columns)]
 
 
-def _attributes(guesses: Sequence[Guess]) -> list[str]:
-    compared = [guess for guess in guesses if guess.role in _EQUATIONS]
-    left = [guess for guess in guesses if guess.role == "left out"]
-    beyond = [guess for guess in left if guess.why == _BEYOND]
-    considered = len(compared) + len(beyond)
-    lines = [
-        *_comment(_COMPARED),
-        *(_comment(f"Of {considered} columns, these go with the decision most.") if beyond else ()),
-        "attributes:" if compared else f"attributes: {{{FILL_IN}: continuous}}",
-    ]
-    for guess in compared:
-        comment = f"  # {guess.why}" if guess.why else ""
-        lines.append(f"  {_scalar(guess.name)}: {_attribute(guess)}{comment}")
-    return [*lines, *_left_out(left)]
+def _profile(name: str, column: pd.Series[Any]) -> Profile:
+    kind = _kind_of(column)
+    present = column.dropna()
+    if kind == "other":
+        return Profile(name=name, kind=kind, rows=len(column), missing=0, distinct=0)
+    counted = present.value_counts()
+    numbers = present.to_numpy(dtype=np.float64) if kind == "number" else np.empty(0)
+    whole = kind == "number" and bool(np.all(np.mod(numbers, 1) == 0))
+    return Profile(
+        name=name,
+        kind=kind,
+        rows=len(column),
+        missing=len(column) - len(present),
+        distinct=len(counted),
+        levels=tuple(sorted(_plain(value, whole=whole) for value in counted.index.tolist()))
+        if len(counted) <= _NAMES
+        else (),
+        common=_plain(counted.index[0], whole=whole) if len(counted) else None,
+        whole=whole,
+        far=_is_far(numbers),
+        lowest=float(numbers.min()) if len(numbers) else float("-inf"),
+    )
 
 
-def _left_out(guesses: Sequence[Guess]) -> Iterator[str]:
-    """List what is left out, by reason."""
-    reasons: dict[str, list[str]] = {}
-    for guess in guesses:
-        reasons.setdefault(guess.why, []).append(shown(guess.name))
-    if reasons:
-        yield "# Left out:"
-    for why, names in reasons.items():
-        text = f"{why}: {', '.join(names[:_NAMED])}"
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        yield from wrap(
-            f"{text}{more}",
-            width=98,
-            initial_indent="# - ",
-            subsequent_indent="#   ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+def _kind_of(column: pd.Series[Any]) -> Kind:
+    import pandas as pd
+
+    types = pd.api.types
+    if types.is_bool_dtype(column):
+        return "boolean"
+    if types.is_numeric_dtype(column):
+        return "number"
+    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        return "date"
+    inferred = types.infer_dtype(column, skipna=True)
+    if inferred in {"string", "empty"} or isinstance(column.dtype, pd.CategoricalDtype):
+        return "text"
+    if inferred in {"date", "datetime", "time"}:
+        return "date"
+    return "boolean" if inferred == "boolean" else "other"
 
 
-def _attribute(guess: Guess) -> str:
-    if guess.role != "ordinal":
-        return guess.role
-    levels = ", ".join(_scalar(level) for level in guess.profile.levels)
-    return f"{{kind: ordinal, levels: [{levels}]}}"
+def _plain(value: Any, *, whole: bool) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if whole else value
 
 
-def _worldview(guesses: Sequence[Guess]) -> list[str]:
-    compared = [guess for guess in guesses if guess.role in _EQUATIONS]
-    if not compared:
-        return ["# No worldview could be drafted; see the documentation on worldviews."]
-    lines = [
-        *_comment(_CLAIM),
-        "worldview:",
-    ]
-    for guess in compared:
-        bounds = ", bounds: [0, null]" if _never_negative(guess) else ""
-        lines.append(
-            f"  {_scalar(guess.name)}: {{equation: {_EQUATIONS[guess.role]}, "
-            f"parents: [{PROTECTED}]{bounds}}}"
-        )
-    return lines
+def _is_far(numbers: Any) -> bool:
+    """Tell whether the largest number lies where people write 999999 for what they do not know."""
+    finite = numbers[np.isfinite(numbers)]
+    if len(finite) < 20:
+        return False
+    low, high = np.quantile(finite, [0.25, 0.75])
+    return bool(high > low and finite.max() - high > _FAR * (high - low))
 
 
-def _never_negative(guess: Guess) -> bool:
-    return guess.role == "continuous" and guess.profile.lowest >= 0
-
-
-def _rest(guesses: Sequence[Guess], table: pd.DataFrame) -> list[str]:
-    ks = ", ".join(map(str, _group_sizes(guesses, table)))
+def guess_columns(
+    profiles: Sequence[Profile],
+    *,
+    outcome: str | None = None,
+    protected: str | None = None,
+    id: str | None = None,  # noqa: A002 - the public name of the option
+) -> list[Guess]:
+    """Guess what each column is; what the caller knows is taken for granted."""
+    chosen = {
+        "outcome": _best(profiles, _OUTCOME, most=2) if outcome is None else outcome,
+        "protected": protected,
+        "id": _find_id(profiles) if id is None else id,
+    }
+    if protected is None:
+        others = [each for each in profiles if each.name != chosen["outcome"]]
+        chosen["protected"] = _best(others, _PROTECTED, most=_FEW)
+    # the outcome last: a column that the caller names twice is refused later, as the outcome
+    order: tuple[Role, ...] = ("id", "protected", "outcome")
+    roles: dict[str | None, Role] = {chosen[role]: role for role in order}
     return [
-        *_comment(_DECISION),
-        "decision: {recorded: true}",
-        "",
-        *_comment(_TEST),
-        f"test: {{ks: [{ks}], alpha: 0.05, tau: 0.0}}",
+        Guess(profile=each, role=roles[each.name]) if each.name in roles else _guess(each)
+        for each in profiles
     ]
 
 
-def _group_sizes(guesses: Sequence[Guess], table: pd.DataFrame) -> tuple[int, ...]:
-    """Choose group sizes that half of the smaller group can fill."""
-    chosen = next((guess for guess in guesses if guess.role == "protected"), None)
-    smaller = len(table) // 10
-    if chosen is not None:
-        smaller = int(table[chosen.name].value_counts().min())
-    fitting = tuple(k for k in _KS if 2 * k <= smaller)
-    return fitting or (max(1, smaller // 2),)
+def _best(profiles: Sequence[Profile], stems: Iterable[str], *, most: int) -> str | None:
+    """Choose the column with the most telling name among those with few values."""
+    order = list(stems)
+    found = [
+        (order.index(stem), place)
+        for place, each in enumerate(profiles)
+        if 2 <= each.distinct <= most
+        and each.kind != "date"
+        and (stem := each.sounds_like(order)) is not None
+    ]
+    return profiles[min(found)[1]].name if found else None
+
+
+def _find_id(profiles: Sequence[Profile]) -> str | None:
+    for each in profiles:
+        unique = each.distinct == each.rows and each.rows > 1
+        plain = each.whole or each.kind == "text"
+        if unique and plain and any(word in _ID for word in each.words):
+            return each.name
+    return None
+
+
+def _guess(profile: Profile) -> Guess:
+    reason = _reason_to_leave_out(profile)
+    if reason:
+        return Guess(profile=profile, role="left out", why=reason)
+    if profile.distinct == 2 or profile.kind != "number":
+        return Guess(profile=profile, role="nominal", why=_lacking(profile))
+    if profile.whole and profile.distinct <= _FEW:
+        why = "grades, low to high? Codes are nominal, amounts continuous"
+        return Guess(profile=profile, role="ordinal", why=_and(why, _lacking(profile)))
+    far = "its largest value may stand for 'unknown': look" if profile.far else ""
+    return Guess(profile=profile, role="continuous", why=_and(far, _lacking(profile)))
+
+
+def _and(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _lacking(profile: Profile) -> str:
+    return f"{profile.missing:,} values are missing" if profile.missing else ""
+
+
+def _reason_to_leave_out(profile: Profile) -> str:
+    """Say why a column can be nothing that people are compared on; nothing if it can."""
+    reasons = (
+        (profile.kind == "other", "values of several types"),
+        (profile.distinct == 0, "no values"),
+        (profile.distinct == 1, "the same value in every row"),
+        (profile.kind == "date", "a date: turn it into a number, such as an age"),
+        (
+            profile.missing > _LACKING * profile.rows,
+            f"{profile.missing / max(profile.rows, 1):.0%} of its values are missing",
+        ),
+        (bool(profile.sounds_like(_OUTCOME)), "sounds like a record of the decision"),
+        (profile.distinct <= _FEW and bool(profile.sounds_like(_PROTECTED)), _GROUND),
+        (
+            profile.kind == "text" and profile.distinct > _NAMES,
+            "free text, or too many names to compare people on",
+        ),
+        (
+            profile.whole and profile.distinct == profile.rows and profile.rows > _FEW,
+            "another value in every row, like an identifier",
+        ),
+    )
+    return next((reason for found, reason in reasons if found), "")
+
+
+def unfavourable(profile: Profile) -> Any:
+    """Guess which of two outcome values is the unfavourable one."""
+    low, high = profile.levels[0], profile.levels[-1]
+    stem = profile.sounds_like(_OUTCOME)
+    if stem is not None and _OUTCOME[stem]:
+        return high
+    return high if str(high).lower() in _NEGATIVE_WORDS else low
+
+
+def gives_away(table: pd.DataFrame, profile: Profile, outcome: str) -> bool:
+    """Tell whether each value of a column goes with one outcome: it records the decision again."""
+    # a column with many values gives any outcome away, by chance
+    if not profile.levels or profile.rows < 10 * profile.distinct:
+        return False
+    pairs = table[[profile.name, outcome]].dropna().drop_duplicates()
+    return bool(len(pairs) == pairs[profile.name].nunique())
+
+
+def association(table: pd.DataFrame, profile: Profile, outcome: str) -> float:
+    """Measure how far a column goes with a binary outcome, from 0 to 1.
+
+    Numbers by the correlation of their ranks with the outcome, everything else by Cramér's V.
+    """
+    values, decided = table[profile.name], table[outcome]
+    both = values.notna().to_numpy() & decided.notna().to_numpy()
+    present, answers = values[both], decided[both].to_numpy()
+    granted = answers == answers[0] if len(answers) else answers
+    if len(set(answers.tolist())) != 2 or present.nunique() < 2:
+        return 0.0
+    if profile.kind == "number" and profile.distinct > 2:
+        return abs(float(np.corrcoef(present.rank().to_numpy(), granted)[0, 1]))
+    return _cramers_v(present, granted)
+
+
+def _cramers_v(values: pd.Series[Any], decided: Any) -> float:
+    codes, levels = values.factorize()
+    observed = np.zeros((len(levels), 2))
+    np.add.at(observed, (codes, decided.astype(np.intp)), 1)
+    expected = observed.sum(axis=1, keepdims=True) * observed.sum(axis=0) / len(values)
+    chi_squared = float(((observed - expected) ** 2 / expected).sum())
+    # with two outcomes, V is the root of χ²/n
+    return float(np.sqrt(chi_squared / len(values)))
