@@ -12,7 +12,7 @@ import yaml
 import mutandis as mm
 from mutandis.files import audit_file, decision_section, sources
 from mutandis.files import worldview_file as worldview
-from mutandis.files.equation_specs import FAMILIES
+from mutandis.files.worldview_file import FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -85,6 +85,9 @@ REFUSED = {
     "a huge directive": Case(
         f"%YAML 1.{'1' * 5000}\n---\na: b\n", 1, "", "A character code or a number in the file"
     ),
+    "a version that is unknown": Case(
+        "%YAML 1.3\n---\na: b\n", 1, "", "A character code or a number in the file is beyond all"
+    ),
     "nested too deeply": Case(
         "a: " + "[" * 20 + "]" * 20 + "\n", 1, "", "Lists and mappings are nested more than 16"
     ),

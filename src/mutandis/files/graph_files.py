@@ -95,21 +95,7 @@ def _worldview_of(graph: Any) -> Worldview:  # Any: networkx has no types
 
 
 def read_gml(text: str, source: str) -> Worldview:
-    """Read a worldview from GML.
-
-    Parameters
-    ----------
-    text
-        The graph.
-    source
-        The name of its file, for error messages.
-
-    Examples
-    --------
-    >>> nodes = 'node [ id 0 label "gender" ] node [ id 1 label "salary" ]'
-    >>> read_gml(f"graph [ directed 1 {nodes} edge [ source 0 target 1 ] ]", "bank.gml")
-    Worldview({'salary': Linear('gender')})
-    """
+    """Read a worldview from GML; `source` is the name of the file."""
     import networkx as nx
 
     try:
@@ -125,21 +111,8 @@ def read_gml(text: str, source: str) -> Worldview:
 
 
 def read_dot(text: str, source: str) -> Worldview:
-    """Read a worldview from DOT, the language of Graphviz. It needs pydot: mutandis[graph].
-
-    Parameters
-    ----------
-    text
-        The graph.
-    source
-        The name of its file, for error messages.
-
-    Examples
-    --------
-    >>> read_dot("digraph { gender -> {salary balance}; salary -> balance }", "bank.dot")
-    Worldview({'salary': Linear('gender'), 'balance': Linear('gender', 'salary')})
-    """
-    graph = _parsed_dot(text, source)
+    """Read a worldview from DOT, the language of Graphviz. It needs pydot: mutandis[graph]."""
+    graph = _parse_dot(text, source)
     with located(source):
         return _worldview_of(graph)
 
@@ -186,7 +159,7 @@ def _name_of(node: object, label: object) -> str:
     return name
 
 
-def _parsed_dot(text: str, source: str) -> Any:
+def _parse_dot(text: str, source: str) -> Any:
     try:
         import pydot
     except ImportError:

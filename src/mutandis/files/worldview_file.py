@@ -1,14 +1,29 @@
-"""Worldviews in files: YAML that two experts can read, and back."""
+"""Worldviews in files: YAML that two experts can read, and back.
+
+A new family of equations is one more entry of `FAMILIES`, which lists its keys.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mutandis.causal import Graph, Latent, Linear, Worldview
+import numpy as np
+
+from mutandis.causal import (
+    Categorical,
+    Count,
+    Graph,
+    Latent,
+    Linear,
+    Ordinal,
+    Stated,
+    Worldview,
+)
 from mutandis.errors import SettingsError, WorldviewError
-from mutandis.files.equation_specs import describe_equation, read_equation
 from mutandis.files.graph_files import GRAPH_READERS
 from mutandis.files.text_files import read_text
 from mutandis.files.yaml_nodes import (
@@ -20,25 +35,35 @@ from mutandis.files.yaml_nodes import (
     listed,
     located,
     nearest,
+    one_of,
+    optional,
+    read_bounds,
     read_entries,
     read_flag,
     read_items,
     read_keys,
+    read_levels,
+    read_name,
     read_names,
     read_node,
+    read_whole,
     read_yaml,
     shown,
     write_yaml,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mutandis.causal import Equation
+    from mutandis.files.yaml_nodes import Reader
 
 __all__ = [
+    "FAMILIES",
     "PROTECTED",
+    "Family",
     "name_protected",
+    "read_equation",
     "read_worldview",
     "worldview_from_node",
     "write_worldview",
@@ -53,14 +78,96 @@ can be used for several grounds.
 
 _ARROW = "->"
 
-
-_SECTIONS = {
+_SECTIONS: Mapping[str, Reader] = {
     "equations": read_node,
     "latent": read_node,
     "resolving": read_names,
     "edges": read_node,
 }
-_LATENT = {"equations": read_node, "residual_noise": read_flag}
+_LATENT: Mapping[str, Reader] = {"equations": read_node, "residual_noise": read_flag}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A family of equations in files: the class that is made, and the keys that it can have.
+
+    The keys are arguments of the class and fields of it, from which an equation is written again;
+    `fields` has those that are not called like their key. `implied` gives what the other settings
+    of an equation say already, and need not be written.
+    """
+
+    maker: Callable[..., Equation]
+    required: str
+    keys: Mapping[str, Reader]
+    fields: Mapping[str, str] = field(default_factory=dict)
+    implied: Callable[[Any], Mapping[str, Any]] = field(default=lambda _: {})
+
+    @property
+    def name(self) -> str:
+        """What files call it: ``equation: linear``."""
+        return self.maker.__name__.lower()
+
+    def read(self, node: YamlNode) -> Equation:
+        """Call the class: parents one by one, a formula first, the rest by keyword."""
+        article = "an" if self.name[0] in "aeiou" else "a"
+        keys = {"equation": read_name, **self.keys}
+        what = f"{article} {self.name} equation"
+        written = read_keys(node, keys, required=(self.required,), what=what)
+        del written["equation"]
+        first = written.pop(self.required)
+        with located(node.place):
+            return self.maker(*([first] if isinstance(first, str) else first), **written)
+
+    def settings_of(self, equation: Equation) -> dict[str, Any]:
+        """List the settings that are not at their default."""
+        arguments = signature(self.maker).parameters
+        implied = self.implied(equation)
+        settings: dict[str, Any] = {"equation": self.name}
+        for key in self.keys:
+            value = getattr(equation, self.fields.get(key, key))
+            if key == self.required or value != implied.get(key, arguments[key].default):
+                settings[key] = value
+        return settings
+
+
+def _columns_in_formula(equation: Any) -> dict[str, Any]:
+    names = equation.parsed.names
+    return {"parents": tuple(name for name in names if name not in equation.coefficients)}
+
+
+_PARENTS: Mapping[str, Reader] = {"parents": read_names}
+_NUMERIC: Mapping[str, Reader] = {
+    "link": one_of("identity", "log"),
+    "bounds": optional(read_bounds),
+    "decimals": optional(read_whole),
+    "levels": optional(read_levels),
+}
+
+FAMILIES = (
+    Family(
+        maker=Linear,
+        required="parents",
+        keys={**_PARENTS, **_NUMERIC, "interactions": read_flag},
+    ),
+    Family(maker=Count, required="parents", keys={**_PARENTS, "bounds": optional(read_bounds)}),
+    Family(
+        maker=Ordinal,
+        required="parents",
+        keys={
+            **_PARENTS,
+            "levels": optional(read_levels),
+            "method": one_of("logit", "empirical"),
+        },
+    ),
+    Family(maker=Categorical, required="parents", keys=_PARENTS),
+    Family(
+        maker=Stated,
+        required="formula",
+        keys={"formula": read_name, **_PARENTS, "fit": read_names, **_NUMERIC},
+        fields={"fit": "coefficients"},
+        implied=_columns_in_formula,
+    ),
+)
 
 
 def read_worldview(source: str | Path) -> Worldview:
@@ -78,7 +185,7 @@ def read_worldview(source: str | Path) -> Worldview:
     SettingsError
         The file does not exist, or cannot be read as it is written; the message names the line.
     WorldviewError
-        The file can be read, but what it says is no worldview: a cycle, for example.
+        The file can be read, but what it says is not a worldview: a cycle, for example.
 
     Examples
     --------
@@ -120,40 +227,55 @@ def write_worldview(worldview: Worldview) -> str:
     equations:
       salary: {equation: linear, parents: [gender], decimals: 2}
     """
-    sections: dict[str, Any] = {"equations": _described(worldview.equations)}
+    sections: dict[str, Any] = {"equations": _describe_equations(worldview.equations)}
     if worldview.latents:
-        sections["latent"] = {
-            latent.name: _described_latent(latent) for latent in worldview.latents
-        }
+        sections["latent"] = {each.name: _describe_latent(each) for each in worldview.latents}
     if worldview.resolving:
         sections["resolving"] = worldview.resolving
     return write_yaml(sections)
 
 
-def _described(equations: Mapping[str, Equation]) -> dict[str, Any]:
-    return {child: describe_equation(child, equation) for child, equation in equations.items()}
-
-
-def _described_latent(latent: Latent) -> dict[str, Any]:
+def _describe_latent(latent: Latent) -> dict[str, Any]:
     noise = {} if latent.residual_noise else {"residual_noise": False}
-    return {**noise, "equations": _described(latent.equations)}
+    return {**noise, "equations": _describe_equations(latent.equations)}
+
+
+def _describe_equations(equations: Mapping[str, Equation]) -> dict[str, Any]:
+    return {child: _describe_equation(child, equation) for child, equation in equations.items()}
+
+
+def _describe_equation(child: str, equation: Equation) -> dict[str, Any]:
+    # a class derived from that of a family may mean something else
+    family = next((family for family in FAMILIES if family.maker is type(equation)), None)
+    if family is None:
+        found = type(equation).__name__
+        raise WorldviewError(
+            f"The equation for {shown(child)} is of the type {found}, which a file cannot hold. "
+            f"{_list_families()} Keep this worldview in Python."
+        )
+    settings = family.settings_of(equation)
+    for level in settings.get("levels") or ():
+        if not _is_plain(level):
+            raise WorldviewError(
+                f"The equation for {shown(child)} has a level of type {type(level).__name__}, "
+                "which a file cannot hold. Levels in files are text, finite numbers and booleans: "
+                "convert the column, or keep this worldview in Python."
+            )
+    return settings
+
+
+def _is_plain(level: object) -> bool:
+    if isinstance(level, np.generic):
+        level = level.item()
+    return isinstance(level, str | int) or (isinstance(level, float) and isfinite(level))
+
+
+def _list_families() -> str:
+    return f"There are {listed([family.name for family in FAMILIES])}."
 
 
 def worldview_from_node(node: YamlNode) -> Worldview:
-    """Make the worldview that a part of a file describes.
-
-    Parameters
-    ----------
-    node
-        A mapping with the sections ``equations``, ``latent``, ``resolving`` and ``edges``, or a
-        mapping of attributes to equations directly.
-
-    Examples
-    --------
-    >>> audit = read_yaml("worldview: {salary: {equation: linear, parents: [gender]}}")
-    >>> worldview_from_node(audit.entries["worldview"])
-    Worldview({'salary': Linear('gender')})
-    """
+    """Make a worldview of a mapping with sections, or of one of attributes to equations."""
     root = read_entries(node, "a worldview")
     return (_read_sections(root) if _has_sections(root) else _read_attributes(root)).worldview()
 
@@ -211,6 +333,29 @@ def _read_equations(entries: Entries) -> dict[str, Equation]:
     return {child: read_equation(part) for child, part in entries.entries.items()}
 
 
+def read_equation(node: YamlNode) -> Equation:
+    """Make the equation that a mapping in a file describes."""
+    entries = read_entries(node, "an equation")
+    named = entries.entries.get("equation")
+    if not isinstance(named, Scalar) or named.missing:
+        raise entries.place.error(
+            "The key 'equation' is missing, which names the family: "
+            f"{{equation: linear, parents: [gender]}}. {_list_families()}"
+        )
+    families = {family.name: family for family in FAMILIES}
+    if named.text in families:
+        return families[named.text].read(entries)
+    if named.text.casefold() == "additive":
+        raise named.place.error(
+            "An additive equation holds a regressor, which is an object of Python and cannot stand "
+            f"in a file. {_list_families()} Or write the worldview in Python."
+        )
+    raise named.place.error(
+        f"{shown(named.text)} is not a family of equations.{nearest(named.text, families)} "
+        f"{_list_families()}"
+    )
+
+
 def _read_sections(root: Entries) -> _Written:
     for key, part in root.entries.items():
         if key not in _SECTIONS and _is_equation(part):
@@ -229,12 +374,9 @@ def _read_sections(root: Entries) -> _Written:
     latents = tuple(_read_latents(sections["latent"], places)) if "latent" in sections else ()
     if "edges" in sections:
         equations.update(_read_edges(sections["edges"], places))
+    resolving = sections.get("resolving", ())
     written = _Written(
-        root=root,
-        equations=equations,
-        places=places,
-        latents=latents,
-        resolving=sections.get("resolving", ()),
+        root=root, equations=equations, places=places, latents=latents, resolving=resolving
     )
     _check_resolving(written)
     return written
@@ -305,27 +447,17 @@ def _check_resolving(written: _Written) -> None:
 
 
 def name_protected(node: YamlNode, names: Sequence[str]) -> YamlNode:
-    """Put the protected attributes where a part of a file says `$protected`.
-
-    In a list, several attributes take several places.
-
-    Examples
-    --------
-    >>> from mutandis.files.yaml_nodes import plain_data
-    >>> written = read_yaml("salary: {equation: linear, parents: [$protected, age]}")
-    >>> plain_data(name_protected(written, ["gender", "race"]))["salary"]["parents"]
-    ['gender', 'race', 'age']
-    """
+    """Put the protected attributes, one or several, where a list says `$protected`."""
     if isinstance(node, Entries):
         return replace(
             node, entries={key: name_protected(part, names) for key, part in node.entries.items()}
         )
     if isinstance(node, Items):
-        return replace(node, items=tuple(_expanded(node.items, names)))
+        return replace(node, items=tuple(_replace_protected(node.items, names)))
     return node
 
 
-def _expanded(items: Sequence[YamlNode], names: Sequence[str]) -> Iterator[YamlNode]:
+def _replace_protected(items: Sequence[YamlNode], names: Sequence[str]) -> Iterator[YamlNode]:
     for item in items:
         if isinstance(item, Scalar) and item.text == PROTECTED:
             yield from (replace(item, text=name, quoted=True) for name in names)

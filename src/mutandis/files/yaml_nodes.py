@@ -256,8 +256,8 @@ def read_yaml(text: str, *, source: str | None = None, first_line: int = 1) -> Y
             "The file contains control characters, which YAML does not allow. "
             "Save it as plain UTF-8 text."
         ) from None
-    except (ValueError, OverflowError):
-        # the parser takes escapes and directives at their word: "\UFFFFFFFF"
+    except (AssertionError, OverflowError, ValueError):
+        # the parser takes escapes and directives at their word: "\UFFFFFFFF", %YAML 1.3
         raise start.error(
             "A character code or a number in the file is beyond all limits. Correct it."
         ) from None
