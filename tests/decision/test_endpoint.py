@@ -245,6 +245,7 @@ def test_scores_need_a_threshold_and_a_threshold_needs_scores(endpoint: Endpoint
     assert decide(below, TABLE, GRANTED).tolist() == [not refused for refused in REFUSED]
     assert "Declare a threshold" in refusal(endpoint.maker())
     endpoint.respond = lambda rows: ok({"decisions": ["yes"] * len(rows)})
+    assert decide(endpoint.maker(), TABLE, GRANTED).tolist() == [False] * 10
     assert "Leave the threshold out" in refusal(with_threshold(endpoint.maker(), 0.2))
     endpoint.respond = lambda rows: ok({"predictions": [row["salary"] for row in rows]})
     assert decide(with_threshold(endpoint.maker(), 20), TABLE, GRANTED).tolist() == REFUSED
@@ -543,6 +544,13 @@ def test_rows_read_back_as_they_were(rows: list[tuple[float, str, bool]]) -> Non
     assert len(set(texts)) == len(texts)
     read = [json.loads(texts[place]) for place in places.tolist()]
     assert read == [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def test_whole_numbers_are_written_without_a_point() -> None:
+    table = {"salary": [10.0, 20.5, 10.0], "job": ["cook", "clerk", "cook"], "id": [1, 2, 3]}
+    texts, places = distinct_rows(table, ("salary", "job"))
+    assert texts == ['{"salary":10,"job":"cook"}', '{"salary":20.5,"job":"clerk"}']
+    assert places.tolist() == [0, 1, 0]
 
 
 def test_values_of_other_types() -> None:

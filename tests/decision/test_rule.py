@@ -124,6 +124,14 @@ def test_whole_numbers_that_float64_cannot_tell_apart_are_refused() -> None:
         Rule.parse("account == 9007199254740993").decide({"account": [2**53 + 1, 2**53]})
 
 
+def test_a_rule_decides_from_columns_too() -> None:
+    rule = Rule.parse("salary + 5 * balance > 15")
+    assert rule.names == ("salary", "balance")
+    columns = {"salary": np.array([10.0, 20.0]), "balance": np.array([1.0, -1.0])}
+    assert rule.decide_columns(columns, rows=2).tolist() == [False, False]
+    assert rule.decide_columns({**columns, "balance": np.array([2.0, 0.0])}, rows=2).all()
+
+
 def test_rules_are_values() -> None:
     assert Rule.parse("a > 1") == Rule(Formula.parse("a > 1"))
     assert Rule.parse("a > 1") != Rule.parse("a > 2")

@@ -16,7 +16,6 @@ from mutandis.decision import (
     ModelMaker,
     RelabelledMaker,
     Rule,
-    Threshold,
     Thresholded,
     as_decision_maker,
     decide,
@@ -228,5 +227,5 @@ def test_true_is_not_one() -> None:
 
 
 def test_wrapped_makers_are_makers() -> None:
-    maker = Thresholded(as_decision_maker(len), Threshold(1))
+    maker = Thresholded(as_decision_maker(len), 1)
     assert as_decision_maker(maker) is maker

@@ -112,7 +112,7 @@ favourable: below
 """
     maker = section(text, tmp_path).decision
     assert isinstance(maker, Thresholded)
-    assert maker.threshold.describe() == {"threshold": 0.3, "favourable": "below"}
+    assert (maker.threshold, maker.favourable) == (0.3, "below")
     asked = maker.maker
     assert isinstance(asked, HttpMaker)
     assert asked.scores

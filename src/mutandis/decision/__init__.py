@@ -15,7 +15,7 @@ from mutandis.decision.model import FunctionMaker, ModelMaker, as_decision_maker
 from mutandis.decision.model_files import load_function, load_pickle, load_skops
 from mutandis.decision.onnx_model import load_onnx
 from mutandis.decision.rule import Rule
-from mutandis.decision.threshold import RelabelledMaker, Threshold, Thresholded, with_threshold
+from mutandis.decision.threshold import RelabelledMaker, Thresholded, with_threshold
 
 __all__ = [
     "DecisionMaker",
@@ -27,7 +27,6 @@ __all__ = [
     "RelabelledMaker",
     "RetryPolicy",
     "Rule",
-    "Threshold",
     "Thresholded",
     "as_decision_maker",
     "compare_with_record",

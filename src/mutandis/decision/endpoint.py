@@ -20,10 +20,11 @@ from mutandis.data.columns import factorise
 from mutandis.decision.endpoint_client import (
     Address,
     Reply,
-    Token,
     Transport,
     TransportError,
     check_headers,
+    check_token,
+    read_token,
 )
 from mutandis.decision.maker import DescribedMaker, read_columns, select_columns
 from mutandis.errors import DecisionError, MissingValuesError, MutandisWarning
@@ -248,7 +249,8 @@ class HttpMaker(DescribedMaker):
                 "from 1 to 1,000,000."
             )
         check_headers(self.headers)
-        self._token()
+        if self.token_variable is not None:
+            check_token(self.token_variable, self.token_header)
         self._log.path = None if self.log is None else Path(self.log)
 
     @property
@@ -352,19 +354,16 @@ class HttpMaker(DescribedMaker):
         return found
 
     def _all_headers(self) -> dict[str, str]:
-        token = self._token()
+        token = {}
+        if self.token_variable is not None:
+            token = read_token(self.token_variable, self.token_header)
         return {
             "User-Agent": "mutandis",
             "Accept": "application/json",
             **self.headers,
-            **({} if token is None else token.headers()),
+            **token,
             "Content-Type": "application/json",
         }
-
-    def _token(self) -> Token | None:
-        if self.token_variable is None:
-            return None
-        return Token(variable=self.token_variable, header=self.token_header)
 
     def _warn_if_unencrypted(self) -> None:
         address = Address.parse(self.url)
@@ -428,15 +427,6 @@ def distinct_rows(frame: Any, columns: tuple[str, ...]) -> tuple[list[str], NDAr
 
     A whole number is written without a decimal point whatever type its column has, so that a row
     that a counterfactual has not moved reads as it did.
-
-    Examples
-    --------
-    >>> table = {"salary": [10.0, 20.5, 10.0], "job": ["cook", "clerk", "cook"], "id": [1, 2, 3]}
-    >>> texts, places = distinct_rows(table, ("salary", "job"))
-    >>> texts
-    ['{"salary":10,"job":"cook"}', '{"salary":20.5,"job":"clerk"}']
-    >>> places.tolist()
-    [0, 1, 0]
     """
     import pandas as pd
 
@@ -491,13 +481,7 @@ def _json(value: Any, column: str) -> str:
 
 
 def read_reply(body: bytes, *, rows: int, scores: bool, label: str) -> list[Any]:
-    """Read the answers to one batch: ``[…]``, ``{"decisions": […]}`` or ``{"scores": […]}``.
-
-    Examples
-    --------
-    >>> read_reply(b'{"decisions": ["yes", "no"]}', rows=2, scores=False, label="endpoint")
-    ['yes', 'no']
-    """
+    """Read the answers to one batch: ``[…]``, ``{"decisions": […]}`` or ``{"scores": […]}``."""
     found = _parse(body, label=label)
     answers = _answers(found, scores=scores, label=label) if isinstance(found, dict) else found
     if not isinstance(answers, list):

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 
     from mutandis.decision.endpoint import RetryPolicy
 
-__all__ = ["Address", "Reply", "Token", "Transport", "TransportError", "check_headers"]
+__all__ = [
+    "Address",
+    "Reply",
+    "Transport",
+    "TransportError",
+    "check_headers",
+    "check_token",
+    "read_token",
+]
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
@@ -132,46 +140,40 @@ def check_headers(headers: Mapping[str, str]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
-    """A secret that is read from the environment when it is needed, and stored nowhere.
+def check_token(variable: str, header: str) -> None:
+    """Refuse what cannot be the name of an environment variable, or of a header of its own."""
+    if not _HEADER_NAME.fullmatch(header) or header.lower() in _OURS:
+        raise DecisionError(
+            f"token_header={header!r} cannot carry a token. Leave it out for Authorization, or "
+            "name a header such as X-Api-Key."
+        )
+    if not variable or "=" in variable or "\0" in variable:
+        raise DecisionError(
+            "token_variable takes the name of an environment variable, such as BANK_TOKEN "
+            "(not the token itself)."
+        )
+
+
+def read_token(variable: str, header: str) -> dict[str, str]:
+    """Read a secret from the environment when it is needed; it is stored nowhere.
 
     The header Authorization carries it as a bearer token, any other header bare.
     """
-
-    variable: str
-    header: str
-
-    def __post_init__(self) -> None:
-        if not _HEADER_NAME.fullmatch(self.header) or self.header.lower() in _OURS:
-            raise DecisionError(
-                f"token_header={self.header!r} cannot carry a token. Leave it out for "
-                "Authorization, or name a header such as X-Api-Key."
-            )
-        if not self.variable or "=" in self.variable or "\0" in self.variable:
-            raise DecisionError(
-                "token_variable takes the name of an environment variable, such as BANK_TOKEN "
-                "(not the token itself)."
-            )
-
-    def headers(self) -> dict[str, str]:
-        """Read the secret now."""
-        secret = os.environ.get(self.variable, "").strip()
-        if not secret:
-            # the name may be a secret that was put here by mistake: only what looks like a name
-            plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,40}", self.variable)
-            named = repr(self.variable) if plain else "that token_variable names"
-            raise DecisionError(
-                f"The environment variable {named} is not set, and the endpoint's token should be "
-                "in it. Set it before the audit."
-            )
-        if not re.fullmatch(r"[\x21-\x7e]+", secret):
-            raise DecisionError(
-                f"The environment variable {self.variable!r} contains characters that are not "
-                "allowed in a token (a space, a line break, a non-ASCII letter). Set it again."
-            )
-        bearer = self.header.lower() == "authorization"
-        return {self.header: f"Bearer {secret}" if bearer else secret}
+    secret = os.environ.get(variable, "").strip()
+    if not secret:
+        # the name may be a secret that was put here by mistake: only what looks like a name
+        plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,40}", variable)
+        named = repr(variable) if plain else "that token_variable names"
+        raise DecisionError(
+            f"The environment variable {named} is not set, and the endpoint's token should be "
+            "in it. Set it before the audit."
+        )
+    if not re.fullmatch(r"[\x21-\x7e]+", secret):
+        raise DecisionError(
+            f"The environment variable {variable!r} contains characters that are not allowed in "
+            "a token (a space, a line break, a non-ASCII letter). Set it again."
+        )
+    return {header: f"Bearer {secret}" if header.lower() == "authorization" else secret}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,13 +44,6 @@ class FunctionMaker(DescribedMaker):
 
     It gets the whole table, or the `columns` that are named. `reference` (``module:function``)
     and `file` say where it was found.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> maker = FunctionMaker(lambda table: table["salary"] > 15)
-    >>> maker.decide(pd.DataFrame({"salary": [10, 20]})).tolist()
-    [False, True]
     """
 
     function: Callable[[Any], Any]
@@ -234,13 +227,7 @@ class ModelScores(DescribedMaker):
 
 
 def as_decision_maker(value: object) -> DecisionMaker:
-    """Make a decision maker of a rule, a formula, a function, a fitted model, or take one as it is.
-
-    Examples
-    --------
-    >>> as_decision_maker("salary > 15").names
-    ('salary',)
-    """
+    """Make a decision maker of a rule, a formula, a function or a model, or take one as it is."""
     if isinstance(value, str):
         return Rule.parse(value)
     if isinstance(value, Formula):

@@ -193,38 +193,34 @@ def load_skops(
     named = tuple(trusted)
     try:
         unknown = sorted(set(skops.io.get_untrusted_types(data=content)) - set(named))
-    except Exception as error:
-        raise _unreadable_skops(file.name, error) from error
-    if unknown:
-        raise _untrusted(file.name, unknown, named)
-    try:
+        _refuse_untrusted(file.name, unknown, named)
         # without trusted types there is nothing to look for in the folder
         with _search_first(folder if named else None):
             model = skops.io.loads(content, trusted=list(named))
+    except DecisionError:
+        raise
     except Exception as error:
-        raise _unreadable_skops(file.name, error) from error
+        raise DecisionError(
+            f"{file.name!r} cannot be read as a skops file ({type(error).__name__}). Check that "
+            "it was saved with skops.io.dump, and that the libraries of the model are installed "
+            "in versions that fit."
+        ) from error
     return _model_from_file(model, columns=read_columns(columns), file=file, kind="skops")
 
 
-def _untrusted(name: str, unknown: Sequence[str], named: Sequence[str]) -> DecisionError:
+def _refuse_untrusted(name: str, unknown: Sequence[str], named: Sequence[str]) -> None:
+    if not unknown:
+        return
     close = [
         f"{wrong!r} looks like {found[0]!r}"
         for wrong in named
         if wrong not in unknown and (found := get_close_matches(wrong, unknown, n=1, cutoff=0.8))
     ]
     hint = f" (Among those that are named, {'; '.join(close)}.)" if close else ""
-    return DecisionError(
+    raise DecisionError(
         f"The skops file {name!r} holds types that are not known to be harmless: "
         f"{', '.join(unknown)}.{hint} Making them could run code. If you know what they are and "
         "where the file comes from, name them: trusted: [" + ", ".join(unknown) + "]."
-    )
-
-
-def _unreadable_skops(name: str, error: Exception) -> DecisionError:
-    return DecisionError(
-        f"{name!r} cannot be read as a skops file ({type(error).__name__}). Check that it was "
-        "saved with skops.io.dump, and that the libraries of the model are installed in versions "
-        "that fit."
     )
 
 

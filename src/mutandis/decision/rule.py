@@ -25,18 +25,7 @@ __all__ = ["FormulaScores", "Rule"]
 
 @dataclass(frozen=True, slots=True)
 class Rule(BooleanMaker):
-    """A formula that states when the favourable outcome is granted.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rule = Rule.parse("AnnualSalary + 5 * AccountBalance > 225000")
-    >>> rule.names
-    ('AnnualSalary', 'AccountBalance')
-    >>> applicants = pd.DataFrame({"AnnualSalary": [35_000, 90_000], "AccountBalance": [8e3, 3e4]})
-    >>> rule.decide(applicants).tolist()
-    [False, True]
-    """
+    """A formula that states when the favourable outcome is granted."""
 
     formula: Formula
 
@@ -46,28 +35,19 @@ class Rule(BooleanMaker):
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Read a rule from the text of its formula."""
         return cls(Formula.parse(text))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that the rule reads."""
         return self.formula.names
 
     def decide(self, frame: Any, /) -> NDArray[np.bool_]:
-        """Say for each row of any dataframe whether the favourable outcome is granted."""
         return self._condition(_evaluate(self.formula, frame))
 
     def decide_columns(
         self, columns: Mapping[str, NDArray[Any]], *, rows: int
     ) -> NDArray[np.bool_]:
-        """Decide from the columns that the rule reads; they are not written to.
-
-        Examples
-        --------
-        >>> Rule.parse("salary > 15").decide_columns({"salary": np.array([10.0, 20.0])}, rows=2)
-        array([False,  True])
-        """
+        """Decide from the columns that the rule reads; they are not written to."""
         return self._condition(self.formula.evaluate(columns, length=rows))
 
     def _condition(self, granted: NDArray[Any]) -> NDArray[np.bool_]:
@@ -82,11 +62,9 @@ class Rule(BooleanMaker):
         )
 
     def scoring(self) -> FormulaScores:
-        """Read the formula as a score."""
         return FormulaScores(self.formula)
 
     def describe(self) -> dict[str, Any]:
-        """Give the formula."""
         return {"kind": "rule", "rule": self.formula.text}
 
 

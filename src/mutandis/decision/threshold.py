@@ -37,49 +37,9 @@ if TYPE_CHECKING:
 
     from mutandis.decision.model import ScoreSource
 
-__all__ = ["Favourable", "RelabelledMaker", "Threshold", "Thresholded", "with_threshold"]
+__all__ = ["Favourable", "RelabelledMaker", "Thresholded", "with_threshold"]
 
 Favourable = Literal["above", "below"]
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """Where scores are cut in two, and which side is the favourable one.
-
-    A score that equals the threshold counts as above: "above" grants what is at least the
-    threshold, "below" grants what is less than it.
-
-    Examples
-    --------
-    >>> Threshold(0.5).grants(np.array([0.4, 0.5, 0.6])).tolist()
-    [False, True, True]
-    >>> Threshold(0.5, "below").grants(np.array([0.4, 0.5, 0.6])).tolist()
-    [True, False, False]
-    """
-
-    value: float
-    favourable: Favourable = "above"
-
-    def __post_init__(self) -> None:
-        value: object = self.value
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not is_number or not isfinite(self.value):
-            raise DecisionError(
-                f"threshold={self.value!r} is not a number. Give the score that separates the two "
-                "decisions, such as 0.5."
-            )
-        if self.favourable not in get_args(Favourable):
-            raise DecisionError(
-                f"favourable={self.favourable!r} is unknown. Say which scores get the favourable "
-                "outcome: 'above' (at least the threshold) or 'below'."
-            )
-
-    def grants(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-        above = scores >= self.value
-        return above if self.favourable == "above" else ~above
-
-    def describe(self) -> dict[str, Any]:
-        return {"threshold": float(self.value), "favourable": self.favourable}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,34 +66,43 @@ class _Wrapper(BooleanMaker):
 
 @dataclass(frozen=True, slots=True)
 class Thresholded(_Wrapper):
-    """A decision maker whose answers are scores, and the threshold that makes decisions of them."""
+    """A decision maker whose answers are scores, and the threshold that makes decisions of them.
 
-    threshold: Threshold
+    A score that equals the threshold counts as above: "above" grants what is at least the
+    threshold, "below" grants what is less than it.
+    """
+
+    threshold: float
+    favourable: Favourable = "above"
+
+    def __post_init__(self) -> None:
+        value: object = self.threshold
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if not is_number or not isfinite(self.threshold):
+            raise DecisionError(
+                f"threshold={value!r} is not a number. Give the score that separates the two "
+                "decisions, such as 0.5."
+            )
+        if self.favourable not in get_args(Favourable):
+            raise DecisionError(
+                f"favourable={self.favourable!r} is unknown. Say which scores get the favourable "
+                "outcome: 'above' (at least the threshold) or 'below'."
+            )
 
     def decide(self, frame: Any, /) -> NDArray[np.bool_]:
         answer = self.maker.decide(frame)
         rows = len(open_frame(frame))
-        return self.threshold.grants(read_scores(answer, frame, rows=rows, name=self.label))
+        above = read_scores(answer, frame, rows=rows, name=self.label) >= self.threshold
+        return above if self.favourable == "above" else ~above
 
     def describe(self) -> dict[str, Any]:
-        return {**describe_maker(self.maker), **self.threshold.describe()}
+        cut = {"threshold": float(self.threshold), "favourable": self.favourable}
+        return {**describe_maker(self.maker), **cut}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelabelledMaker(_Wrapper):
-    """A decision maker that answers in two words of its own instead of the outcome's values.
-
-    Examples
-    --------
-    >>> from mutandis.decision import FunctionMaker
-    >>> maker = RelabelledMaker(
-    ...     FunctionMaker(lambda table: ["DENY", "ACCEPT"]),
-    ...     favourable="ACCEPT",
-    ...     unfavourable="DENY",
-    ... )
-    >>> maker.decide({"salary": [10, 20]}).tolist()
-    [False, True]
-    """
+    """A decision maker that answers in two words of its own instead of the outcome's values."""
 
     favourable: Any
     unfavourable: Any
@@ -201,17 +170,18 @@ def with_threshold(
     >>> maker.decide({"UGPA": [3.0, 3.5], "LSAT": [40, 48]}).tolist()
     [False, True]
     """
-    cut = Threshold(threshold, favourable)
     if isinstance(decision, str):
         decision = Formula.parse(decision)
     maker = (
         FormulaScores(decision) if isinstance(decision, Formula) else as_decision_maker(decision)
     )
     if isinstance(maker, ModelMaker):
-        return Thresholded(ModelScores(maker, score_of, score_from), cut)
-    if score_of is not None or score_from is not None:
+        maker = ModelScores(maker, score_of, score_from)
+    elif score_of is not None or score_from is not None:
         raise DecisionError(
             "score_of and score_from say which scores of a fitted model are meant, and this is "
             "not a fitted model. Leave them out."
         )
-    return Thresholded(maker.scoring() if isinstance(maker, DescribedMaker) else maker, cut)
+    elif isinstance(maker, DescribedMaker):
+        maker = maker.scoring()
+    return Thresholded(maker, threshold, favourable)
