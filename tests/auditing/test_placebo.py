@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import mutandis as mm
+from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.errors import GroupSizeError, PlanError
 
 if TYPE_CHECKING:
@@ -59,14 +60,21 @@ def same_part(k: int, reference: int, everybody: int) -> int:
     return max(1, math.floor(Fraction(k * reference, everybody) + Fraction(1, 2)))
 
 
+def in_draw_order(audit: mm.Audit, table: pd.DataFrame) -> pd.DataFrame:
+    """Sort a table as random numbers are handed out: by what the rows hold."""
+    population = audit.result.plan.population
+    return table.iloc[canonical_order(population.columns, ids=population.ids)]
+
+
 @pytest.mark.parametrize("group_size", ["k", "equal-mass"])
 def test_placebo_a_is_an_audit_of_relabelled_reference_rows(group_size: str) -> None:
     table = decisions()
     audit = mm.audit(table, **settings(group_size=group_size))
     placebo = audit.placebo(repeats=2, seed=7, kind="a")
+    ordered = in_draw_order(audit, table)
     for repeat in range(2):
         # by hand: the first of the shuffled reference rows are "far", the next ones "near"
-        reference = table[table["group"] == "here"].reset_index(drop=True)
+        reference = ordered[ordered["group"] == "here"].reset_index(drop=True)
         size = len(reference)
         order = np.random.default_rng([7, 0, repeat]).permutation(size)
         far, near = ((table["group"] == name).sum() for name in ("far", "near"))
@@ -116,7 +124,8 @@ def test_placebo_b_is_an_audit_of_redrawn_outcomes() -> None:
     placebo = audit.placebo(repeats=2, seed=4, kind="b")
     would_be = audit.counterfactuals()
     spans = tuple(float(np.ptp(table[name])) for name in ("salary", "balance"))
-    people = table[table["group"] == "here"]
+    ordered = in_draw_order(audit, table)
+    people = ordered[ordered["group"] == "here"]
     left_out = {
         k: [
             nearest_share((row.salary, row.balance), people.drop(index=row.Index), k, spans)
@@ -128,7 +137,7 @@ def test_placebo_b_is_an_audit_of_redrawn_outcomes() -> None:
     errors = {k: ((np.array(found) - outcomes) ** 2).mean() for k, found in left_out.items()}
     best = min(errors, key=lambda k: errors[k])
     assert best > 1  # otherwise nothing would be random here
-    complainants = table.index[table["group"] != "here"]
+    complainants = ordered.index[ordered["group"] != "here"]
     centers = would_be.loc[complainants, ["salary", "balance"]].itertuples(index=False)
     probability = left_out[best] + [nearest_share(c, people, best, spans) for c in centers]
     for repeat in range(2):
@@ -154,6 +163,52 @@ def test_placebos_depend_on_the_seed_and_on_nothing_else() -> None:
     assert [line.placebos[:3] for line in longer.lines] == [line.placebos for line in one.lines]
     other = mm.audit(table, **settings()).placebo(repeats=3, seed=2)
     assert [line.placebos for line in other.lines] != [line.placebos for line in one.lines]
+
+
+@pytest.mark.parametrize("combine", [None, "intersectional"])
+def test_sorting_the_table_in_another_way_changes_no_placebo(combine: Any) -> None:
+    # many rows repeat, and rows that are alike but for their outcome are not the same
+    table = decisions(rows=400, seed=5).assign(balance=lambda rows: rows["balance"].round())
+    table["sex"] = np.where(np.arange(400) % 3 == 0, "f", "m")
+    table["granted"] = np.where(np.arange(400) % 7 == 0, "no", table["granted"])
+    table["who"] = [f"p{number}" for number in range(400)]
+    options = settings(id="who", methods=("st", "cst_without", "cst_with"))
+    if combine:
+        sexes = mm.Protection("sex", value="f", reference="m")
+        groups = mm.Protection("group", value="near", reference="here")
+        options |= {"protected": [groups, sexes], "combine": combine}
+    first = mm.audit(table, **options).placebo(repeats=3, seed=2)
+    for seed in (1, 2):
+        shuffled = table.sample(frac=1, random_state=seed)
+        assert mm.audit(shuffled, **options).placebo(repeats=3, seed=2) == first
+        # not even without ids: rows that are equal in everything are interchangeable
+        anonymous = mm.audit(shuffled, **{**options, "id": None})
+        assert anonymous.placebo(repeats=3, seed=2) == first
+
+
+def test_ready_counterfactuals_tell_rows_apart_that_are_alike() -> None:
+    rng = np.random.default_rng(4)
+    table = decisions(rows=300).assign(balance=np.arange(300) % 2, who=np.arange(300))
+    table["granted"] = rng.choice(["no", "yes"], 300)
+    here = table["group"] == "here"
+    table.loc[~here, "salary"] = 10.0
+    ready = table[["salary", "balance"]].copy()
+    ready.loc[~here, "salary"] = rng.integers(0, 25, (~here).sum())
+    order = rng.permutation(300)
+    found = [
+        mm.audit(
+            table.iloc[rows],
+            **settings(
+                id="who",
+                worldview=None,
+                decision=None,
+                methods=("cst_without",),
+                counterfactuals=ready.iloc[rows],
+            ),
+        ).placebo(repeats=3, kind="b")
+        for rows in (np.arange(300), order)
+    ]
+    assert found[0] == found[1]
 
 
 def test_the_table_has_means_and_ranges_in_the_callers_frame_type() -> None:
@@ -206,8 +261,11 @@ def test_placebo_a_of_an_intersection_gives_both_statuses_at_once() -> None:
         ),
         combine="intersectional",
     )
-    placebo = mm.audit(table, **options).placebo(repeats=1, seed=3, kind="a")
-    reference = table[(table["group"] == "here") & (table["sex"] == "m")].reset_index(drop=True)
+    audit = mm.audit(table, **options)
+    placebo = audit.placebo(repeats=1, seed=3, kind="a")
+    ordered = in_draw_order(audit, table)
+    here = (ordered["group"] == "here") & (ordered["sex"] == "m")
+    reference = ordered[here].reset_index(drop=True)
     order = np.random.default_rng([3, 0, 0]).permutation(len(reference)).tolist()
     pseudo = reference.copy()
     # those with one of the two statuses are there too: otherwise both would be one attribute

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_people_who_are_alike_share_everybody() -> None:
     assert shared.strong
     assert shared.mean_overlap > 0.9
     assert shared.effective < 1.2
-    assert "no counts of independent findings" in shared.sentence()
+    assert "not counts of independent findings" in shared.sentence()
 
 
 def test_people_far_apart_share_nobody() -> None:
@@ -73,6 +74,78 @@ def test_a_sample_stands_for_many() -> None:
     many = audit(rng.random(1500), k=30).shared_neighbours()
     # two of n complainants on a line share about k/n of their places
     assert many.mean_overlap == pytest.approx(30 / 1500, rel=0.3)
+
+
+def in_another_order(table: pd.DataFrame, seed: int, **options: Any) -> Any:
+    shuffled = table.sample(frac=1, random_state=seed)
+    return mm.audit(shuffled, **options).shared_neighbours()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"ties": "all"}, {"max_distance": 0.05}], ids=["fair", "all", "caliper"]
+)
+@pytest.mark.parametrize("women", [60, 700])
+def test_sorting_the_table_in_another_way_changes_nothing(
+    women: int, options: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(2)
+    size = 2 * women
+    # crowded on the left and sparse on the right, with many who stand on the same point
+    score = np.where(rng.random(size) < 0.5, rng.integers(0, 5, size), rng.integers(5, 500, size))
+    table = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "g", "m"], size),
+            "score": score,
+            "job": rng.choice(["cook", "clerk"], size),
+            "granted": rng.integers(0, 2, size),
+        }
+    )
+    settings: dict[str, Any] = {
+        "outcome": "granted",
+        "negative": 0,
+        "protected": mm.Protection("sex", reference="m"),
+        "attributes": {"score": "continuous", "job": "nominal"},
+        "ks": (4, 9),
+        **options,
+    }
+    found = [in_another_order(table, seed, **settings) for seed in range(4)]
+    assert found[0].mean_overlap > 0
+    # to the last bit: the sample is chosen, and sums are made, without a look at the rows
+    assert all(each == found[0] for each in found)
+
+
+def test_the_sample_is_evenly_spaced_by_radius() -> None:
+    score = np.random.default_rng(8).lognormal(0, 2, 500)
+    apart = np.abs(score[:, None] - score)
+    np.fill_diagonal(apart, np.inf)
+    nearest = np.argsort(apart, axis=1)[:, :9]
+    by_radius = np.lexsort((score, np.sort(apart, axis=1)[:, 8]))
+    chosen = by_radius[(np.arange(200) * 499 / 199).astype(int)]
+    groups = [set(nearest[one].tolist()) for one in chosen]
+    expected = np.mean([len(one & other) / 9 for one, other in combinations(groups, 2)])
+    assert audit(score, k=9).shared_neighbours().mean_overlap == pytest.approx(expected, rel=1e-12)
+
+
+def test_many_people_on_few_points_take_no_time() -> None:
+    started = perf_counter()
+    shared = audit(np.repeat([0.0, 1.0], 25_000), k=15).shared_neighbours()
+    assert perf_counter() - started < 20
+    # half of all pairs stand on the same point, where the 15 places are shared by 24,999
+    assert shared.mean_overlap == pytest.approx(0.5, rel=0.02)
+
+
+def test_against_a_listing_of_all_members() -> None:
+    rng = np.random.default_rng(6)
+    found = audit(rng.integers(0, 30, 50), k=7)
+    places = []
+    for complainant in found.findings("st", k=7)["id"]:
+        members = found.case(complainant).groups("st", k=7).control
+        places.append(dict(zip(members.ids.tolist(), members.place.tolist(), strict=True)))
+    expected = [
+        sum(min(place, other.get(who, 0)) for who, place in one.items()) / 7
+        for one, other in combinations(places, 2)
+    ]
+    assert found.shared_neighbours().mean_overlap == pytest.approx(np.mean(expected))
 
 
 def test_what_cannot_be_measured() -> None:

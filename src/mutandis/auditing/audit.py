@@ -205,7 +205,6 @@ class Audit:
             seed=seed,
             kind=kind,
             ks=ks,
-            present=lambda columns: to_frame(columns, self._like),
         )
 
     def case_file(

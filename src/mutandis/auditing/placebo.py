@@ -8,13 +8,13 @@ bias that a smaller and therefore sparser space brings.
 
 (b) For counterfactual situation testing: the tables D and D^CF stay, and outcomes are drawn anew
 from a model of the reference rows, at x for them and at x^CF for the complainants. Nothing but the
-counterfactual shift is left; see `situation.null_outcomes`.
+counterfactual shift is left; see `mutandis.evidence.null_outcomes`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,10 +23,12 @@ import numpy as np
 
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.run import run
+from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.columns import Categories
 from mutandis.errors import GroupSizeError, MutandisWarning, PlanError
 from mutandis.evidence.null_outcomes import model_null_outcomes
 from mutandis.evidence.spaces import check_group_sizes
+from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +91,7 @@ class Placebo:
     Parameters
     ----------
     repeats, seed
-        How often each placebo was run, and where its randomness starts.
+        How often each placebo was run, and the seed of its randomness.
     lines
         One share per kind, method, k and measure.
     """
@@ -97,22 +99,24 @@ class Placebo:
     repeats: int
     seed: int
     lines: tuple[PlaceboLine, ...]
-    _present: Callable[[Mapping[str, Any]], Any] = field(repr=False, compare=False)
+    _like: Any = field(repr=False, compare=False)
 
     def table(self) -> Any:
         """Give one row per line in the caller's frame type: real share, placebo mean and range."""
-        return self._present(
+        rows = [
             {
-                "kind": [line.kind for line in self.lines],
-                "method": [line.method for line in self.lines],
-                "k": [line.k for line in self.lines],
-                "measure": [line.measure for line in self.lines],
-                "share": [line.share for line in self.lines],
-                "placebo_mean": [line.mean for line in self.lines],
-                "placebo_low": [line.low for line in self.lines],
-                "placebo_high": [line.high for line in self.lines],
+                "kind": line.kind,
+                "method": line.method,
+                "k": line.k,
+                "measure": line.measure,
+                "share": line.share,
+                "placebo_mean": line.mean,
+                "placebo_low": line.low,
+                "placebo_high": line.high,
             }
-        )
+            for line in self.lines
+        ]
+        return to_frame(columns_of(rows), self._like)
 
     def line(self, kind: PlaceboKind, method: str, k: int, measure: str) -> PlaceboLine:
         """Find one line."""
@@ -132,7 +136,6 @@ def run_placebo(
     seed: int,
     kind: PlaceboKind | Literal["both"],
     ks: Iterable[int] | None,
-    present: Callable[[Mapping[str, Any]], Any],
 ) -> Placebo:
     """Run the placebos of an audit; the parameters are those of `Audit.placebo`."""
     _check(repeats, seed, kind)
@@ -166,7 +169,9 @@ def run_placebo(
                 result, _quiet(result.plan, chosen, sizes)
             ).items()
         ]
-    return Placebo(repeats=repeats, seed=seed, lines=tuple(lines), _present=present)
+    return Placebo(
+        repeats=repeats, seed=seed, lines=tuple(lines), _like=result.plan.population.source
+    )
 
 
 _Repeat = Callable[["Plan", np.random.Generator], "AuditResult"]
@@ -183,14 +188,20 @@ def _same_part(plan: Plan, k: int) -> int:
     of the smaller table would reach farther and the placebo would overstate it.
     """
     rows = _reference_rows(plan)
-    everybody = len(rows) + len(_models(plan, rows))
+    everyone = len(rows) + len(_models(plan, rows))
     # round half up, in integers
-    return max(1, (2 * k * len(rows) + everybody) // (2 * everybody))
+    return max(1, (2 * k * len(rows) + everyone) // (2 * everyone))
 
 
 def _relabelled(result: AuditResult) -> _Repeat:
-    """Prepare placebo (a): audits of the reference rows under a status that is drawn."""
-    rows = _reference_rows(result.plan)
+    """Prepare placebo (a): audits of the reference rows under a status that is drawn.
+
+    The rows are put into an order that depends on what they hold, so that the same people get a
+    status however the table is sorted.
+    """
+    population = result.plan.population
+    order = canonical_order(population.columns, ids=population.ids)
+    rows = order[np.isin(order, _reference_rows(result.plan))]
 
     def repeat(plan: Plan, rng: np.random.Generator) -> AuditResult:
         with warnings.catch_warnings():
@@ -247,8 +258,8 @@ def _models(plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Find the rows whose statuses are handed out: the protected ones."""
     if plan.combine is None or plan.settings.test_space == "complement":
         return np.unique(np.concatenate([stratum.control for stratum in plan.strata]))
-    # If everybody had all protected statuses or none, no equation could tell the attributes'
-    # effects apart: those who have some of them are needed too.
+    # If each row had all protected statuses or none, no equation could tell the attributes'
+    # effects apart: rows that have some of them are needed too.
     return np.setdiff1d(np.arange(len(plan.population)), rows)
 
 
@@ -264,9 +275,9 @@ def _draw_statuses(
     """
     drawn = statuses[rows]
     order, start = rng.permutation(len(rows)), 0
-    everybody = len(rows) + len(models)
+    everyone = len(rows) + len(models)
     for status, count in zip(*np.unique(statuses[models], axis=0, return_counts=True), strict=True):
-        size = max(1, round(len(rows) * int(count) / everybody))
+        size = max(1, round(len(rows) * int(count) / everyone))
         drawn[order[start : start + size]] = status
         start += size
     return drawn

@@ -1,27 +1,31 @@
-"""How far the tests of many complainants are one test: neighbours who stand in many groups.
+"""How far the tests of many complainants are one test: neighbours who are in many groups.
 
 Complainants who are alike have nearly the same control group, and their tests succeed or fail
 together. Adjusted p-values keep their meaning (Benjamini–Hochberg allows for tests that lean the
-same way), but "40 significant complainants" may be one finding told forty times.
+same way), but "40 significant complainants" may be one finding, reported forty times.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import combinations
+from math import fsum
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mutandis.errors import PlanError
+from mutandis.search.engine import group_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.run import AuditResult
+    from mutandis.evidence.groups import NearestGroups
 
 __all__ = ["SharedNeighbours", "measure_shared_neighbours"]
 
-# pairs among so many complainants: 19,900 of them, enough for two digits
+# complainants whose pairs are looked at: 19,900 pairs are enough for two digits
 _SAMPLE = 200
 _STRONG = 0.05
 
@@ -49,11 +53,11 @@ class SharedNeighbours:
 
     @property
     def strong(self) -> bool:
-        """Whether the tests depend on each other so much that it must be said."""
+        """Whether the tests depend on each other enough for a caution."""
         return self.mean_overlap > _STRONG
 
     def sentence(self) -> str:
-        """Say it in words."""
+        """Describe the dependence in words."""
         start = (
             f"At k = {self.k}, the control groups of two complainants share "
             f"{self.mean_overlap:.1%} of their places on average"
@@ -63,7 +67,7 @@ class SharedNeighbours:
         return (
             f"{start}: their tests depend on each other strongly. The {self.complainants:,} tests "
             f"carry about as much information as {self.effective:,.0f} independent ones; counts of "
-            "cases are no counts of independent findings."
+            "cases are not counts of independent findings."
         )
 
 
@@ -80,18 +84,10 @@ def measure_shared_neighbours(result: AuditResult, k: int) -> SharedNeighbours:
             "This audit has no control groups of neighbours that could overlap: it ran 'cf' alone, "
             "or the preset."
         )
-    index = result.plan.settings.ks.index(k)
-    complainants = len(result.situation.complainants)
-    chosen = _spread(complainants, result)
-    places = [control.members(int(one), index) for one in chosen]
-    members = [dict(zip(each.ids.tolist(), each.place.tolist(), strict=True)) for each in places]
-    overlaps = [
-        sum(min(place, other[who]) for who, place in one.items() if who in other)
-        / max(sum(one.values()), 1)
-        for first, one in enumerate(members)
-        for other in members[first + 1 :]
-    ]
-    mean = float(np.mean(overlaps)) if overlaps else 0.0
+    complainants = len(control.origins)
+    groups = _point_groups(control, control.ks.index(k), _sample(control))
+    overlaps = [one.overlap(other) / max(one.size, 1) for one, other in combinations(groups, 2)]
+    mean = fsum(overlaps) / len(overlaps) if overlaps else 0.0
     return SharedNeighbours(
         k=k,
         complainants=complainants,
@@ -100,11 +96,70 @@ def measure_shared_neighbours(result: AuditResult, k: int) -> SharedNeighbours:
     )
 
 
-def _spread(complainants: int, result: AuditResult) -> NDArray[np.intp]:
-    """Choose complainants evenly over the table, by their radius and not by their row."""
-    order = np.arange(complainants)
-    control = result.grouping.control
-    if complainants > _SAMPLE and control is not None:
-        radius = control.at(len(result.plan.settings.ks) - 1).radius
-        order = np.argsort(radius, kind="stable")
+def _sample(control: NearestGroups) -> NDArray[np.intp]:
+    """Choose complainants evenly spaced by radius, and where that is equal, by where they stand.
+
+    Those who stand on one point of one space are interchangeable: their groups differ in nothing
+    but that each leaves herself out. So the order of the table has no part in this.
+    """
+    complainants = len(control.origins)
+    points = control.origins.take(np.arange(complainants))
+    radius = control.at(len(control.ks) - 1).radius
+    order = np.lexsort([*points.codes.T, *points.coordinates.T, control.space_of, radius])
     return order[np.linspace(0, complainants - 1, min(_SAMPLE, complainants)).astype(np.intp)]
+
+
+class _PointGroup(NamedTuple):
+    """One complainant's group by distinct points, which may stand for many people.
+
+    At each point: the part of a place that every person there holds, and how many people of the
+    space stand there, the complainant on her own point among them.
+    """
+
+    space: int
+    own: int
+    parts: dict[int, float]
+    people: dict[int, int]
+
+    @property
+    def size(self) -> float:
+        """The places that are held."""
+        return self._sum(self.parts, self.own)
+
+    def overlap(self, other: _PointGroup) -> float:
+        """Give the places that both groups hold; spaces of different strata share no person."""
+        if self.space != other.space:
+            return 0.0
+        both = self.parts.keys() & other.parts.keys()
+        least = {point: min(self.parts[point], other.parts[point]) for point in both}
+        return self._sum(least, self.own, other.own)
+
+    def _sum(self, parts: dict[int, float], *absent: int) -> float:
+        """Add up places; those who stand on `absent` points are not in their own groups."""
+        # an exact sum does not depend on the order of what is added
+        return fsum(
+            part * (self.people[point] - absent.count(point)) for point, part in parts.items()
+        )
+
+
+def _point_groups(
+    control: NearestGroups, index: int, sample: NDArray[np.intp]
+) -> list[_PointGroup]:
+    """Measure the sampled complainants' groups, each space collapsed to its distinct points."""
+    groups: dict[int, _PointGroup] = {}
+    for space, rows in enumerate(control.spaces):
+        everyone = control.points.take(rows)
+        first, standing = group_rows(everyone)
+        points, counts = everyone.take(first), np.bincount(standing)
+        for complainant in sample[control.space_of[sample] == space].tolist():
+            center = control.origins.take(np.array([complainant]))
+            distance = control.metric.from_center(center, points)
+            place = control.place_at(distance, complainant, index)
+            near = np.flatnonzero(place)
+            groups[complainant] = _PointGroup(
+                space=space,
+                own=int(standing[np.searchsorted(rows, control.own_rows[complainant])]),
+                parts=dict(zip(near.tolist(), place[near].tolist(), strict=True)),
+                people=dict(zip(near.tolist(), counts[near].tolist(), strict=True)),
+            )
+    return [groups[complainant] for complainant in sample.tolist()]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from mutandis.causal.fitting.ordering import rank_ids
 from mutandis.search.engine import find_within
 from mutandis.search.share import Share
 from mutandis.search.ties import RadiusCounts, share_of
@@ -84,7 +85,7 @@ class Members:
     Parameters
     ----------
     ids
-        Their ids, nearest first; people at the same distance in the order of the table.
+        Their ids, nearest first; people at the same distance in the order of their ids.
     distance
         How far they are from the search center.
     place
@@ -137,8 +138,8 @@ class RowIdentity:
     def members(
         self, rows: NDArray[np.intp], distance: NDArray[np.float64], place: NDArray[np.float64]
     ) -> Members:
-        """List rows, nearest first."""
-        order = np.lexsort((rows, distance))
+        """List rows, nearest first; at the same distance by their ids."""
+        order = np.lexsort((rank_ids(self.ids[rows]), distance))
         rows = rows[order]
         return Members(
             ids=self.ids[rows],
@@ -289,15 +290,10 @@ class NearestGroups:
         The center comes first, where it is counted.
         """
         rows, distance = self.others(complainant)
-        radius, caliper = self.found.radius[complainant, index], self.caliper
-        if caliper is not None and radius > caliper.limits[complainant]:
-            near = distance <= caliper.limits[complainant]
-            place = np.ones(int(near.sum()))
-        else:
-            near = distance <= radius
-            place = np.where(distance[near] < radius, 1.0, self._part_on_rim(complainant, index))
+        place = self.place_at(distance, complainant, index)
+        near = place > 0
         apart = self.metric.as_float(distance[near]) + self.overflow_distance[complainant]
-        members = self.identity.members(rows[near], apart, place)
+        members = self.identity.members(rows[near], apart, place[near])
         if self.centers is None:
             return members
         return self.centers.members(complainant, index) + members
@@ -309,6 +305,20 @@ class NearestGroups:
         distance = self.metric.from_center(origin, self.points.take(space))
         others = space != self.own_rows[complainant]
         return space[others], distance[others]
+
+    def place_at(
+        self, distance: NDArray[np.int64], complainant: int, index: int
+    ) -> NDArray[np.float64]:
+        """Give the part of a place in one complainant's group that a row at each distance holds."""
+        radius = self.found.radius[complainant, index]
+        if self.caliper is not None and radius > self.caliper.limits[complainant]:
+            return (distance <= self.caliper.limits[complainant]).astype(np.float64)
+        on_rim = 1.0
+        if self.ties == "fair":
+            places = self.ks[index] if self.places is None else self.places[complainant, index]
+            left = places - self.found.inside[complainant, index]
+            on_rim = float(left / self.found.rim[complainant, index])
+        return np.where(distance < radius, 1.0, np.where(distance == radius, on_rim, 0.0))
 
     def places_in(self, space: int, index: int) -> int:
         """Give how many rows a group takes in a space: k, unless groups have equal mass."""
@@ -337,14 +347,6 @@ class NearestGroups:
             rows=np.where(cut, within.people, group.rows),
             radius=np.where(cut, np.where(within.people > 0, farthest, np.nan), group.radius),
         )
-
-    def _part_on_rim(self, complainant: int, index: int) -> float:
-        """Give the part of a place that each row at the radius holds."""
-        if self.ties == "all":
-            return 1.0
-        places = self.ks[index] if self.places is None else self.places[complainant, index]
-        left = places - self.found.inside[complainant, index]
-        return float(left / self.found.rim[complainant, index])
 
 
 def counted_as(share: Share, k: int, places: NDArray[np.int64]) -> Share:

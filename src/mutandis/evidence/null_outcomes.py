@@ -1,9 +1,9 @@
 """Outcomes as they would be if nothing but the counterfactual shift were left.
 
-A model m of refusals is fitted on reference rows, where the protected status harms nobody. Then
-outcomes are drawn anew: m(x) for a reference row, m(x^CF) for a complainant, as if everybody were
-judged as who they would be without the status. What CST still finds among such outcomes is noise,
-or the geometry of the two spaces, but no discrimination.
+A model m of refusals is fitted on reference rows, where the protected status does no harm. Then
+outcomes are drawn anew: m(x) for a reference row, m(x^CF) for a complainant, as if all were judged
+as who they would be without the status. What CST still finds among such outcomes is noise, or the
+geometry of the two spaces, but no discrimination.
 
 The model is the share of refusals among the nearest reference rows, the row itself left out. It is
 made of what the audit has anyway: the same distance, the same exact search, the same fair ties.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.search.choose import choose_search
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
@@ -34,17 +35,18 @@ if TYPE_CHECKING:
 __all__ = ["NullOutcomes", "model_null_outcomes"]
 
 _NEIGHBOURS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
-"""Among so many rows the model may choose; one search serves them all."""
+"""The numbers of rows among which the model chooses; one search serves them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NullOutcomes:
-    """The probability of a refusal, for everybody in some search space.
+    """The probability of a refusal, for all rows of any search space.
 
     Parameters
     ----------
     rows
-        The rows whose outcome is drawn: reference rows, then complainants.
+        The rows whose outcome is drawn: reference rows, then complainants, in an order that
+        depends on what they hold and not on the order of the table.
     probability
         m(x) of the reference rows, m(x^CF) of the complainants.
     neighbours
@@ -63,26 +65,27 @@ class NullOutcomes:
 
 
 def model_null_outcomes(situation: Situation) -> NullOutcomes:
-    """Fit the model on the reference rows, and apply it to both worlds.
-
-    Parameters
-    ----------
-    situation
-        D and D^CF, with the outcomes on record; it has counterfactuals.
-    """
-    if situation.counterfactual is None:
+    """Fit the model on the reference rows, and apply it to both worlds."""
+    population, counterfactual = situation.population, situation.counterfactual
+    if counterfactual is None:
         raise TypeError("null outcomes are drawn at the counterfactuals: there are none")
-    reference = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
-    complainants = situation.complainants
+    # random numbers are handed out, and errors added up, in an order that the table has no part in
+    order = canonical_order(
+        population.columns,
+        others={each.name: counterfactual.columns[each.name] for each in situation.attributes},
+        ids=population.ids,
+    )
+    reference = order[np.isin(order, np.concatenate([each.test for each in situation.strata]))]
+    complainants = order[np.isin(order, situation.complainants)]
     is_negative = situation.is_negative[reference]
-    embedding = Embedding.fit(situation.population, situation.attributes, scaling=situation.scaling)
-    points = embedding.apply(situation.population).points.take(reference)
-    centers = embedding.apply(situation.counterfactual).points.take(complainants)
+    embedding = Embedding.fit(population, situation.attributes, scaling=situation.scaling)
+    points = embedding.apply(population, reference).points
+    centers = embedding.apply(counterfactual, complainants).points
     space, standing = Space.of(points, is_negative, embedding.metric)
     search = choose_search(space, threads=situation.threads)
     sizes = [k for k in _NEIGHBOURS if k < len(reference)]
     if not sizes:
-        # a single reference row has nobody beside it: its own outcome is all that is known
+        # a single reference row has no others beside it: its own outcome is all that is known
         only = np.full(len(reference) + len(complainants), float(is_negative.mean()))
         return NullOutcomes(
             rows=np.concatenate([reference, complainants]), probability=only, neighbours=1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ReorderedColumns", "canonical_order", "distinct_rows"]
+__all__ = ["ReorderedColumns", "canonical_order", "distinct_rows", "rank_ids"]
 
 Bits = np.uint64
 
@@ -82,11 +82,11 @@ def canonical_order(
         rows = order[tied]
         further = [_bits(column)[rows] for _, column in sorted((others or {}).items())]
         digests = row_digests(further) if further else np.zeros(len(rows), dtype=Bits)
-        order[tied] = rows[np.lexsort([_ranks(ids[rows]), digests, run])]
+        order[tied] = rows[np.lexsort([rank_ids(ids[rows]), digests, run])]
     return order
 
 
-def _ranks(ids: NDArray[Any]) -> NDArray[np.intp]:
+def rank_ids(ids: NDArray[Any]) -> NDArray[np.intp]:
     """Rank ids of any type: numbers by value, all else as text."""
     sortable = ids if ids.dtype.kind in "iufb" else ids.astype(str)
     return np.unique(sortable, return_inverse=True)[1]
