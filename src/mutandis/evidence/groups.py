@@ -312,7 +312,7 @@ class NearestGroups:
         """Give the part of a place in one complainant's group that a row at each distance holds."""
         radius = self.found.radius[complainant, index]
         if self.caliper is not None and radius > self.caliper.limits[complainant]:
-            return (distance <= self.caliper.limits[complainant]).astype(np.float64)
+            return np.asarray(distance <= self.caliper.limits[complainant], dtype=np.float64)
         on_rim = 1.0
         if self.ties == "fair":
             places = self.ks[index] if self.places is None else self.places[complainant, index]
