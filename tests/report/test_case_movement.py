@@ -10,7 +10,7 @@ import mutandis as mm
 from mutandis.report import case_document
 
 if TYPE_CHECKING:
-    from mutandis.report.case_movement import Movement
+    from mutandis.report.case_model import Movement
 
 # Salary = 50 - 15·Gender + U; Balance = 0.2·Salary - 1·Gender + U, exactly
 TABLE = {

@@ -15,8 +15,7 @@ import mutandis as mm
 from mutandis.data.columns import Categories
 from mutandis.evidence.intervals import INTERVALS
 from mutandis.report import case_document
-from mutandis.report.redact_cells import choose_sizes
-from mutandis.report.redact_inference import LEAST, Cells, possible_counts
+from mutandis.report.redact_cells import LEAST, Cells, choose_sizes, possible_counts
 from mutandis.report.redact_values import Bands, Levels
 from mutandis.search.share import Share
 

@@ -14,7 +14,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.data.attribute import read_attributes
-from mutandis.errors import MutandisWarning
+from mutandis.errors import MutandisWarning, OutputError
 from mutandis.files.audit_file import read_audit_text
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     "all methods": (loan, ('id="worldview"', 'id="agreement"'), ()),
     "observed": (
         lambda: loan(decision=None),
-        ("Nobody could be asked for new decisions", 'id="worldview"'),
+        ("No new decisions could be obtained", 'id="worldview"'),
         ("CF", "Had they been Gender = 0</th>"),
     ),
     "situation testing alone": (
@@ -185,7 +185,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "nobody can be compared": (
         lambda: loan(n=200, max_distance=1e-9, min_group=3, ks=(5,), methods=["st"]),
-        ("Nobody could be compared",),
+        ("No complainant could be compared",),
         ('id="samples-table"', 'id="delta-p"'),
     ),
     "the publication": (
@@ -200,7 +200,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "no case at all": (
         lambda: loan(tau=0.99, ks=(5,), methods=["st", "cst_without"], worldview=mm.Worldview({})),
-        ("not for any of the", "No method finds anybody", "none of whom has evidence"),
+        ("not for any of the", "No method finds a case", "none of whom has evidence"),
         ('id="agreement"', 'id="k-sweep"'),
     ),
     "Wald, not adjusted": (
@@ -305,7 +305,7 @@ def test_a_report_is_written_whole(tmp_path: Path) -> None:
     page = audit.report(target)
     assert target.read_text(encoding="utf-8") == page
     assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(OSError, match="absent"):
+    with pytest.raises(OutputError, match="absent"):
         audit.report(tmp_path / "absent" / "report.html")
 
 

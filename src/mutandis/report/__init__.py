@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mutandis.report.case_document import CaseDocument, case_document
+from mutandis.report.case_file import case_document
+from mutandis.report.case_model import CaseDocument
 from mutandis.report.report import Report, make_report
 
 if TYPE_CHECKING:

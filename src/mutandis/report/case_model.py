@@ -1,33 +1,41 @@
-"""What a case file says, as plain data: one frozen record a section.
+"""A case file as data: what its JSON holds, and what its page and its redaction read.
 
 Numbers are as the audit has them, unrounded. Where a redacted file withholds one, the text
 ``"withheld"`` stands in its place; None means that there is no such number. `docs/case-file.md`
-explains each field for those who read the JSON.
+explains every field.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from mutandis.errors import PlanError
+from mutandis.report.formatting import plain
 
-    from mutandis.report.case_movement import Movement
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from os import PathLike
+
+    from mutandis.pictures.picture import Picture
 
 __all__ = [
-    "SCHEMA",
-    "SCHEMA_VERSION",
     "WITHHELD",
+    "CaseDocument",
+    "Cause",
     "Change",
     "Changes",
     "Complainant",
     "Figures",
     "GroupList",
     "Member",
+    "Movement",
     "Number",
     "Part",
     "Redaction",
+    "Role",
     "Status",
     "Step",
     "SupportCheck",
@@ -41,6 +49,7 @@ WITHHELD: Final = "withheld"
 """Stands in a redacted file for a number that would point to fewer than five people."""
 
 Number = float | int | Literal["withheld"] | None
+Role = Literal["control", "test"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,21 +63,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complainant:
-    """Who complains, and what was decided.
-
-    Parameters
-    ----------
-    id
-        Her id in the table.
-    statuses
-        The grounds.
-    outcome_column, outcome, negative, refused
-        The outcome on record, the unfavourable value, and whether she got it.
-    outcome_cf
-        What would have been decided on her counterfactual; None: nobody decided.
-    attributes
-        What she is compared on, as it is on record.
-    """
+    """Who complains and what was decided; `outcome_cf` is None where no decision was made on it."""
 
     id: Any
     statuses: tuple[Status, ...]
@@ -81,25 +76,49 @@ class Complainant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One member of a group.
+class Cause:
+    """What one cause (or several together) did to an attribute.
 
-    Parameters
-    ----------
-    person
-        The id; "person 7" in a redacted file.
-    role
-        "person"; "complainant" or "counterfactual" for a search center that is counted in.
-    distance
-        To the search center; a band in a redacted file.
-    parts
-        What each attribute adds to the distance; None where it is not known or withheld.
-    values
-        The attributes; bands in a redacted file.
-    place, place_text
-        The part of a place that the person holds, as a number and as a fraction.
-    outcome
-        What was decided.
+    `before` and `after`, the values of the cause in both worlds, are None where several act
+    together; the amount added, or the factor, is None where the equation does not tell.
+    """
+
+    parents: tuple[str, ...]
+    before: Any
+    after: Any
+    amount: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """How one attribute moved from the factual to the counterfactual world.
+
+    `how` is "sum" (the causes' amounts and `remainder` add up to the change), "factor" (their
+    product takes the factual value to the counterfactual one, but for the remainder), "total" (the
+    equation gives the change as a whole), "given" (so does the table that was supplied), "held"
+    (the worldview holds it fixed), "intervened" (it was set) or "unaffected" (nothing that was set
+    causes it). The remainder is what rounding, levels or bounds did after the causes.
+    """
+
+    attribute: str
+    compared: bool
+    factual: Any
+    counterfactual: Any
+    change: float | None
+    how: Literal["sum", "factor", "total", "given", "held", "intervened", "unaffected"]
+    causes: tuple[Cause, ...] = ()
+    remainder: float | None = None
+    paths: tuple[str, ...] = ()
+    coupling: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member of a group: a person, or a search center that is counted in.
+
+    In a redacted file a person is "person 7", and distance and values are bands. `parts` is what
+    each attribute adds to the distance, None where that is not known or withheld; `place` the part
+    of a place that the person holds, as a number and as a fraction.
     """
 
     person: Any
@@ -114,27 +133,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupList:
-    """One group of the complainant.
+    """One group of the complainant, its members nearest first.
 
-    Parameters
-    ----------
-    role, around
-        Which group, and around whom it was searched.
-    places
-        How many places it has: the denominator of the share.
-    people, shared
-        How many people hold them, centers not counted; and how many of these share.
-    refused, granted
-        How many of these people had the unfavourable outcome, and how many had not.
-    share
-        The share of the unfavourable outcome, in places.
-    radius
-        The distance of the farthest.
-    members
-        Who they are, nearest first; empty where a redacted file does not say how few they are.
+    Its places are the denominator of its share; `people` (search centers not counted) hold them,
+    and `shared` of these share theirs with others. A redacted file lists no members where there
+    are too few of them.
     """
 
-    role: Literal["control", "test"]
+    role: Role
     around: str
     places: Number
     people: Number
@@ -148,11 +154,7 @@ class GroupList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The complainant's row of the findings, under one method and one k.
-
-    The fields are the columns of the findings table; `primary` marks the row of the headline, and
-    `draw_share` is None where no draws were made.
-    """
+    """The complainant's row of the findings table under one method and one k."""
 
     method: str
     title: str
@@ -179,21 +181,12 @@ class Figures:
 class SupportCheck:
     """Whether there is anyone to compare with, in one group.
 
-    Parameters
-    ----------
-    role
-        Which group.
-    radius, typical, limit
-        How far it reaches, and the median and the 99th percentile of what is usual there.
-    off_support
-        Whether it reaches farther than that limit.
-    outside
-        The attributes in which the search center stands outside the range of the search space.
-    balance
-        By attribute: how many standard deviations the center stands above the group's mean.
+    `typical` and `limit` are the median and the 99th percentile of the radius in its search space;
+    `outside` lists the attributes in which the search center stands outside the range there;
+    `balance` says how many standard deviations the center stands above the group's mean.
     """
 
-    role: Literal["control", "test"]
+    role: Role
     radius: float | str | None
     typical: float | None
     limit: float | None
@@ -204,7 +197,7 @@ class SupportCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """From so many people on, the verdict is this one."""
+    """The verdict from this number of people on."""
 
     people: int
     verdict: str
@@ -214,18 +207,11 @@ class Step:
 class Change:
     """How many people's outcomes would have to differ for another verdict.
 
-    Parameters
-    ----------
-    group, outcome
-        In which group, and which outcome these people would have instead.
-    of
-        How many people there have the other outcome, and could change.
-    steps
-        The least number of people for each other verdict on the way; empty: not even all of them
-        would change it. People who hold the largest part of a place are taken first.
+    `of` people of the group have the other outcome and could change; those who hold the largest
+    part of a place are taken first. Without steps, not even all of them would change the verdict.
     """
 
-    group: Literal["control", "test"]
+    group: Role
     outcome: Any
     of: int
     steps: tuple[Step, ...]
@@ -235,35 +221,12 @@ class Change:
 class Changes:
     """What would change the verdict at the primary method and k, computed.
 
-    Parameters
-    ----------
-    outcomes
-        Other outcomes in the groups; empty where that is no question.
-    withheld
-        Whether outcomes and thresholds are withheld.
-    tau_evidence
-        From this τ on there is no evidence (where there is), or below it there is.
-    tau_significant
-        Up to this τ the test rejects; None where no test applies.
-    alpha_significant, alpha_adjusted
-        From this α on it rejects: the p-value and the q-value.
-    by_k
-        The verdict at each k that was run.
-    evidence_ks, significant_ks
-        Of all k from 1 to the largest that was run, those with evidence, and those at which the
-        test rejects for this complainant alone; as ranges. None where not computed.
-    searched_ks
-        The largest of these k.
-    herself
-        The verdict with her own outcome (and her counterfactual's) counted in, or left out where
-        the method counts them; None where it is the same question.
-    herself_counted
-        Whether they are counted in by the primary method.
-    draws, draw_share
-        How many draws of the counterfactuals were made, and the share with evidence.
-    sufficient_distance
-        Where there are too few people within the largest distance allowed: the distance within
-        which there would be enough; None elsewhere.
+    There is evidence below τ = `tau_evidence`; the test rejects up to τ = `tau_significant` and
+    from α = `alpha_significant` on (adjusted: `alpha_adjusted`). `evidence_ks` and
+    `significant_ks` are ranges of all k up to `searched_ks`, None where not computed. `herself` is
+    the verdict with her own outcome and her counterfactual's counted in, or left out where the
+    method counts them. Within `sufficient_distance` there would be enough people, where there are
+    too few.
     """
 
     outcomes: tuple[Change, ...] = ()
@@ -285,15 +248,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictText:
-    """The headline.
-
-    Parameters
-    ----------
-    method, k, verdict
-        What was asked, and the answer.
-    sentence
-        The answer in words.
-    """
+    """The headline."""
 
     method: str
     k: int
@@ -305,22 +260,8 @@ class VerdictText:
 class Part:
     """The comparison on one ground: all there is, or one of several (multiple discrimination).
 
-    Parameters
-    ----------
-    ground
-        The protected attribute; several of them where they are intervened on together.
-    do
-        The intervention.
-    verdict
-        The verdict on this ground.
-    movements
-        How her attributes moved; empty without counterfactuals.
-    control, test
-        The groups at the primary method and k; None where the method compares none.
-    support
-        How well they support the comparison; empty where it is not measured.
-    changes
-        What would change the verdict.
+    The ground is several attributes where they are intervened on together. The groups are those of
+    the primary method and k, None where that method compares none.
     """
 
     ground: tuple[str, ...]
@@ -333,21 +274,105 @@ class Part:
     support: tuple[SupportCheck, ...]
     changes: Changes
 
+    @property
+    def groups(self) -> tuple[GroupList, ...]:
+        """The groups that there are."""
+        return tuple(group for group in (self.control, self.test) if group is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """Whether the file is redacted, and what that means.
-
-    Parameters
-    ----------
-    redacted
-        Whether it is.
-    least
-        Cells with fewer people than this, but not empty, are withheld.
-    sentences
-        What was done, in words.
-    """
+    """Whether the file is redacted: then cells with 1 to `least` - 1 people are withheld."""
 
     redacted: bool
     least: int | None = None
     sentences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CaseDocument:
+    """Everything about one complainant: data, and a page made from them.
+
+    Parameters
+    ----------
+    complainant
+        Who, and what was decided.
+    verdict
+        The headline.
+    figures
+        Her results under every method and k.
+    parts
+        The comparison on each ground: her counterfactual, her groups, what would change it.
+    assumptions, limits, shared_neighbours
+        What the answer takes for granted and what it cannot carry, in words.
+    redaction
+        Whether identifiers, values and small cells are withheld.
+    provenance
+        What is needed to repeat the audit.
+    alpha, tau, direction
+        The level, the minimum deviation, and what was looked for.
+    worldview
+        A drawing for the page; it is not part of the data.
+    """
+
+    complainant: Complainant
+    verdict: VerdictText
+    figures: tuple[Figures, ...]
+    parts: tuple[Part, ...]
+    assumptions: tuple[str, ...]
+    limits: tuple[str, ...]
+    shared_neighbours: tuple[str, ...]
+    redaction: Redaction
+    provenance: Mapping[str, Any]
+    alpha: float
+    tau: float
+    direction: str
+    worldview: Picture | None = None
+
+    @property
+    def primary(self) -> Figures:
+        """Her results under the method and k of the headline."""
+        return next(row for row in self.figures if row.primary)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as plain data: texts, numbers, truth values, lists and dicts with text keys."""
+        named = {
+            each.name: plain(getattr(self, each.name))
+            for each in fields(self)
+            if each.name != "worldview"
+        }
+        return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **named}
+
+    def to_json(self) -> str:
+        """Write it as JSON; the same audit gives the same text."""
+        return json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    def to_html(self) -> str:
+        """Write it as one page that needs nothing else: no script, no network, no other file."""
+        from mutandis.report.case_page import render_case
+
+        return render_case(self)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write it to a file, whole or not at all: .html, .json or .pdf (the extra `pdf`)."""
+        from mutandis.files.text_files import write_atomically
+        from mutandis.report.pdf import to_pdf
+
+        writers: dict[str, Callable[[], str | bytes]] = {
+            ".html": self.to_html,
+            ".json": self.to_json,
+            ".pdf": lambda: to_pdf(self.to_html()),
+        }
+        suffix = Path(path).suffix.lower()
+        if suffix not in writers:
+            raise PlanError(
+                f"A case file is written as {', '.join(writers)}, not as {suffix or 'a file'!r}. "
+                "Give the path one of these endings."
+            )
+        write_atomically(Path(path), writers[suffix]())
+
+    def __repr__(self) -> str:
+        """Give the headline, and no data of any person."""
+        verdict = self.verdict
+        kind = "redacted case file" if self.redaction.redacted else "case file"
+        return f"<{kind}: {verdict.verdict}, {verdict.method} at k={verdict.k}>"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.causal import Linear, Worldview
 from mutandis.causal.contributions import decompose, paths_between
 from mutandis.data.columns import Numbers
+from mutandis.report.case_model import Cause, Movement
+from mutandis.report.formatting import scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
 
-__all__ = ["Movement", "Path", "movements_of", "value_at"]
+__all__ = ["movements_of", "value_at"]
 
 # more ways than these are counted, not written out
 _PATHS = 8
@@ -29,75 +30,16 @@ _PATHS = 8
 _NOTHING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Path:
-    """What one cause (or two together) did to an attribute; `before` and `after` are the causes'.
-
-    Parameters
-    ----------
-    parents
-        The cause.
-    before, after
-        Its value in both worlds; None where two act together.
-    amount
-        What it added, or the factor; None where the equation does not tell.
-    """
-
-    parents: tuple[str, ...]
-    before: Any
-    after: Any
-    amount: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Movement:
-    """How one attribute moved.
-
-    Parameters
-    ----------
-    attribute, compared
-        Which, and whether people are compared on it or it only passes the change on.
-    factual, counterfactual, change
-        Its values in both worlds, and the difference of numbers (None for names).
-    how
-        "sum": the causes' amounts and `remainder` add up to the change; "factor": their product
-        takes the factual value to the counterfactual one, but for the remainder; "total": the
-        equation gives the change as a whole; "given": so does the table that was supplied;
-        "held": the worldview holds it fixed; "intervened": it was set; "unaffected": nothing
-        that was set causes it.
-    causes
-        The causes that changed.
-    remainder
-        What declared rounding, levels or bounds did after that; None where not known.
-    paths
-        The ways from the protected attribute, written with arrows.
-    coupling
-        The assumption its counterfactual value rests on, and that no data can test; empty if none.
-    """
-
-    attribute: str
-    compared: bool
-    factual: Any
-    counterfactual: Any
-    change: float | None
-    how: Literal["sum", "factor", "total", "given", "held", "intervened", "unaffected"]
-    causes: tuple[Path, ...] = ()
-    remainder: float | None = None
-    paths: tuple[str, ...] = ()
-    coupling: str = ""
-
-
 def value_at(population: Population, name: str, row: int) -> Any:
     """Give one cell as a plain value."""
     column = population.columns[name]
     if isinstance(column, Numbers):
         return float(column.values[row])
-    level = column.levels[column.codes[row]]
-    return level.item() if isinstance(level, np.generic) else level
+    return scalar(column.levels[column.codes[row]])
 
 
 def movements_of(result: AuditResult, row: int) -> tuple[Movement, ...]:
-    """Say of each attribute how it moved: those compared, and those that pass the change on."""
+    """Say how each attribute moved: those compared, and those that pass the change on."""
     after = result.situation.counterfactual
     if after is None:
         return ()
@@ -106,7 +48,7 @@ def movements_of(result: AuditResult, row: int) -> tuple[Movement, ...]:
 
 
 class _Mover:
-    """One complainant in both worlds: holds what the sentences about her attributes share."""
+    """One complainant in both worlds."""
 
     def __init__(self, result: AuditResult, after: Population, row: int) -> None:
         plan = result.plan
@@ -121,7 +63,7 @@ class _Mover:
 
     @property
     def names(self) -> list[str]:
-        """The attributes to speak of, causes before their effects."""
+        """The attributes to describe, causes before their effects."""
         passing = [*self._moved, *self._held]
         known = self._worldview.names if self._worldview is not None else ()
         wanted = dict.fromkeys([*self._compared, *passing])
@@ -129,7 +71,6 @@ class _Mover:
         return sorted(wanted, key=lambda name: order.get(name, len(order)))
 
     def movement(self, name: str) -> Movement:
-        """Say how one attribute moved."""
         factual = value_at(self._before, name, self._row)
         counterfactual = value_at(self._after, name, self._row)
         numbers = isinstance(factual, float) and isinstance(counterfactual, float)
@@ -151,7 +92,7 @@ class _Mover:
             return Movement(how="total", causes=self._changed(name, change), paths=paths, **shared)
         return Movement(
             how=parts.how,
-            causes=tuple(self._path(each.parents, each.amount) for each in parts.contributions),
+            causes=tuple(self._cause(each.parents, each.amount) for each in parts.contributions),
             remainder=_remainder(parts, factual, counterfactual),
             paths=paths,
             **shared,
@@ -179,19 +120,19 @@ class _Mover:
     def _causes(self, world: Population, parents: Sequence[str]) -> dict[str, Column]:
         return {name: world.columns[name].take(np.array([self._row])) for name in parents}
 
-    def _changed(self, name: str, change: float | None) -> tuple[Path, ...]:
+    def _changed(self, name: str, change: float | None) -> tuple[Cause, ...]:
         """Name the causes that changed; one alone has done all of it."""
         if self._worldview is None:
             return ()
-        both = [self._path((parent,), None) for parent in self._worldview.graph.parents[name]]
+        both = [self._cause((parent,), None) for parent in self._worldview.graph.parents[name]]
         changed = [each for each in both if each.before != each.after]
         if len(changed) == 1:
-            return (self._path(changed[0].parents, change),)
+            return (self._cause(changed[0].parents, change),)
         return tuple(changed)
 
-    def _path(self, parents: tuple[str, ...], amount: float | None) -> Path:
+    def _cause(self, parents: tuple[str, ...], amount: float | None) -> Cause:
         alone = len(parents) == 1
-        return Path(
+        return Cause(
             parents=parents,
             before=value_at(self._before, parents[0], self._row) if alone else None,
             after=value_at(self._after, parents[0], self._row) if alone else None,

@@ -1,7 +1,8 @@
-"""The assumptions and the limits of a case, in plain words."""
+"""A case in plain words: its assumptions and limits, and what would change the verdict."""
 
 from __future__ import annotations
 
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
@@ -9,16 +10,32 @@ from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
-from mutandis.report.formatting import by_value, listed, percent, plural
+from mutandis.report.formatting import (
+    MISSING,
+    group_by_value,
+    listed,
+    percent,
+    plural,
+    signed,
+    value,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.run import AuditResult
-    from mutandis.report.case_model import Part
+    from mutandis.report.case_model import CaseDocument, Changes, Movement, Number, Part
 
-__all__ = ["assumptions_of", "limits_of", "shared_neighbours_of"]
+__all__ = [
+    "assumptions_of",
+    "limits_of",
+    "movement_cells",
+    "movement_lines",
+    "shared_neighbours_of",
+    "shown_number",
+    "thresholds",
+]
 
 _INTERVALS = {
     "miettinen-nurminen": "Miettinen and Nurminen's score method",
@@ -39,13 +56,13 @@ _NO_PROOF = (
     "decision maker to explain, and the explanation may be a good one."
 )
 _NO_CLEARANCE = (
-    "The absence of evidence is no finding of equal treatment: groups of this size can miss even "
-    "large differences."
+    "The absence of evidence is not a finding of equal treatment: groups of this size can miss "
+    "even large differences."
 )
 
 
 def assumptions_of(result: AuditResult, *, least: int = 0) -> tuple[str, ...]:
-    """Say what the answer takes for granted; numbers below `least` people are not said."""
+    """Say what the answer takes for granted; numbers of fewer than `least` people are left out."""
     plan = result.plan
     return (
         *_on_counterfactuals(result),
@@ -61,7 +78,7 @@ def _on_counterfactuals(result: AuditResult) -> Iterator[str]:
     if plan.worldview is None:
         if plan.counterfactuals is None:
             yield (
-                "Nobody said how the complainant's attributes depend on her status, so she is "
+                "How the complainant's attributes depend on her status was not stated, so she is "
                 "compared with people who have the same attributes as they are on record: all "
                 "else equal. Attributes that her status has held down already are taken as they "
                 "stand."
@@ -83,7 +100,7 @@ def _on_counterfactuals(result: AuditResult) -> Iterator[str]:
         "show it."
     )
     couplings = result.provenance.computed["couplings"]
-    for coupling, names in by_value(couplings).items():
+    for coupling, names in group_by_value(couplings).items():
         yield (
             f"For {listed(map(repr, names))} the facts do not determine how chance carries over to "
             "the other world. "
@@ -123,7 +140,7 @@ def _on_likeness(plan: Plan) -> str:
     ties = (
         "people at the same distance share the last places"
         if plan.settings.ties == "fair"
-        else "everybody at the distance of the last place is counted in"
+        else "all people at the distance of the last place are counted in"
     )
     return (
         f"People are alike if they are near in {names} ({scale}, then averaged), and nothing else "
@@ -145,7 +162,7 @@ def _on_decisions(result: AuditResult, *, least: int) -> Iterator[str]:
         yield "The outcomes compared are those on record. " + (
             "Those of counterfactuals came with the table that was supplied."
             if decided
-            else "Nobody was asked to decide on a counterfactual."
+            else "No decision was made on a counterfactual."
         )
         return
     if result.disagreement is None:
@@ -178,7 +195,7 @@ def _on_chance(plan: Plan, complainants: int, *, least: int) -> Iterator[str]:
     if settings.adjust != "none":
         yield (
             f"All {many} in the table were tested; q-values take that "
-            f" into account by {_ADJUSTMENTS[settings.adjust]}."
+            f"into account by {_ADJUSTMENTS[settings.adjust]}."
         )
     else:
         yield (
@@ -212,7 +229,7 @@ def _on_support(parts: tuple[Part, ...]) -> Iterator[str]:
             if check.outside:
                 yield (
                     f"In {listed(map(repr, check.outside))} the person compared with the test "
-                    f"group{on} stands outside the range of everybody there: the comparison "
+                    f"group{on} stands outside the range of all people there: the comparison "
                     "extrapolates."
                 )
 
@@ -243,8 +260,8 @@ def _on_draws(result: AuditResult) -> Iterator[str]:
         doubt = " and in the estimated equations" if result.plan.settings.bootstrap else ""
         yield (
             f"{plural(draws, 'further table')} of counterfactuals {'was' if draws == 1 else 'were'}"
-            f" drawn to show the doubt in the noise{doubt}. The share of draws with evidence is no "
-            "probability of discrimination."
+            f" drawn to show the doubt in the noise{doubt}. The share of draws with evidence "
+            "is not a probability of discrimination."
         )
     method, _ = result.plan.settings.primary
     if METHODS[method].count_centers and not METHODS[method].count_neighbours:
@@ -264,3 +281,180 @@ def shared_neighbours_of(result: AuditResult, *, least: int = 0) -> tuple[str, .
             continue
         found.append(f"On the ground of {name!r}: {sentence}" if name else sentence)
     return tuple(found)
+
+
+def movement_cells(each: Movement) -> tuple[str, str, str, str]:
+    """Write an attribute in both worlds, its change, and through which causes it came."""
+    if each.change is None:
+        return value(each.factual), value(each.counterfactual), MISSING, _through(each)
+    decimals = _decimals(each)
+    both = _number(each.factual, decimals), _number(each.counterfactual, decimals)
+    return *both, _amount(each.change, decimals), _through(each)
+
+
+_STILL = {
+    "given": "as supplied",
+    "held": "held as on record (business necessity)",
+    "intervened": "set by the intervention",
+    "unaffected": "nothing that changed causes it",
+}
+
+
+def _through(each: Movement) -> str:
+    if each.how in _STILL:
+        return _STILL[each.how]
+    if not each.causes:
+        return "no cause of it changed"
+    if any(cause.amount is None for cause in each.causes):
+        names = listed([" × ".join(cause.parents) for cause in each.causes])
+        return f"{names}, together" if len(each.causes) > 1 else names
+    decimals = _decimals(each)
+    parts = [
+        f"{' × '.join(cause.parents)} "
+        + (f"× {cause.amount:,.4g}" if each.how == "factor" else _amount(cause.amount, decimals))
+        for cause in each.causes
+        if cause.amount is not None
+    ]
+    if each.remainder:
+        parts.append(f"rounding and bounds {_amount(each.remainder, decimals)}")
+    return "; ".join(parts)
+
+
+def movement_lines(part: Part) -> Iterator[str]:
+    """Say by which ways the change came, and what is assumed on them."""
+    for each in part.movements:
+        # one step from what was set is no way worth describing
+        if any(way.count("→") > 1 for way in each.paths):
+            yield f"{each.attribute}: {'; '.join(each.paths)}."
+    assumed = {each.attribute: each.coupling for each in part.movements if each.coupling}
+    for coupling, names in group_by_value(assumed).items():
+        rests = "its counterfactual value rests" if len(names) == 1 else "their values there rest"
+        yield f"{listed(names)}: {rests} on an assumption that no data can test, {coupling}."
+
+
+def _decimals(each: Movement) -> int:
+    """Give the number of decimals with which the larger of the two values has five digits."""
+    largest = max(abs(float(each.factual)), abs(float(each.counterfactual)))
+    return max(0, 4 - floor(log10(largest))) if largest > 0 else 0
+
+
+def _number(number: object, decimals: int) -> str:
+    if not isinstance(number, float):
+        return value(number)
+    shown = f"{number:,.{decimals}f}"
+    shown = shown.rstrip("0").rstrip(".") if decimals else shown
+    return shown.replace("-", "−")
+
+
+def _amount(number: float, decimals: int) -> str:
+    if number == 0:
+        return "0"
+    shown = f"{number:+,.{decimals}f}"
+    if decimals < 9 and number and not float(shown.replace(",", "")):
+        shown = f"{number:+.1g}"  # smaller than it could be shown, but not nothing
+    return shown.replace("-", "−")
+
+
+def thresholds(part: Part, document: CaseDocument) -> Iterator[str]:
+    """Say which settings would change the verdict."""
+    changes = part.changes
+    if changes.withheld:
+        yield (
+            "How many outcomes, which τ and which α would change the verdict is withheld: it would "
+            "tell numbers behind which fewer than five people stand."
+        )
+    if part.control is None:
+        yield (
+            "The verdict compares two decisions, on her and on her counterfactual: another "
+            "decision on either of them would change it, and nothing else."
+        )
+    needed = shown_number(changes.sufficient_distance)
+    if needed is not None:
+        yield (
+            f"Distance: within {needed:.4f} there would be enough people in both groups for a "
+            "verdict."
+        )
+    yield from _tau_that_changes(changes, document)
+    yield from _alpha_that_changes(changes, document)
+    yield from _k_that_changes(changes, part.verdict)
+    if changes.herself is not None:
+        doing = "left out of" if changes.herself_counted else "counted in"
+        same = changes.herself == part.verdict
+        then = "the verdict stays" if same else f"the verdict would be {changes.herself}"
+        yield f"Herself: with her own outcome {doing} the comparison, {then}."
+    if changes.draws and changes.draw_share is not None:
+        yield (
+            f"Draws: {percent(changes.draw_share)} of {plural(changes.draws, 'draw')} of her "
+            "counterfactual give evidence."
+        )
+
+
+def _tau_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
+    edge, bound = shown_number(changes.tau_evidence), shown_number(changes.tau_significant)
+    if edge is None:
+        return
+    if edge > document.tau:
+        yield (
+            f"τ: there is evidence for every minimum deviation below {signed(edge)}, and none from "
+            f"there on (the audit set τ = {document.tau:g})."
+        )
+    elif edge > 0:
+        yield f"τ: there would be evidence for a minimum deviation below {signed(edge)}."
+    else:
+        yield "τ: no minimum deviation, not even 0, would make this evidence."
+    if bound is not None and bound >= 0 and edge > 0:
+        yield f"The test rejects for every τ up to {signed(bound)}, taken by itself."
+
+
+def _alpha_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
+    alone, adjusted = shown_number(changes.alpha_significant), shown_number(changes.alpha_adjusted)
+    if alone is None or (shown_number(changes.tau_evidence) or 0.0) <= document.tau:
+        return
+    if alone >= 0.5:
+        yield "α: no level below 50% would make it significant."
+        return
+    also = (
+        f", and with all complainants taken into account at any of {_level(adjusted)} or more"
+        if adjusted is not None and adjusted < 0.5
+        else ""
+    )
+    yield (
+        f"α: by itself it is significant at any level of {_level(alone)} or more{also} (the audit "
+        f"set α = {document.alpha:g})."
+    )
+
+
+def _k_that_changes(changes: Changes, verdict: str) -> Iterator[str]:
+    others = {k: each for k, each in changes.by_k.items() if each != verdict}
+    if len(changes.by_k) > 1:
+        differing = listed([f"{each} at k = {k}" for k, each in others.items()])
+        yield (
+            f"k: of the group sizes that were run, the verdict is another at {len(others)}: "
+            f"{differing}."
+            if others
+            else f"k: the verdict is the same at every group size that was run "
+            f"({listed(changes.by_k)})."
+        )
+    if changes.evidence_ks is not None and changes.significant_ks is not None:
+        yield (
+            f"Of all k from 1 to {changes.searched_ks}, there is evidence at "
+            f"{_ranges(changes.evidence_ks)}; by itself it is significant at "
+            f"{_ranges(changes.significant_ks)}."
+        )
+
+
+def _ranges(found: Sequence[tuple[int, int]]) -> str:
+    texts = [str(low) if low == high else f"{low} to {high}" for low, high in found]
+    return f"k = {listed(texts)}" if texts else "none"
+
+
+def _level(number: float) -> str:
+    """Write a level from which on a test rejects: rounded up, since it does not reject below."""
+    if number < 0.001:
+        return "0.1%"
+    return f"{ceil(number * 1000 - 1e-9) / 1000:.1%}"
+
+
+def shown_number(number: Number) -> float | None:
+    """Give a number to compute with; None where there is none, or it is withheld."""
+    return None if number is None or isinstance(number, str) else float(number)

@@ -1,12 +1,12 @@
-"""What a report is made of: an audit, its findings, and who is meant by which word."""
+"""What documents are made of: an audit, its findings, and the words for who is compared."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mutandis.evidence.findings import Findings
 from mutandis.report.formatting import listed
@@ -14,60 +14,85 @@ from mutandis.report.formatting import listed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.run import AuditResult
+    from mutandis.data.population import Population
     from mutandis.data.protection import Protection
+    from mutandis.evidence.case import Case
     from mutandis.evidence.methods import Method
 
-__all__ = ["FindingsOf", "Material", "compared", "slug"]
+__all__ = ["CaseContext", "FindingsOf", "ReportContext", "compared", "rows_of"]
 
 FindingsOf = Callable[[str, int], Findings]
 """Gives the findings under a method and a k; whoever makes a report remembers them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
-    """An audit with its findings.
+class CaseContext:
+    """One audit, one complainant of it, and what it found by method and k.
 
-    Parameters
-    ----------
-    result
-        The audit.
-    findings
-        Gives the findings under a method and a k.
+    `row` is her row in the table, `place` her place among the complainants.
     """
+
+    result: AuditResult
+    case: Case
+    findings: Mapping[tuple[str, int], Findings]
+    row: int
+    place: int
+
+    @classmethod
+    def of(
+        cls,
+        result: AuditResult,
+        id: Any,  # noqa: A002 - the public name
+        findings: Mapping[tuple[str, int], Findings] | None = None,
+    ) -> CaseContext:
+        found = findings or {
+            (method.name, k): result.findings(method, k)
+            for method in result.plan.methods
+            for k in result.plan.settings.ks
+        }
+        case = result.case(id, found.items())
+        row = int(np.flatnonzero(result.plan.population.ids == case.id)[0])
+        place = int(np.searchsorted(result.situation.complainants, row))
+        return cls(result=result, case=case, findings=found, row=row, place=place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportContext:
+    """An audit with its findings, and the words for who is compared with whom."""
 
     result: AuditResult
     findings: FindingsOf
 
     @property
     def plan(self) -> Plan:
-        """What was run."""
         return self.result.plan
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """The methods that were run."""
         return self.plan.methods
 
     @property
     def primary(self) -> tuple[Method, int]:
-        """The method and k of the headline."""
         name, k = self.plan.settings.primary
         return next(method for method in self.methods if method.name == name), k
 
     @property
     def headline(self) -> Findings:
-        """The findings of the headline."""
         return self.findings(*self.plan.settings.primary)
 
     @property
     def parts(self) -> Mapping[str, AuditResult]:
         """The audits with groups of their own: one by attribute, or just this one, unnamed."""
         return self.result.parts or {"": self.result}
+
+    @property
+    def grounds(self) -> str:
+        """Name the protected attributes, in quotation marks."""
+        return listed(f"“{each.attribute}”" for each in self.plan.protections)
 
     @property
     def where(self) -> str:
@@ -113,6 +138,18 @@ class Material:
             return "the worldview"
         return "" if self.plan.counterfactuals is None else "the counterfactuals supplied"
 
+    @property
+    def decided_worlds(self) -> list[tuple[str, NDArray[np.bool_]]]:
+        """The counterfactual worlds that were decided on: the status there, and who is refused."""
+        references = {
+            each.attribute: f"{each.attribute} = {each.reference}" for each in self.plan.protections
+        }
+        return [
+            (references.get(part, self.reference), result.situation.is_negative_cf)
+            for part, result in self.parts.items()
+            if result.situation.is_negative_cf is not None
+        ]
+
     def by_part(self, part: str) -> str:
         """Name the attribute that a part intervenes on, in brackets; empty where there is one."""
         return f" (do {part})" if part else ""
@@ -129,13 +166,8 @@ def compared(found: Findings) -> NDArray[np.bool_]:
     return ~found.comparison.insufficient
 
 
-def slug(name: str) -> str:
-    """Give a name that files and ids can have: a few small letters and digits of it.
-
-    Examples
-    --------
-    >>> slug("Annual Salary (£)"), slug("收入"), slug('"><img src=x>')
-    ('annual-salary', 'x', 'img-src-x')
-    """
-    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "-", letters.lower()).strip("-")[:40].strip("-") or "x"
+def rows_of(population: Population, ids: NDArray[Any]) -> NDArray[np.intp]:
+    """Find the rows of people by their ids."""
+    rows = np.flatnonzero(np.isin(population.ids, ids))
+    found = dict(zip(population.ids[rows].tolist(), rows.tolist(), strict=True))
+    return np.array([found[each] for each in ids.tolist()], dtype=np.intp)

@@ -1,23 +1,29 @@
-"""How numbers and lists are written in a document."""
+"""How numbers, values and lists are written in a document."""
 
 from __future__ import annotations
 
-from math import isnan
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = [
-    "by_value",
+    "MISSING",
     "count",
+    "distance",
+    "group_by_value",
+    "known",
     "listed",
     "p_value",
     "percent",
     "plain",
     "plural",
+    "scalar",
     "signed",
     "value",
 ]
@@ -25,15 +31,78 @@ __all__ = [
 MISSING = "–"
 
 
+def _for_numbers(write: Callable[[Any], str]) -> Callable[[float | str | None], str]:
+    """Write what is missing as a dash; a text ("withheld", a band) is written already."""
+
+    @wraps(write)
+    def written(number: float | str | None) -> str:
+        if isinstance(number, str):
+            return number
+        # numpy's round() is not Python's
+        return MISSING if number is None or isnan(number) else write(scalar(number))
+
+    return written
+
+
+@_for_numbers
 def count(number: int) -> str:
     """Write a whole number.
 
     Examples
     --------
-    >>> count(12345)
-    '12,345'
+    >>> count(12345), count("withheld"), count(None)
+    ('12,345', 'withheld', '–')
     """
     return f"{number:,}"
+
+
+@_for_numbers
+def percent(share: float) -> str:
+    """Write a share as a percentage with one decimal.
+
+    Examples
+    --------
+    >>> percent(0.1684), percent(float("nan"))
+    ('16.8%', '–')
+    """
+    return f"{share:.1%}"
+
+
+@_for_numbers
+def signed(number: float) -> str:
+    """Write a difference with three decimals and a real minus.
+
+    Examples
+    --------
+    >>> signed(-0.25), signed(0.5), signed(-0.0001)
+    ('−0.250', '0.500', '0.000')
+    """
+    # what rounds to zero has no sign
+    return f"{round(number, 3) + 0.0:.3f}".replace("-", "−")
+
+
+@_for_numbers
+def p_value(number: float) -> str:
+    """Write a p-value or a q-value.
+
+    Examples
+    --------
+    >>> p_value(0.0001), p_value(0.0314)
+    ('<0.001', '0.031')
+    """
+    return "<0.001" if number < 0.001 else f"{number:.3f}"
+
+
+@_for_numbers
+def distance(number: float) -> str:
+    """Write a distance.
+
+    Examples
+    --------
+    >>> distance(0.25), distance("below 0.1")
+    ('0.2500', 'below 0.1')
+    """
+    return f"{number:.4f}"
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
@@ -45,42 +114,6 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     ('1 row', '2,000 people')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def percent(share: float) -> str:
-    """Write a share as a percentage with one decimal.
-
-    Examples
-    --------
-    >>> percent(0.1684), percent(float("nan"))
-    ('16.8%', '–')
-    """
-    return MISSING if isnan(share) else f"{share:.1%}"
-
-
-def signed(number: float) -> str:
-    """Write a difference with three decimals and a real minus.
-
-    Examples
-    --------
-    >>> signed(-0.25), signed(0.5), signed(float("nan"))
-    ('−0.250', '0.500', '–')
-    """
-    # what rounds to zero has no sign
-    return MISSING if isnan(number) else f"{round(number, 3) + 0.0:.3f}".replace("-", "−")
-
-
-def p_value(number: float) -> str:
-    """Write a p-value or a q-value.
-
-    Examples
-    --------
-    >>> p_value(0.0001), p_value(0.0314), p_value(float("nan"))
-    ('<0.001', '0.031', '–')
-    """
-    if isnan(number):
-        return MISSING
-    return "<0.001" if number < 0.001 else f"{number:.3f}"
 
 
 def value(shown: Any) -> str:
@@ -111,26 +144,40 @@ def listed(names: Iterable[object], *, last: str = "and") -> str:
     return f"{', '.join(others)} {last} {final}" if others else final
 
 
-def by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
-    """Turn a mapping round: one sentence serves all names that have the same value.
+def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
+    """Collect the names that have the same value: one sentence serves all of them.
 
     Examples
     --------
-    >>> by_value({"a": "x", "b": "y", "c": "x"})
+    >>> group_by_value({"a": "x", "b": "y", "c": "x"})
     {'x': ['a', 'c'], 'y': ['b']}
     """
     names: dict[str, list[str]] = {}
-    for name, value in values.items():
-        names.setdefault(value, []).append(name)
+    for name, each in values.items():
+        names.setdefault(each, []).append(name)
     return names
 
 
+def scalar(shown: Any) -> Any:
+    """Give numpy's scalars as Python's."""
+    return shown.item() if isinstance(shown, np.generic) else shown
+
+
+def known(shown: Any) -> Any:
+    """Give a value as Python has it, and None for a number that is missing."""
+    shown = scalar(shown)
+    return None if isinstance(shown, float) and isnan(shown) else shown
+
+
 def plain(shown: Any) -> Any:
-    """Give settings as data that YAML has: numpy's numbers as Python's, anything else as text."""
-    if isinstance(shown, dict):
+    """Give anything in the types that JSON and YAML have; what they have no type for, as text."""
+    shown = scalar(shown)
+    if is_dataclass(shown):
+        return {each.name: plain(getattr(shown, each.name)) for each in fields(shown)}
+    if hasattr(shown, "items"):
         return {str(key): plain(part) for key, part in shown.items()}
-    if isinstance(shown, list | tuple):
+    if isinstance(shown, list | tuple | set | frozenset):
         return [plain(part) for part in shown]
-    if isinstance(shown, np.generic):
-        return plain(shown.item())
-    return shown if isinstance(shown, str | int | float | bool | None) else str(shown)
+    if isinstance(shown, float):
+        return shown if isfinite(shown) else None
+    return shown if isinstance(shown, str | int | bool | None) else str(shown)

@@ -12,21 +12,23 @@ from xml.etree import ElementTree as ET
 from markupsafe import Markup
 
 from mutandis.pictures.svg import printable
+from mutandis.report.formatting import (
+    count,
+    distance,
+    listed,
+    p_value,
+    percent,
+    plural,
+    signed,
+    value,
+)
 
 if TYPE_CHECKING:
     import jinja2
 
     from mutandis.pictures.picture import Picture
 
-__all__ = [
-    "CaptionedPicture",
-    "Column",
-    "Row",
-    "Section",
-    "Table",
-    "inline_svg",
-    "render",
-]
+__all__ = ["CaptionedPicture", "inline_svg", "render"]
 
 _SANS = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 _FONT = re.compile(r"(font(?:-family)?:\s*(?:[\w.]+(?:px|pt)\s+)?)'[^;]*(?=;|$)")
@@ -35,68 +37,10 @@ _IDS = ("aria-labelledby", "aria-describedby")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """The head of a table's column; numbers stand to the right."""
-
-    label: str
-    numeric: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One line of a table: its first cell is what it is about.
-
-    Parameters
-    ----------
-    cells
-        What stands in it.
-    primary
-        Whether it stands out.
-    start
-        Whether a group of rows begins with it.
-    """
-
-    cells: tuple[object, ...]
-    primary: bool = False
-    start: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table with all that a reader, or a screen reader, needs.
-
-    Parameters
-    ----------
-    name
-        Its id in the page.
-    caption, aside, note
-        What it shows; what belongs to that in small print; and what stands below it.
-    columns, rows
-        What is in it.
-    """
-
-    name: str
-    caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    aside: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionedPicture:
-    """A drawing with its words.
+    """A drawing with its words: what it shows, how to read it, and what a screen reader says.
 
-    Parameters
-    ----------
-    name
-        Its id in the page and the stem of its file.
-    drawing
-        What is drawn.
-    title, caption
-        What it shows, and how to read it.
-    description
-        What those who cannot see it are told.
+    The name is its id in the page and the stem of its file.
     """
 
     name: str
@@ -113,25 +57,10 @@ class CaptionedPicture:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A section of a page: its id and its heading."""
-
-    name: str
-    title: str
-
-
 def inline_svg(drawing: str, *, name: str, title: str, description: str) -> Markup:
     """Prepare a drawing for a page: ids of its own, words for screen readers, nothing to load.
 
-    Parameters
-    ----------
-    drawing
-        SVG text that mutandis has drawn.
-    name
-        What its ids begin with; unique in the page.
-    title, description
-        What a screen reader says.
+    The name is what its ids begin with: unique in the page.
 
     Examples
     --------
@@ -190,7 +119,7 @@ def _own(key: str, value: str, name: str) -> str:
 def _environment() -> jinja2.Environment:
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mutandis.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -198,6 +127,9 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    writers = (count, distance, listed, p_value, percent, plural, signed, value)
+    environment.filters |= {write.__name__: write for write in writers}
+    return environment
 
 
 def _shown(value: object) -> object:

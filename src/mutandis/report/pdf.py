@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import warnings
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mutandis.errors import MutandisError
+from mutandis.files.text_files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,32 +18,8 @@ __all__ = ["pdf_unavailable", "to_pdf", "write_pdf"]
 
 
 def write_pdf(html: str, path: str | os.PathLike[str]) -> None:
-    """Write a page as a PDF file: the whole file, or nothing.
-
-    Parameters
-    ----------
-    html
-        The page; it must not need any other file.
-    path
-        Where to write.
-    """
-    written = to_pdf(html)
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(written)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp's files are for their owner alone; a case file is as open as any other file
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
+    """Write a page that needs no other file as a PDF file: the whole file, or nothing."""
+    write_atomically(path, to_pdf(html))
 
 
 def to_pdf(html: str) -> bytes:

@@ -2,45 +2,50 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.columns import Numbers
 from mutandis.decision import required_columns
+from mutandis.pictures.attributes import Spread, box_of, plot_groups, plot_levels, plot_numbers
 from mutandis.pictures.findings import Differences, plot_agreement, plot_delta_p, plot_k_sweep
 from mutandis.pictures.worldview import draw_worldview
-from mutandis.report.context import compared
-from mutandis.report.formatting import count, listed, percent, signed
-from mutandis.report.group_pictures import draw_groups
+from mutandis.report.context import compared, rows_of
+from mutandis.report.formatting import count, listed, percent, signed, value
 from mutandis.report.html import CaptionedPicture
 from mutandis.report.tables import sweep_records
-from mutandis.report.world_pictures import draw_worlds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from mutandis.report.context import Material
-    from mutandis.report.samples import Samples
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.run import AuditResult
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
+    from mutandis.evidence.groups import Members
+    from mutandis.pictures.attributes import Box, GroupName
+    from mutandis.pictures.picture import Picture
+    from mutandis.report.context import ReportContext
+    from mutandis.report.tables import Samples
 
 __all__ = ["Pictures", "draw_pictures"]
+
+# more histograms than these would hide the findings
+_MOST_WORLDS = 12
+_MOST_GROUPS = 4
+_MOST_LEVELS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pictures:
-    """All pictures of a report; those that the audit gives no reason for are missing.
-
-    Parameters
-    ----------
-    worldview
-        Who causes whom.
-    worlds
-        The distributions of attributes, as they are and as they would have been.
-    k_sweep, delta_p, agreement
-        The findings: by group size, over the complainants, and by method.
-    groups
-        The groups of sample complainants, by attribute.
-    """
+    """All pictures of a report; those that the audit gives no reason for are missing."""
 
     worldview: CaptionedPicture | None
     worlds: tuple[CaptionedPicture, ...]
@@ -57,29 +62,24 @@ class Pictures:
 
 
 def draw_pictures(
-    material: Material, samples: Samples, agreement: Sequence[dict[str, Any]]
+    context: ReportContext, samples: Samples, agreement: Sequence[dict[str, Any]]
 ) -> Pictures:
-    """Draw everything that this audit gives reason for.
+    """Draw everything that this audit gives reason for, and the groups of the samples.
 
-    Parameters
-    ----------
-    material, samples
-        The audit, and the complainants whose groups are drawn.
-    agreement
-        How many complainants each combination of methods finds.
+    A record of `agreement` counts the complainants whom one combination of methods finds.
     """
     return Pictures(
-        worldview=_draw_worldview(material),
-        worlds=draw_worlds(material),
-        k_sweep=_draw_sweep(material),
-        delta_p=_draw_delta_p(material),
-        agreement=_draw_agreement(material, agreement),
-        groups=draw_groups(material, samples),
+        worldview=_draw_worldview(context),
+        worlds=_draw_worlds(context),
+        k_sweep=_draw_sweep(context),
+        delta_p=_draw_delta_p(context),
+        agreement=_draw_agreement(context, agreement),
+        groups=_draw_groups(context, samples),
     )
 
 
-def _draw_worldview(material: Material) -> CaptionedPicture | None:
-    plan = material.plan
+def _draw_worldview(context: ReportContext) -> CaptionedPicture | None:
+    plan = context.plan
     if plan.worldview is None:
         return None
     protected = [each.attribute for each in plan.protections]
@@ -111,12 +111,12 @@ def _draw_worldview(material: Material) -> CaptionedPicture | None:
     )
 
 
-def _draw_sweep(material: Material) -> CaptionedPicture | None:
-    ks = material.plan.settings.ks
+def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
+    ks = context.plan.settings.ks
     if len(ks) < 2:
         return None
-    records = sweep_records(material)
-    titles = {method.name: method.title for method in material.methods}
+    records = sweep_records(context)
+    titles = {method.name: method.title for method in context.methods}
     said = [
         f"{title}: {percent(mine[0]['share'])} of the complainants at k = {ks[0]}, "
         f"{percent(mine[-1]['share'])} at k = {ks[-1]}"
@@ -136,13 +136,13 @@ def _draw_sweep(material: Material) -> CaptionedPicture | None:
     )
 
 
-def _draw_delta_p(material: Material) -> CaptionedPicture | None:
-    k = material.primary[1]
+def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
+    k = context.primary[1]
     differences = []
-    for method in material.methods:
+    for method in context.methods:
         if not method.count_neighbours:
             continue
-        found = material.findings(method.name, k)
+        found = context.findings(method.name, k)
         there = compared(found)
         if there.any():
             differences.append(
@@ -154,11 +154,11 @@ def _draw_delta_p(material: Material) -> CaptionedPicture | None:
             )
     if not differences:
         return None
-    tau = material.plan.settings.tau
-    side = "right" if material.worse else "left"
+    tau = context.plan.settings.tau
+    side = "right" if context.worse else "left"
     return CaptionedPicture(
         name="delta-p",
-        drawing=plot_delta_p(differences, threshold=tau if material.worse else 0 - tau),
+        drawing=plot_delta_p(differences, threshold=tau if context.worse else 0 - tau),
         title=f"Δp over the complainants, k = {k}",
         caption=(
             "Each bar counts complainants; how many do not differ at all is written beside. "
@@ -176,11 +176,11 @@ def _draw_delta_p(material: Material) -> CaptionedPicture | None:
 
 
 def _draw_agreement(
-    material: Material, records: Sequence[dict[str, Any]]
+    context: ReportContext, records: Sequence[dict[str, Any]]
 ) -> CaptionedPicture | None:
-    if len(material.methods) < 2 or not records:
+    if len(context.methods) < 2 or not records:
         return None
-    titles = {method.name: method.title for method in material.methods}
+    titles = {method.name: method.title for method in context.methods}
     totals = {name: sum(record["cases"] for record in records if record[name]) for name in titles}
     said = [
         f"{count(record['cases'])} by exactly "
@@ -193,7 +193,7 @@ def _draw_agreement(
             records,
             totals,
             titles=titles,
-            caption=f"complainants with evidence, k = {material.primary[1]}",
+            caption=f"complainants with evidence, k = {context.primary[1]}",
         ),
         title="Agreement of the methods",
         caption=(
@@ -202,3 +202,219 @@ def _draw_agreement(
         ),
         description=f"Found {'; '.join(said)}.",
     )
+
+
+def _in_order_of_interest(result: AuditResult) -> list[tuple[Attribute, bool]]:
+    """List the attributes with whether they move: those first, otherwise as they were declared."""
+    counterfactual = result.situation.counterfactual
+    moved = frozenset() if counterfactual is None else counterfactual.changed
+    every = [(attribute, attribute.name in moved) for attribute in result.plan.attributes]
+    return sorted(every, key=lambda pair: not pair[1])
+
+
+def _draw_worlds(context: ReportContext) -> tuple[CaptionedPicture, ...]:
+    """Draw each attribute, those that move first; of many attributes, the first ones."""
+    pictures: list[CaptionedPicture] = []
+    for number, (part, result) in enumerate(context.parts.items(), start=1):
+        prefix = f"distribution-{number}" if part else "distribution"
+        for place, (attribute, moves) in enumerate(_in_order_of_interest(result), start=1):
+            if len(pictures) == _MOST_WORLDS:
+                return tuple(pictures)
+            name = f"{prefix}-{place}-{_slug(attribute.name)}"
+            pictures.append(_draw_world(context, part, attribute, name, moves=moves))
+    return tuple(pictures)
+
+
+def _draw_world(
+    context: ReportContext, part: str, attribute: Attribute, name: str, *, moves: bool
+) -> CaptionedPicture:
+    result = context.parts[part]
+    groups = list(_world_groups(result, attribute.name, moves=moves))
+    columns = [column for _, _, column in groups]
+    if all(isinstance(column, Numbers) for column in columns):
+        drawing, said = _numbers(attribute, groups)
+    else:
+        drawing, said = _levels(attribute, groups)
+    held = attribute.name in result.provenance.computed["held"]
+    why = "held: it is resolving" if held else "the same in both worlds"
+    known = result.situation.counterfactual is not None
+    return CaptionedPicture(
+        name=name,
+        drawing=drawing,
+        title=f"{attribute.name}{context.by_part(part)}",
+        caption="" if moves or not known else f"For the complainants, {why}.",
+        description=f"{attribute.name}. {said}",
+    )
+
+
+_Group = tuple[str, str, "Column"]
+
+
+def _world_groups(result: AuditResult, name: str, *, moves: bool) -> Iterator[_Group]:
+    """Give the complainants in one world or both, and those they are compared with."""
+    situation = result.situation
+    rows = situation.complainants
+    yield "factual", "complainants, as they are", situation.population.columns[name].take(rows)
+    if moves and situation.counterfactual is not None:
+        moved = situation.counterfactual.columns[name].take(rows)
+        yield "counterfactual", "complainants, counterfactual", moved
+    others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
+    yield "reference", "those compared with", situation.population.columns[name].take(others)
+
+
+def _numbers(attribute: Attribute, groups: Sequence[_Group]) -> tuple[Picture, str]:
+    spreads = [
+        Spread(role=role, label=label, values=column.values)  # type: ignore[arg-type]
+        for role, label, column in groups
+        if isinstance(column, Numbers)
+    ]
+    said = "; ".join(f"{each.label}: mean {value(float(each.values.mean()))}" for each in spreads)
+    return plot_numbers(attribute.name, spreads), f"{said[0].upper()}{said[1:]}."
+
+
+def _levels(attribute: Attribute, groups: Sequence[_Group]) -> tuple[Picture, str]:
+    named = [(role, label, _level_shares(column)) for role, label, column in groups]
+    order = _level_order(attribute, [shares for _, _, shares in named])
+    shown, rest = order[:_MOST_LEVELS], order[_MOST_LEVELS:]
+    levels = [str(level) for level in shown] + ([f"{len(rest)} others"] if rest else [])
+    spreads = []
+    for role, label, shares in named:
+        values = [shares.get(level, 0.0) for level in shown]
+        values += [sum(shares.get(level, 0.0) for level in rest)] if rest else []
+        spreads.append(
+            Spread(role=role, label=label, values=np.array(values))  # type: ignore[arg-type]
+        )
+    said = "; ".join(
+        f"{each.label}: "
+        + ", ".join(
+            f"{level} {percent(share)}"
+            for level, share in zip(levels, each.values.tolist(), strict=True)
+        )
+        for each in spreads
+    )
+    return plot_levels(attribute.name, levels, spreads), f"{said[0].upper()}{said[1:]}."
+
+
+def _level_shares(column: Column) -> dict[object, float]:
+    """Count the levels of a column as shares; numbers among names count as their own names."""
+    if isinstance(column, Numbers):
+        levels, counts = np.unique(column.values, return_counts=True)
+        pairs = zip(levels.tolist(), counts.tolist(), strict=True)
+    else:
+        pairs = zip(column.levels, column.counts().tolist(), strict=True)
+    return {level: number / max(len(column), 1) for level, number in pairs if number}
+
+
+def _level_order(attribute: Attribute, shares: Sequence[dict[object, float]]) -> list[object]:
+    """Put levels into their declared order, or the commonest first."""
+    if attribute.levels:
+        return list(attribute.levels)
+    every = dict.fromkeys(level for each in shares for level in each)
+    return sorted(
+        every, key=lambda level: (-max(each.get(level, 0.0) for each in shares), str(level))
+    )
+
+
+_Found = dict["GroupName", tuple["NDArray[np.intp]", "NDArray[np.float64]", "Population"]]
+
+
+def _draw_groups(context: ReportContext, samples: Samples) -> tuple[CaptionedPicture, ...]:
+    """Draw the groups of the samples, for the attributes that have an order."""
+    pictures: list[CaptionedPicture] = []
+    for number, (part, result) in enumerate(context.parts.items(), start=1):
+        prefix = f"groups-{number}" if part else "groups"
+        attributes = [
+            attribute
+            for attribute, _ in _in_order_of_interest(result)
+            if attribute.kind is not AttributeKind.NOMINAL
+        ][: max(1, _MOST_GROUPS // len(context.parts))]
+        found = {place: _find_groups(context, result, place) for _, place in samples.places}
+        if not attributes or not any(found.values()):
+            continue
+        for place, attribute in enumerate(attributes, start=1):
+            name = f"{prefix}-{place}-{_slug(attribute.name)}"
+            pictures.append(_draw_group(context, part, attribute, found, name))
+    return tuple(pictures)
+
+
+def _find_groups(context: ReportContext, result: AuditResult, place: int) -> _Found:
+    """List the rows of one complainant's groups, with the places they hold and her world."""
+    situation = result.situation
+    index = context.plan.settings.ks.index(context.primary[1])
+    names = [method.name for method in context.methods if method.count_neighbours]
+    pairs = {name: result.grouping.pairs[name] for name in names}
+    found: _Found = {}
+    if pairs:
+        control = next(iter(pairs.values())).control.members(place, index)
+        found["control"] = (*_rows(situation.population, control), situation.population)
+    if "st" in pairs:
+        test = pairs["st"].test.members(place, index)
+        found["st"] = (*_rows(situation.population, test), situation.population)
+    # both kinds of CST search the same neighbours
+    around = next((name for name in ("cst_without", "cst_with") if name in pairs), None)
+    if around is not None and situation.counterfactual is not None:
+        test = pairs[around].test.members(place, index)
+        found["cst"] = (*_rows(situation.population, test), situation.counterfactual)
+    return {group: each for group, each in found.items() if len(each[0])}
+
+
+def _rows(population: Population, members: Members) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    people = ~members.is_center
+    return rows_of(population, members.ids[people]), members.place[people]
+
+
+def _draw_group(
+    context: ReportContext, part: str, attribute: Attribute, found: Mapping[int, _Found], name: str
+) -> CaptionedPicture:
+    result = context.parts[part]
+    rows = result.situation.complainants
+    ids = context.headline.ids
+    boxes: dict[str, dict[GroupName, Box]] = {
+        str(ids[place]): {
+            group: box_of(
+                _numbers_of(result.situation.population, attribute)[members],
+                held,
+                center=float(_numbers_of(world, attribute)[rows[place]]),
+            )
+            for group, (members, held, world) in groups.items()
+        }
+        for place, groups in found.items()
+    }
+    said = "; ".join(
+        f"complainant {one}: {_medians(each, attribute)}" for one, each in boxes.items()
+    )
+    return CaptionedPicture(
+        name=name,
+        drawing=plot_groups(
+            attribute.name, boxes, levels=[str(level) for level in attribute.levels]
+        ),
+        title=f"{attribute.name} in the groups of the sample complainants{context.by_part(part)}",
+        caption=(
+            f"k = {context.primary[1]}. Boxes hold the middle half of a group, thick lines are "
+            "medians, whiskers reach to the smallest and the largest value."
+        ),
+        description=f"Medians: {said}.",
+    )
+
+
+def _medians(boxes: Mapping[GroupName, Box], attribute: Attribute) -> str:
+    names = {"control": "control group", "st": "test group of ST", "cst": "test group of CST"}
+    return ", ".join(
+        f"{names[group]} {_shown(box.median, attribute.levels)}" for group, box in boxes.items()
+    )
+
+
+def _shown(number: float, levels: Sequence[object]) -> str:
+    return str(levels[int(number)]) if levels else value(number)
+
+
+def _numbers_of(population: Population, attribute: Attribute) -> NDArray[np.float64]:
+    """Give an attribute's numbers, or its ranks."""
+    column = population.columns[attribute.name]
+    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)
+
+
+def _slug(name: str) -> str:
+    """Give a name that files and ids can have: a few small letters and digits of it."""
+    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", letters.lower()).strip("-")[:40].strip("-") or "x"

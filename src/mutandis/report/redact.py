@@ -22,34 +22,37 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.report.case_model import WITHHELD, Changes, Redaction
-from mutandis.report.redact_cells import published_groups
-from mutandis.report.redact_inference import LEAST, is_small
-from mutandis.report.redact_values import DISTANCES, Coarsener
+from mutandis.report.redact_cells import LEAST, is_small, published_groups
+from mutandis.report.redact_values import DISTANCES, bands_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from mutandis.auditing.run import AuditResult
     from mutandis.evidence.sentences import ExplanationContext
-    from mutandis.report.case_document import CaseDocument
     from mutandis.report.case_model import (
+        CaseDocument,
         Figures,
         GroupList,
         Member,
         Number,
         Part,
+        Role,
         SupportCheck,
         VerdictText,
     )
+    from mutandis.report.context import CaseContext
     from mutandis.report.redact_cells import Published
-    from mutandis.report.redact_inference import Run
+    from mutandis.report.redact_values import Bands, Levels
 
 __all__ = ["redact_case"]
+
+_ROLES: tuple[Role, Role] = ("control", "test")
 
 _NAMES = (
     "The people the complainant is compared with appear under numbers that mean nothing "
@@ -62,37 +65,24 @@ _CELLS = (
 )
 _KEPT = "The complainant's own data and the verdicts are complete."
 _TOLD = (
-    "Some groups are so small that the verdicts alone tell what is withheld elsewhere: think twice "
-    "before this file leaves the room."
+    "Some groups are so small that the verdicts alone tell what is withheld elsewhere: consider "
+    "carefully to whom this file is given."
 )
 
 
 def redact_case(
-    document: CaseDocument, terms: ExplanationContext, runs: Sequence[Run]
+    document: CaseDocument, terms: ExplanationContext, contexts: Sequence[CaseContext]
 ) -> CaseDocument:
-    """Redact a case file.
+    """Redact a case file, whose parts come from these contexts.
 
-    Parameters
-    ----------
-    document
-        The full case file; its sentences already leave out what is too small to be said.
-    terms
-        The words in which its audit speaks.
-    runs
-        What was run for each of its parts.
+    Its sentences already leave out what is too small to be said.
     """
-    published = [published_groups(run) for run in runs]
-    parts: list[Part] = []
-    first = 1
-    for part, run, shown in zip(document.parts, runs, published, strict=True):
-        redacted = _part(part, run.result, shown, document.verdict, first=first)
-        first += sum(
-            member.role == "person"
-            for group in (redacted.control, redacted.test)
-            if group is not None
-            for member in group.members
-        )
-        parts.append(redacted)
+    published = [published_groups(context) for context in contexts]
+    numbers = count(1)
+    parts = [
+        _part(part, context, shown, numbers)
+        for part, context, shown in zip(document.parts, contexts, published, strict=True)
+    ]
     figures = tuple(_figures(row, published) for row in document.figures)
     told = (_TOLD,) if any(each.told for each in published) else ()
     return replace(
@@ -173,42 +163,41 @@ def _figures(row: Figures, published: Sequence[Published]) -> Figures:
     )
 
 
-def _part(
-    part: Part, result: AuditResult, published: Published, headline: VerdictText, *, first: int
-) -> Part:
-    method, k = headline.method, headline.k
-    coarsener = Coarsener(result.plan.population, result.plan.attributes)
-    groups: dict[str, GroupList | None] = {"control": None, "test": None}
-    for group in (part.control, part.test):
-        if group is not None:
-            shown = published.shows(method, k, group.role)
-            redacted = _group(group, coarsener, shown=shown, first=first)
-            groups[group.role] = redacted
-            first += sum(member.role == "person" for member in redacted.members)
-    both = all(published.shows(method, k, role) for role in ("control", "test"))
+def _part(part: Part, context: CaseContext, published: Published, numbers: Iterator[int]) -> Part:
+    plan = context.result.plan
+    method, k = plan.settings.primary
+    bands = bands_of(plan.population, plan.attributes)
+    shown = {role: published.shows(method, k, role) for role in _ROLES}
+    groups = {
+        group.role: _group(group, bands, shown=shown[group.role], numbers=numbers)
+        for group in part.groups
+    }
     return replace(
         part,
-        control=groups["control"],
-        test=groups["test"],
-        support=tuple(_support(check, groups[check.role]) for check in part.support),
-        changes=_changes(part.changes, both=both),
+        control=groups.get("control"),
+        test=groups.get("test"),
+        support=tuple(_support(check, groups.get(check.role)) for check in part.support),
+        changes=_changes(part.changes, both=all(shown.values())),
     )
 
 
-def _group(group: GroupList, coarsener: Coarsener, *, shown: bool, first: int) -> GroupList:
-    centres = [member for member in group.members if member.role != "person"]
-    few, few_share = _is_few(group.people), _is_few(group.shared)
+def _group(
+    group: GroupList,
+    bands: Mapping[str, Bands | Levels],
+    *,
+    shown: bool,
+    numbers: Iterator[int],
+) -> GroupList:
+    centers = [member for member in group.members if member.role != "person"]
+    # a list can be counted
+    listed = [] if _is_few(group.people) else group.members
     people = [
-        _member(member, coarsener, shown=shown, place=not few_share)
-        for member in group.members
-        # a list can be counted
-        if member.role == "person" and not few
+        _member(member, bands, shown=shown, place=not _is_few(group.shared))
+        for member in listed
+        if member.role == "person"
     ]
     # in an order that their bands give, so that it tells nothing more than they do
     people.sort(key=_order)
-    numbered = [
-        replace(member, person=f"person {number}") for number, member in enumerate(people, first)
-    ]
     return replace(
         group,
         places=_people(group.places),
@@ -218,17 +207,22 @@ def _group(group: GroupList, coarsener: Coarsener, *, shown: bool, first: int) -
         granted=_if(shown, group.granted),
         share=_if(shown, group.share),
         radius=_band(group.radius),
-        members=(*centres, *numbered),
+        members=(
+            *centers,
+            *(replace(member, person=f"person {next(numbers)}") for member in people),
+        ),
     )
 
 
-def _member(member: Member, coarsener: Coarsener, *, shown: bool, place: bool) -> Member:
+def _member(
+    member: Member, bands: Mapping[str, Bands | Levels], *, shown: bool, place: bool
+) -> Member:
     return replace(
         member,
         person="",
         distance=_band(member.distance) or "",
         parts=None,
-        values={name: coarsener.coarse(name, value) for name, value in member.values.items()},
+        values={name: bands[name].band(value) for name, value in member.values.items()},
         place=_if(place, member.place),
         place_text=_if(place, member.place_text),
         outcome=_if(shown, member.outcome),
@@ -303,14 +297,14 @@ def _computed(computed: Mapping[str, Any], *, rows: int) -> dict[str, Any]:
 def _counts_in(record: Any) -> list[int]:
     """Find the counts in a record, however it is built."""
     if isinstance(record, dict):
-        return [count for part in record.values() for count in _counts_in(part)]
+        return [number for part in record.values() for number in _counts_in(part)]
     if isinstance(record, list | tuple):
-        return [count for part in record for count in _counts_in(part)]
+        return [number for part in record for number in _counts_in(part)]
     return [record] if isinstance(record, int) and not isinstance(record, bool) else []
 
 
 def _all_or_none(counts: Mapping[str, int]) -> dict[str, Any]:
-    few = any(is_small(count) for count in counts.values())
+    few = any(is_small(number) for number in counts.values())
     return dict.fromkeys(counts, WITHHELD) if few else dict(counts)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
-from mutandis.report.redact_inference import LEAST
+from mutandis.report.redact_cells import LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
 
-__all__ = ["DISTANCES", "Bands", "Coarsener", "Levels"]
+__all__ = ["DISTANCES", "Bands", "Levels", "bands_of"]
 
 # bands that a column is cut into, before rounding and merging
 _BANDS = 8
@@ -43,7 +43,7 @@ class Bands:
 
     @classmethod
     def of(cls, values: NDArray[np.float64], *, least: int = LEAST) -> Bands:
-        """Choose round edges between which at least so many of the values lie.
+        """Choose round edges between which at least `least` values lie.
 
         Examples
         --------
@@ -70,7 +70,6 @@ class Bands:
         return cls(tuple(edges))
 
     def band(self, value: float) -> str:
-        """Name the band of a number."""
         if not self.edges:
             return "any"
         place = bisect_right(self.edges, value)
@@ -121,7 +120,6 @@ class Levels:
         return cls(names)
 
     def band(self, level: Any) -> str:
-        """Name a level, or what it is a part of."""
         return self.names.get(level, OTHER)
 
 
@@ -152,22 +150,17 @@ def _neighbours(counts: Sequence[int], least: int) -> list[list[int]]:
     return [group for group in groups if group]
 
 
-class Coarsener:
-    """Coarsens the values of the people in one table."""
-
-    def __init__(self, population: Population, attributes: Sequence[Attribute]) -> None:
-        self._by_name: dict[str, Bands | Levels] = {}
-        for attribute in attributes:
-            column = population.columns[attribute.name]
-            if isinstance(column, Numbers):
-                self._by_name[attribute.name] = Bands.of(column.values)
-            else:
-                ordered = attribute.kind is AttributeKind.ORDINAL
-                self._by_name[attribute.name] = Levels.of(column, ordered=ordered)
-
-    def coarse(self, name: str, value: Any) -> str:
-        """Give the band of a value."""
-        return self._by_name[name].band(value)
+def bands_of(population: Population, attributes: Sequence[Attribute]) -> dict[str, Bands | Levels]:
+    """Choose, for each attribute, the bands in which a redacted file gives its values."""
+    bands: dict[str, Bands | Levels] = {}
+    for attribute in attributes:
+        column = population.columns[attribute.name]
+        if isinstance(column, Numbers):
+            bands[attribute.name] = Bands.of(column.values)
+        else:
+            ordered = attribute.kind is AttributeKind.ORDINAL
+            bands[attribute.name] = Levels.of(column, ordered=ordered)
+    return bands
 
 
 def _round_width(width: float) -> float:

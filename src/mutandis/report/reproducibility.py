@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.data.attribute import Attribute
     from mutandis.data.protection import Protection
-    from mutandis.report.context import Material
+    from mutandis.report.context import ReportContext
 
 __all__ = ["describe_decision", "facts_of_data", "facts_of_run", "settings_text"]
 
@@ -39,12 +39,12 @@ _TEST = (
 )
 
 
-def settings_text(material: Material) -> str:
+def settings_text(context: ReportContext) -> str:
     """Write the settings as an audit file has them, but for the section on data.
 
     What no file can hold (a function, a model, an equation around an object) stands in a comment.
     """
-    plan = material.plan
+    plan = context.plan
     sections: dict[str, Any] = {
         "outcome": {"column": plan.outcome.column, "negative": plain(plan.outcome.negative)},
         "protected": [_protection(each) for each in plan.protections]
@@ -53,7 +53,7 @@ def settings_text(material: Material) -> str:
     }
     sections |= {"combine": plan.combine} if plan.combine else {}
     sections["attributes"] = {each.name: _attribute(each) for each in plan.attributes}
-    text = write_yaml(sections) + _worldview(plan) + _decision(material)
+    text = write_yaml(sections) + _worldview(plan) + _decision(context)
     return text + write_yaml({"test": _test(plan)}) + _preset(plan)
 
 
@@ -86,20 +86,20 @@ def _worldview(plan: Plan) -> str:
     return "worldview:\n" + "".join(f"  {line}\n" for line in written.splitlines())
 
 
-def _decision(material: Material) -> str:
+def _decision(context: ReportContext) -> str:
     from mutandis.decision import Rule
 
-    maker = material.plan.decision
+    maker = context.plan.decision
     if maker is None:
         return write_yaml({"decision": {"recorded": True}})
     if isinstance(maker, Rule):
         return write_yaml({"decision": {"rule": maker.formula.text}})
-    return _comment("decision", describe_decision(material))
+    return _comment("decision", describe_decision(context))
 
 
-def describe_decision(material: Material) -> str:
+def describe_decision(context: ReportContext) -> str:
     """Say who decides, from what is on record about them: no secrets, and no rows."""
-    described = material.result.provenance.settings["decision"]
+    described = context.result.provenance.settings["decision"]
     if described is None:
         return "none: outcomes on record only"
     if set(described) == {"kind", "rule"}:
@@ -131,10 +131,10 @@ def _preset(plan: Plan) -> str:
 
 
 def facts_of_data(
-    material: Material, source: Mapping[str, Any] | None
+    context: ReportContext, source: Mapping[str, Any] | None
 ) -> tuple[tuple[str, str], ...]:
     """List what identifies the data, with what is known of where it came from."""
-    data = material.result.provenance.data
+    data = context.result.provenance.data
     given = [(str(name), value(each)) for name, each in (source or {}).items() if each is not None]
     facts = [
         ("Rows", f"{data['rows']:,}"),
@@ -146,13 +146,13 @@ def facts_of_data(
     return (*given, *facts)
 
 
-def facts_of_run(material: Material) -> tuple[tuple[str, str], ...]:
+def facts_of_run(context: ReportContext) -> tuple[tuple[str, str], ...]:
     """List what computed the numbers, and how distances were told apart."""
-    provenance = material.result.provenance
+    provenance = context.result.provenance
     facts = [(name, str(version)) for name, version in provenance.versions.items()]
-    for part, result in material.parts.items():
+    for part, result in context.parts.items():
         computed = result.provenance.computed
-        about = material.by_part(part)
+        about = context.by_part(part)
         rules = computed["distance_rules"]
         facts += [(f"Distances on {name}{about}", str(rule)) for name, rule in rules.items()]
         searched = computed["search"]

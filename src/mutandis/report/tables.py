@@ -1,390 +1,259 @@
-"""The tables of a report: counts, verdicts, differences, agreement, refusals in both worlds."""
+"""The numbers in a report's tables, and the complainants that it shows as samples."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case_sentences import explanation_context
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict
+from mutandis.evidence.sentences import explain
 from mutandis.report.context import compared
-from mutandis.report.formatting import count, percent, signed
-from mutandis.report.html import Column, Row, Table
+from mutandis.report.formatting import plural, scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from mutandis.evidence.findings import Findings
-    from mutandis.report.context import Material
+    from mutandis.report.context import ReportContext
 
 __all__ = [
+    "Samples",
     "agreement_of",
-    "agreement_table",
-    "counts_table",
-    "differences_table",
-    "draws_table",
-    "rates_table",
-    "record_table",
-    "strata_table",
+    "choose_samples",
+    "count_by_draws",
+    "count_verdicts",
+    "explain_samples",
+    "mean_delta_p",
+    "rates_by_status",
+    "sample_rows",
+    "shown_ks",
+    "strata_counts",
+    "summarise_delta_p",
     "sweep_records",
-    "verdicts_table",
 ]
 
 # more group sizes than these belong in a file, not on a page
 _MOST_KS = 12
-_VERDICTS = {
-    Verdict.NO_EVIDENCE: "no evidence",
-    Verdict.EVIDENCE: "evidence",
-    Verdict.SIGNIFICANT: "significant",
-    Verdict.SIGNIFICANT_ADJUSTED: "significant, adjusted",
-    Verdict.INSUFFICIENT: "insufficient",
-}
 _STAY = ((1.0, "under every draw"), (0.95, "under 95% or more"), (0.5, "under half or more"))
+_PLACES = (
+    (0.0, "largest"),
+    (0.25, "upper quartile"),
+    (0.5, "median"),
+    (0.75, "lower quartile"),
+    (1.0, "smallest"),
+)
 
 
-def shown_ks(material: Material) -> tuple[int, ...]:
+def shown_ks(context: ReportContext) -> tuple[int, ...]:
     """Choose the group sizes that a table shows: all, or the headline's and some over the range."""
-    ks = material.plan.settings.ks
+    ks = context.plan.settings.ks
     if len(ks) <= _MOST_KS:
         return ks
     places = np.linspace(0, len(ks) - 1, _MOST_KS).round().astype(int).tolist()
-    return tuple(sorted({ks[place] for place in places} | {material.primary[1]}))
-
-
-def counts_table(material: Material) -> Table:
-    """Give the counts of every method and k."""
-    ks = shown_ks(material)
-    left_out = len(material.plan.settings.ks) - len(ks)
-    rows = []
-    for method in material.methods:
-        for k in ks:
-            found = material.findings(method.name, k)
-            row = found.counts()
-            tested = method.count_neighbours
-            rows.append(
-                Row(
-                    cells=(
-                        method.title,
-                        count(k),
-                        count(row["cases"]),
-                        percent(row["share"]),
-                        count(row["cases_refused"]),
-                        count(row["significant"]) if tested else "–",
-                        percent(row["significant_share"]) if tested else "–",
-                        count(row["significant_adjusted"]) if _adjusted(material, tested) else "–",
-                        signed(mean_delta_p(found)),
-                    ),
-                    primary=(method.name, k) == material.plan.settings.primary,
-                    start=k == ks[0],
-                )
-            )
-    note = "“Of them refused”: cases whose own outcome on record was negative. "
-    note += "The shaded row is the headline, fixed before the run. "
-    note += (
-        "CF is a comparison of two outcomes, to which no test applies." if _has_cf(material) else ""
-    )
-    note += (
-        f" {left_out} further group sizes were run; the table of counts has them all."
-        if left_out
-        else ""
-    )
-    return Table(
-        name="counts",
-        caption="Complainants with evidence, by method and group size k",
-        aside=f"of {count(len(material.headline))} complainants",
-        columns=(
-            Column(label="Method", numeric=False),
-            Column(label="k"),
-            Column(label="Cases"),
-            Column(label="Share"),
-            Column(label="Of them refused"),
-            Column(label="Significant"),
-            Column(label="Share"),
-            Column(label="After adjustment"),
-            Column(label="Mean Δp"),
-        ),
-        rows=tuple(rows),
-        note=note.strip(),
-    )
-
-
-def _adjusted(material: Material, tested: bool) -> bool:  # noqa: FBT001
-    return tested and material.plan.settings.adjust != "none"
-
-
-def _has_cf(material: Material) -> bool:
-    return any(not method.count_neighbours for method in material.methods)
+    return tuple(sorted({ks[place] for place in places} | {context.primary[1]}))
 
 
 def mean_delta_p(found: Findings) -> float:
-    """Average Δp over those who could be compared; NaN if nobody could."""
+    """Average Δp over the complainants who could be compared; NaN if there are none."""
+    return summarise_delta_p(found)[1]
+
+
+def summarise_delta_p(found: Findings) -> list[float]:
+    """Give how many could be compared, and the mean, 0, 5, 50, 95 and 100% quantiles of Δp."""
     delta_p = found.comparison.delta_p[compared(found)]
-    return float(delta_p.mean()) if len(delta_p) else float("nan")
+    if not len(delta_p):
+        return [0, *[float("nan")] * 6]
+    quantiles = np.quantile(delta_p, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
+    return [len(delta_p), float(delta_p.mean()), *quantiles]
 
 
-def sweep_records(material: Material) -> list[dict[str, Any]]:
+def sweep_records(context: ReportContext) -> list[dict[str, Any]]:
     """Give the share of cases and the mean Δp for every method and every k that was run."""
     return [
         {
             "method": method.name,
             "k": k,
-            "share": material.findings(method.name, k).counts()["share"],
-            "mean_delta_p": mean_delta_p(material.findings(method.name, k)),
+            "share": context.findings(method.name, k).counts()["share"],
+            "mean_delta_p": mean_delta_p(context.findings(method.name, k)),
         }
-        for method in material.methods
-        for k in material.plan.settings.ks
+        for method in context.methods
+        for k in context.plan.settings.ks
     ]
 
 
-def verdicts_table(material: Material) -> Table:
-    """Count the verdicts of every method at the headline's k."""
-    k = material.primary[1]
-    counts = {
-        method.title: _count_verdicts(material.findings(method.name, k))
-        for method in material.methods
+def count_verdicts(context: ReportContext) -> dict[str, dict[Verdict, int]]:
+    """Count the verdicts of every method at the headline's k, "insufficient" where it occurs."""
+    given = {
+        method.title: context.findings(method.name, context.primary[1]).verdicts()
+        for method in context.methods
     }
-    present = [
-        verdict
-        for verdict in Verdict
-        if verdict is not Verdict.INSUFFICIENT or any(each[verdict] for each in counts.values())
-    ]
-    return Table(
-        name="verdicts",
-        caption=f"Verdicts at k = {k}",
-        aside="each complainant has exactly one verdict for each method",
-        columns=(
-            Column(label="Method", numeric=False),
-            *(Column(label=_VERDICTS[verdict].capitalize()) for verdict in present),
-            Column(label="Complainants"),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    title,
-                    *(count(each[verdict]) for verdict in present),
-                    count(sum(each.values())),
-                ),
-                primary=title == material.primary[0].title,
-            )
-            for title, each in counts.items()
-        ),
-    )
+    counts = {
+        title: {verdict: int((verdicts == verdict.value).sum()) for verdict in Verdict}
+        for title, verdicts in given.items()
+    }
+    if not any(each[Verdict.INSUFFICIENT] for each in counts.values()):
+        for each in counts.values():
+            del each[Verdict.INSUFFICIENT]
+    return counts
 
 
-def _count_verdicts(found: Findings) -> dict[Verdict, int]:
-    given = found.verdicts()
-    return {verdict: int((given == verdict.value).sum()) for verdict in Verdict}
-
-
-def differences_table(material: Material) -> Table:
-    """Summarise Δp by method at the headline's k."""
-    k = material.primary[1]
-    rows = []
-    for method in material.methods:
-        found = material.findings(method.name, k)
-        delta_p = found.comparison.delta_p[compared(found)]
-        cells = [signed(each) for each in _summary(delta_p)]
-        rows.append(Row(cells=(method.title, count(len(delta_p)), *cells)))
-    return Table(
-        name="differences",
-        caption=f"Δp over the complainants, k = {k}",
-        columns=(
-            Column(label="Method", numeric=False),
-            Column(label="Compared"),
-            Column(label="Mean"),
-            Column(label="Smallest"),
-            Column(label="5% quantile"),
-            Column(label="Median"),
-            Column(label="95% quantile"),
-            Column(label="Largest"),
-        ),
-        rows=tuple(rows),
-    )
-
-
-def _summary(delta_p: NDArray[np.float64]) -> list[float]:
-    if not len(delta_p):
-        return [float("nan")] * 6
-    quantiles = np.quantile(delta_p, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
-    return [float(delta_p.mean()), *quantiles]
-
-
-def agreement_of(material: Material) -> Agreement:
-    """Find who is found by which methods at the headline's k."""
-    k = material.primary[1]
-    found = {method.name: material.findings(method.name, k) for method in material.methods}
+def agreement_of(context: ReportContext) -> Agreement:
+    """Find which methods find which complainants at the headline's k."""
+    k = context.primary[1]
+    found = {method.name: context.findings(method.name, k) for method in context.methods}
     return Agreement.of_methods(found, k=k)
 
 
-def agreement_table(material: Material, records: Sequence[dict[str, Any]]) -> Table:
-    """Give one row for each combination of methods that finds somebody."""
-    return Table(
-        name="agreement-table",
-        caption=f"Who is found by which methods, k = {material.primary[1]}",
-        aside="each complainant is counted once",
-        columns=(
-            Column(label="Found by exactly", numeric=False),
-            Column(label="Complainants"),
-        ),
-        rows=tuple(
-            Row(cells=(_finders(material, record), count(record["cases"]))) for record in records
-        ),
-    )
-
-
-def _finders(material: Material, record: dict[str, Any]) -> str:
-    return ", ".join(method.title for method in material.methods if record[method.name])
-
-
-def rates_table(material: Material) -> Table:
-    """Give the share of negative outcomes by status, in the factual and counterfactual worlds."""
-    plan = material.plan
-    facts = plan.outcome.is_negative
-    worlds = {
-        part: result.situation.is_negative_cf
-        for part, result in material.parts.items()
-        if result.situation.is_negative_cf is not None
-    }
-    labels = [
-        f"Had they been {_reference(material, part)}"
-        if part
-        else f"Had they been {material.reference}"
-        for part in worlds
+def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float]]]:
+    """Give the share of refusals by status: on record, and in each counterfactual world."""
+    worlds = [
+        context.plan.outcome.is_negative,
+        *(world for _, world in context.decided_worlds),
     ]
-    rows = []
-    for name, members in _statuses(material):
-        cells = [name, count(len(members)), percent(_share(facts, members))]
-        cells += [percent(_share(world, members)) for world in worlds.values()]
-        rows.append(Row(cells=tuple(cells)))
-    return Table(
-        name="rates",
-        caption=f"Refused ({material.refused}), by status",
-        aside="" if worlds else "nobody decided on counterfactuals: one world only",
-        columns=(
-            Column(label="People", numeric=False),
-            Column(label="Rows"),
-            Column(label="On record"),
-            *(Column(label=label) for label in labels),
-        ),
-        rows=tuple(rows),
-    )
+    return [
+        (
+            name,
+            len(rows),
+            [float(world[rows].mean()) if len(rows) else float("nan") for world in worlds],
+        )
+        for name, rows in _statuses(context)
+    ]
 
 
-def _reference(material: Material, part: str) -> str:
-    each = next(one for one in material.plan.protections if one.attribute == part)
-    return f"{each.attribute} = {each.reference}"
-
-
-def _statuses(material: Material) -> Iterable[tuple[str, NDArray[np.intp]]]:
+def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
     """Name the groups of rows: complainants by status, those they are compared with, all."""
-    plan = material.plan
-    complainants = material.result.situation.complainants
-    yield f"Complainants: {material.complainants}", complainants
+    plan = context.plan
+    yield f"Complainants: {context.complainants}", context.result.situation.complainants
     if len(plan.strata) > 1:
         for stratum in plan.strata:
             yield f"of them {plan.protection.attribute} = {stratum.label}", stratum.complainants
-    tests = [stratum.test for part in material.parts.values() for stratum in part.plan.strata]
-    if not material.result.parts:
-        yield f"Compared with: {material.others}", np.unique(np.concatenate(tests))
-    else:
-        for part, result in material.parts.items():
-            rows = np.unique(np.concatenate([each.test for each in result.plan.strata]))
-            yield f"Compared with, on {part}", rows
+    for part, result in context.parts.items():
+        label = f"Compared with, on {part}" if part else f"Compared with: {context.others}"
+        yield label, np.unique(np.concatenate([stratum.test for stratum in result.plan.strata]))
     yield "Everybody in the table", np.arange(len(plan.population))
 
 
-def _share(is_negative: NDArray[np.bool_], rows: NDArray[np.intp]) -> float:
-    return float(is_negative[rows].mean()) if len(rows) else float("nan")
-
-
-def record_table(material: Material) -> Table | None:
-    """Count how b() and the record go together; None where nobody was asked."""
-    agreement = material.result.with_record
-    if agreement is None:
-        return None
-    column = material.plan.outcome.column
-    return Table(
-        name="record",
-        caption="What b() decides on the rows as they are, beside the record",
-        aside=f"rows by {column}",
-        columns=(
-            Column(label="On record", numeric=False),
-            Column(label=f"b() decides {agreement.negative}"),
-            Column(label=f"b() decides {agreement.positive}"),
-            Column(label="Rows"),
-        ),
-        rows=tuple(
-            Row(
-                cells=(
-                    f"{column} = {row['recorded']}",
-                    count(row["decided_negative"]),
-                    count(row["decided_positive"]),
-                    count(row["rows"]),
-                )
-            )
-            for row in agreement.records()
-        ),
-    )
-
-
-def strata_table(material: Material) -> Table | None:
-    """Give the headline's counts by protected value; None where there is one value only."""
-    strata = material.plan.strata
+def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
+    """Give the headline's counts by protected value; empty where there is one value only."""
+    strata, found = context.plan.strata, context.headline
     if len(strata) < 2:
-        return None
-    found, everybody = material.headline, material.result.situation.complainants
+        return []
     rows = []
     for stratum in strata:
-        mine = np.isin(everybody, stratum.complainants)
-        cases = int(found.comparison.evidence[mine].sum())
+        members = np.isin(context.result.situation.complainants, stratum.complainants)
+        cases = int(found.comparison.evidence[members].sum())
         rows.append(
-            Row(
-                cells=(
-                    f"{material.plan.protection.attribute} = {stratum.label}",
-                    count(int(mine.sum())),
-                    count(cases),
-                    percent(cases / max(int(mine.sum()), 1)),
-                    count(int(found.comparison.significant[mine].sum())),
-                    count(int(found.significant_adjusted[mine].sum())),
-                )
-            )
+            {
+                "status": f"{context.plan.protection.attribute} = {stratum.label}",
+                "complainants": int(members.sum()),
+                "cases": cases,
+                "share": cases / max(int(members.sum()), 1),
+                "significant": int(found.comparison.significant[members].sum()),
+                "significant_adjusted": int(found.significant_adjusted[members].sum()),
+            }
         )
-    return Table(
-        name="strata",
-        caption=f"By protected value, {material.where}",
-        columns=(
-            Column(label="Status", numeric=False),
-            Column(label="Complainants"),
-            Column(label="Cases"),
-            Column(label="Share"),
-            Column(label="Significant"),
-            Column(label="After adjustment"),
-        ),
-        rows=tuple(rows),
-    )
+    return rows
 
 
-def draws_table(material: Material) -> Table | None:
-    """Count the headline's cases by how many draws of the counterfactuals keep them."""
-    found, draws = material.headline, material.plan.settings.draws
+def count_by_draws(context: ReportContext) -> list[tuple[str, int]]:
+    """Count the headline's cases by how many draws keep them; empty where none were made."""
+    found = context.headline
     if found.draw_share is None:
-        return None
+        return []
     shares = found.draw_share[found.comparison.evidence]
-    rows = [Row(cells=("all cases", count(len(shares))))]
-    rows += [
-        Row(cells=(f"of them {label}", count(int((shares >= least).sum()))))
-        for least, label in _STAY
-    ]
-    return Table(
-        name="draws",
-        caption=f"Cases that remain under other draws, {material.where}",
-        aside=f"{draws} draws of what the facts leave open, seed {material.plan.settings.seed}",
-        columns=(
-            Column(label="Evidence", numeric=False),
-            Column(label="Complainants"),
+    kept = [(f"of them {label}", int((shares >= least).sum())) for least, label in _STAY]
+    return [("all cases", len(shares)), *kept]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """Complainants to look at: their places, by why each was chosen; and the rule in words."""
+
+    places: tuple[tuple[str, int], ...]
+    rule: str
+
+
+def choose_samples(context: ReportContext) -> Samples:
+    """Choose five complainants from the largest to the smallest difference, or all if fewer.
+
+    They come from those with the strongest verdict that occurs. No step looks at the order of the
+    rows: of equal differences, the smaller id comes first.
+    """
+    found = context.headline
+    members, who = _strongest(context)
+    if not len(members):
+        return Samples(
+            places=(), rule="No complainant could be compared, so there is none to show."
+        )
+    ranked = _ranked(found, members, worse=context.worse)
+    if len(ranked) <= len(_PLACES):
+        chosen = [(f"no. {place + 1}", one) for place, one in enumerate(ranked)]
+        every = "Shown: the only one" if len(ranked) == 1 else f"Shown are all {len(ranked)}"
+        return Samples(
+            places=tuple(chosen), rule=f"{every} of the complainants {who}, largest Δp first."
+        )
+    last = len(ranked) - 1
+    return Samples(
+        places=tuple((label, ranked[round(share * last)]) for share, label in _PLACES),
+        rule=(
+            f"Shown are five of the {plural(len(ranked), 'complainant')} {who} in "
+            f"{context.where}: those with the largest Δp, the upper quartile, the median, the "
+            "lower quartile and the smallest. Of equal differences, the smaller id comes first."
         ),
-        rows=tuple(rows),
     )
+
+
+def _strongest(context: ReportContext) -> tuple[NDArray[np.intp], str]:
+    """Find the complainants with the strongest verdict that occurs, and say who they are."""
+    found = context.headline
+    tested = context.primary[0].count_neighbours
+    groups = (
+        (found.significant_adjusted, "whose evidence is significant after adjustment"),
+        (found.comparison.significant, "whose evidence is significant taken by itself"),
+        (
+            found.comparison.evidence,
+            "with evidence" + (", none of it significant" if tested else ""),
+        ),
+        (compared(found), "who could be compared, none of whom has evidence"),
+    )
+    for mask, who in groups:
+        if mask.any():
+            return np.flatnonzero(mask), who
+    return np.array([], dtype=np.intp), ""
+
+
+def _ranked(found: Findings, members: NDArray[np.intp], *, worse: bool) -> list[int]:
+    """Put members into order: the farthest difference first, then by id."""
+    delta_p = found.comparison.delta_p[members]
+    ids = found.ids[members]
+    try:
+        _, by_id = np.unique(ids, return_inverse=True)
+    except TypeError:  # a column of several types has no order of its own
+        _, by_id = np.unique(ids.astype(str), return_inverse=True)
+    order = np.lexsort((by_id, -delta_p if worse else delta_p))
+    return [int(place) for place in members[order]]
+
+
+def sample_rows(context: ReportContext, samples: Samples) -> list[dict[str, Any]]:
+    """Give the samples' rows of the headline's findings, and why each was `chosen`."""
+    columns = context.headline.columns()
+    return [
+        {"chosen": label, **{name: scalar(values[place]) for name, values in columns.items()}}
+        for label, place in samples.places
+    ]
+
+
+def explain_samples(context: ReportContext, samples: Samples) -> list[str]:
+    """Say in a sentence what was found about the first of them with each verdict."""
+    method, k = context.plan.settings.primary
+    terms = explanation_context(context.plan)
+    first: dict[str, dict[str, Any]] = {}
+    for row in sample_rows(context, samples):
+        first.setdefault(row["verdict"], row)
+    return [explain(row, method, k, terms) for row in first.values()]

@@ -1,0 +1,298 @@
+"""Collect everything about one complainant in a case file."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.auditing.case_sentences import explanation_context
+from mutandis.data.columns import Numbers
+from mutandis.evidence.methods import METHODS, Center
+from mutandis.report.case_changes import changes_of
+from mutandis.report.case_model import (
+    CaseDocument,
+    Complainant,
+    Figures,
+    GroupList,
+    Member,
+    Part,
+    Redaction,
+    Status,
+    SupportCheck,
+    VerdictText,
+)
+from mutandis.report.case_movement import movements_of, value_at
+from mutandis.report.case_sentences import assumptions_of, limits_of, shared_neighbours_of
+from mutandis.report.context import CaseContext, rows_of
+from mutandis.report.formatting import known, scalar
+from mutandis.report.redact import redact_case
+from mutandis.report.redact_cells import LEAST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.run import AuditResult
+    from mutandis.evidence.findings import Findings
+    from mutandis.evidence.groups import Members, Pair
+    from mutandis.pictures.picture import Picture
+    from mutandis.report.case_model import Role
+    from mutandis.search.embedding import Axis
+
+__all__ = ["case_document"]
+
+
+def case_document(
+    result: AuditResult,
+    id: Any,  # noqa: A002 - the public name
+    *,
+    redact: bool = False,
+    source: Mapping[str, Any] | None = None,
+    findings: Mapping[tuple[str, int], Findings] | None = None,
+) -> CaseDocument:
+    """Collect everything about one complainant.
+
+    `redact` replaces the ids of the people she is compared with, coarsens their values, and
+    withholds numbers behind which fewer than five of them stand. `source` says where the table came
+    from, for the provenance: names and hashes, no secrets.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> audit = mm.audit(
+    ...     mm.datasets.loan(seed=7),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+    ...     worldview=mm.Worldview(
+    ...         {
+    ...             "AnnualSalary": mm.Linear("Gender"),
+    ...             "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+    ...         }
+    ...     ),
+    ...     decision="AnnualSalary + 5 * AccountBalance > 225000",
+    ...     ks=(15, 30),
+    ... )
+    >>> document = case_document(audit.result, 5)
+    >>> document.verdict.verdict, document.parts[0].control.refused
+    ('significant-adjusted', 19)
+    >>> approved = document.parts[0].changes.outcomes[0]
+    >>> approved.group, approved.outcome, [(step.people, step.verdict) for step in approved.steps]
+    ('control', 1, [(15, 'significant'), (17, 'evidence'), (19, 'no-evidence')])
+    """
+    settings = result.plan.settings
+    # what a redacted file does not count, it does not say in words either
+    least = LEAST if redact else 0
+    whole = CaseContext.of(result, id, findings)
+    # one for each attribute, where several were audited one by one
+    contexts = [CaseContext.of(part, id) for part in result.parts.values()] or [whole]
+    parts = tuple(_part(context) for context in contexts)
+    method, k = settings.primary
+    verdict = str(whole.case.result(method, k=k)["verdict"])
+    document = CaseDocument(
+        complainant=_complainant(whole),
+        verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.case.explain()),
+        figures=_figures(whole),
+        parts=parts,
+        assumptions=assumptions_of(result, least=least),
+        limits=limits_of(result, parts, verdict, least=least),
+        shared_neighbours=shared_neighbours_of(result, least=least),
+        redaction=Redaction(redacted=False),
+        provenance={
+            **result.provenance.as_dict(),
+            "source": None if source is None else dict(source),
+            "redacted": False,
+        },
+        alpha=settings.alpha,
+        tau=settings.tau,
+        direction=settings.direction,
+        worldview=_draw_worldview(result),
+    )
+    return redact_case(document, explanation_context(result.plan), contexts) if redact else document
+
+
+def _complainant(context: CaseContext) -> Complainant:
+    plan, case = context.result.plan, context.case
+    return Complainant(
+        id=case.id,
+        statuses=tuple(
+            Status(
+                attribute=each.attribute,
+                value=value_at(plan.population, each.attribute, context.row),
+                reference=each.reference,
+            )
+            for each in plan.protections
+        ),
+        outcome_column=plan.outcome.column,
+        outcome=case.outcome,
+        negative=plan.outcome.negative,
+        refused=bool(context.result.situation.is_negative[context.row]),
+        outcome_cf=case.outcome_cf,
+        attributes=dict(case.factual),
+    )
+
+
+def _figures(context: CaseContext) -> tuple[Figures, ...]:
+    primary = context.result.plan.settings.primary
+    columns = {each.name for each in fields(Figures)} - {"method", "title", "k", "primary"}
+    return tuple(
+        Figures(
+            method=method,
+            title=METHODS[method].title,
+            k=k,
+            primary=(method, k) == primary,
+            **{name: known(row.get(name)) for name in columns},
+        )
+        for (method, k), row in context.case.results.items()
+    )
+
+
+def _part(context: CaseContext) -> Part:
+    result, case = context.result, context.case
+    method, k = result.plan.settings.primary
+    groups = case.groups(method, k=k) if METHODS[method].count_neighbours else None
+    return Part(
+        ground=tuple(each.attribute for each in result.plan.protections),
+        do=result.plan.do,
+        verdict=str(case.result(method, k=k)["verdict"]),
+        outcome_cf=case.outcome_cf,
+        movements=movements_of(result, context.row),
+        control=None if groups is None else _GroupLister(context, "control", groups).group(),
+        test=None if groups is None else _GroupLister(context, "test", groups).group(),
+        support=_support(context),
+        changes=changes_of(context),
+    )
+
+
+class _GroupLister:
+    """One of the complainant's groups under the primary method and k, person by person."""
+
+    def __init__(self, context: CaseContext, role: Role, groups: Pair[Members]) -> None:
+        self._context, self._result, self._role = context, context.result, role
+        method, k = self._result.plan.settings.primary
+        self._members: Members = getattr(groups, role)
+        self._found = context.case.result(method, k=k)
+        self._method = METHODS[method]
+        # the group was searched around her counterfactual
+        self._around_other = role == "test" and self._method.center is Center.COUNTERFACTUAL
+
+    def group(self) -> GroupList:
+        members, role = self._members, self._role
+        people = ~members.is_center
+        return GroupList(
+            role=role,
+            around="the complainant" + "'s counterfactual" * self._around_other,
+            places=self._found[f"n_{role}"],
+            people=int(people.sum()),
+            # who holds a whole place shares it with no other person
+            shared=int((people & (members.place < 1)).sum()),
+            refused=int((members.is_negative & people).sum()),
+            granted=int((~members.is_negative & people).sum()),
+            share=known(self._found[f"p_{role}"]),
+            radius=known(self._found[f"radius_{role}"]),
+            members=tuple(self._each_member()),
+        )
+
+    def _each_member(self) -> list[Member]:
+        members, plan = self._members, self._result.plan
+        rows = rows_of(plan.population, members.ids)
+        parts = self._parts(rows)
+        outcomes = plan.outcome.labels(members.is_negative)
+        listed = []
+        for index, row in enumerate(rows.tolist()):
+            center = bool(members.is_center[index])
+            counterfactual = center and self._role == "test"
+            world = self._result.situation.counterfactual if counterfactual else None
+            role = "counterfactual" if counterfactual else "complainant"
+            place = float(members.place[index])
+            listed.append(
+                Member(
+                    person=scalar(members.ids[index]),
+                    role=role if center else "person",  # type: ignore[arg-type]
+                    distance=float(members.distance[index]),
+                    parts=None
+                    if parts is None or center
+                    else {name: float(values[index]) for name, values in parts.items()},
+                    values={
+                        attribute.name: value_at(world or plan.population, attribute.name, row)
+                        for attribute in plan.attributes
+                    },
+                    place=place,
+                    place_text=str(Fraction(place).limit_denominator(10**7)),
+                    outcome=scalar(outcomes[index]),
+                )
+            )
+        return listed
+
+    def _parts(self, rows: NDArray[np.intp]) -> dict[str, NDArray[np.float64]] | None:
+        """Split each distance by attribute, in the exact units it was measured in."""
+        embedding = self._result.grouping.embedding
+        if embedding is None:
+            return None
+        what = "control" if self._role == "control" else self._method.center.value
+        nearest = self._result.grouping.nearest[what]
+        here = nearest.origins.take(np.array([self._context.place]))
+        there = nearest.points.take(rows)
+        unit = nearest.metric.unit
+        parts = {}
+        for index, axis in enumerate(embedding.axes):
+            apart = np.abs(there.coordinates[:, index] - here.coordinates[0, index])
+            parts[axis.name] = apart / unit + self._overflow(axis) / unit
+        for index, name in enumerate(embedding.nominal):
+            differs = there.codes[:, index] != here.codes[0, index]
+            parts[name] = differs * (nearest.metric.mismatch[index] / unit)
+        return {**parts, **{name: np.zeros(len(rows)) for name in embedding.constant}}
+
+    def _overflow(self, axis: Axis) -> float:
+        """Give how much farther the center lies on one axis than the metric reaches: mostly 0."""
+        world = self._result.situation.counterfactual if self._around_other else None
+        column = (world or self._result.plan.population).columns[axis.name]
+        values = column.values if isinstance(column, Numbers) else column.codes
+        _, beyond = axis.place(np.asarray(values[[self._context.row]], dtype=np.float64))
+        return float(beyond[0]) * axis.length
+
+
+def _support(context: CaseContext) -> tuple[SupportCheck, ...]:
+    """Measure how well her groups support the comparison; empty where that is not measured."""
+    result, place = context.result, context.place
+    method, k = result.plan.settings.primary
+    if not METHODS[method].count_neighbours or result.grouping.embedding is None:
+        return ()
+    measured = result.support(METHODS[method], k)
+    balance = context.case.balance(method, k)
+    outside = tuple(name for name, marked in measured.outside.items() if marked[place])
+    roles: tuple[Role, Role] = ("control", "test")
+    return tuple(
+        SupportCheck(
+            role=role,
+            radius=known(float(reach.radius[place])),
+            typical=known(float(reach.typical[place])),
+            limit=known(float(reach.limit[place])),
+            off_support=bool(reach.off_support[place]),
+            # the range is that of the test space: the control group stands around her as she is
+            outside=outside if role == "test" else (),
+            balance={name: known(value) for name, value in getattr(balance, role).items()},
+        )
+        for role, reach in zip(roles, (measured.control, measured.test), strict=True)
+    )
+
+
+def _draw_worldview(result: AuditResult) -> Picture | None:
+    plan = result.plan
+    if plan.worldview is None:
+        return None
+    from mutandis.decision import required_columns
+    from mutandis.pictures.worldview import draw_worldview
+
+    needed = () if plan.decision is None else required_columns(plan.decision)
+    return draw_worldview(
+        plan.worldview,
+        protected=[each.attribute for each in plan.protections],
+        outcome=plan.outcome.column if needed else None,
+        decision_inputs=needed,
+    )

@@ -1,0 +1,351 @@
+"""A report in plain words: its summary, and what limits its findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.auditing.shared_neighbours import measure_shared_neighbours
+from mutandis.errors import PlanError
+from mutandis.report.formatting import count, group_by_value, listed, percent, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mutandis.auditing.run import AuditResult
+    from mutandis.causal import Diagnosis
+    from mutandis.report.context import ReportContext
+
+__all__ = ["Caution", "cautions_of", "describe_flips", "diagnosis_sentences", "summarise"]
+
+# of sentences that only reassure; problems are all said
+_MOST_SENTENCES = 40
+
+
+def summarise(context: ReportContext) -> list[str]:
+    """Say in a few paragraphs what was asked and what was found."""
+    writers = (_asked, _rates, _found, _tested, _other_methods, _left_out)
+    return [paragraph for write in writers if (paragraph := write(context))]
+
+
+def _asked(context: ReportContext) -> str:
+    plan = context.plan
+    how = {
+        None: "",
+        "multiple": (
+            " Multiple discrimination was looked for: each ground was examined by itself, and a "
+            "complainant counts only if she is found on every one."
+        ),
+        "intersectional": (
+            " Intersectional discrimination was looked for: the grounds were examined together, "
+            "as one status."
+        ),
+    }[plan.combine]
+    better = "" if context.worse else " Better treatment was looked for, not worse."
+    return (
+        f"{plural(len(plan.population), 'decision')} on {plan.outcome.column} were examined. "
+        f"{plural(len(context.headline), 'person', 'people')} with {context.complainants} (the "
+        f"complainants) {'was' if len(context.headline) == 1 else 'were each'} compared with "
+        f"{context.others}. “Refused” means {context.refused}.{how}{better}"
+    )
+
+
+def _rates(context: ReportContext) -> str:
+    situation = context.result.situation
+    rows = situation.complainants
+    facts = situation.is_negative
+    said = f"On record, {percent(float(facts[rows].mean()))} of the complainants were refused"
+    if len(context.parts) > 1:
+        return f"{said}."
+    others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
+    said += f", against {percent(float(facts[others].mean()))} of those they are compared with."
+    if situation.is_negative_cf is None:
+        return said
+    would_be = float(situation.is_negative_cf[rows].mean())
+    return (
+        f"{said} Had the complainants been {context.reference}, by "
+        f"{context.source_of_counterfactuals}, {percent(would_be)} of them would have been."
+    )
+
+
+def _found(context: ReportContext) -> str:
+    row = context.headline.counts()
+    claim = "discrimination" if context.worse else "favourable treatment"
+    given = context.source_of_counterfactuals
+    given = f", given {given}," if context.primary[0].needs_counterfactual else ""
+    if not row["cases"]:
+        return (
+            f"{context.where}{given} provides no evidence for {claim}: not for any of the "
+            f"{plural(row['complainants'], 'complainant')}. That does not rule it out."
+        )
+    return (
+        f"{context.where}{given} provides prima facie evidence for {claim} of "
+        f"{count(row['cases'])} of {plural(row['complainants'], 'complainant')} "
+        f"({percent(row['share'])}); {count(row['cases_refused'])} of these were refused "
+        "themselves."
+    )
+
+
+def _tested(context: ReportContext) -> str:
+    method, _ = context.primary
+    row, settings = context.headline.counts(), context.plan.settings
+    if not row["cases"] or not method.count_neighbours:
+        return ""
+    said = (
+        f"For {count(row['significant'])} of them ({percent(row['significant_share'])} of the "
+        "complainants) chance alone hardly explains the difference, each case taken by itself "
+        f"(one-sided test at the level α = {settings.alpha:g})"
+    )
+    if settings.adjust == "none":
+        return f"{said}; the number of complainants tested was not adjusted for."
+    return (
+        f"{said}; for {count(row['significant_adjusted'])} also after adjustment for the number of "
+        f"complainants tested ({_named(settings.adjust)})."
+    )
+
+
+def _named(adjust: str) -> str:
+    return "–".join(part.capitalize() for part in adjust.split("-"))
+
+
+def _other_methods(context: ReportContext) -> str:
+    method, k = context.primary
+    others = [each for each in context.methods if each is not method]
+    if not others:
+        return ""
+    said = listed(
+        f"{each.title} for {count(context.findings(each.name, k).counts()['cases'])}"
+        for each in others
+    )
+    return f"The other methods find evidence at k = {k}: {said}."
+
+
+def _left_out(context: ReportContext) -> str:
+    number = int(context.headline.comparison.insufficient.sum())
+    if not number:
+        return ""
+    return (
+        f"About {plural(number, 'complainant')} nothing can be said: there are too few comparable "
+        "people. They are counted among the complainants and are not cases."
+    )
+
+
+def describe_flips(context: ReportContext) -> Iterator[str]:
+    """Say how many complainants' outcomes change with their status."""
+    for part, result in context.parts.items():
+        situation = result.situation
+        if situation.is_negative_cf is None:
+            continue
+        rows = situation.complainants
+        before, after = situation.is_negative[rows], situation.is_negative_cf[rows]
+        yield (
+            f"In the counterfactual world{context.by_part(part)}, "
+            f"{count(int((before & ~after).sum()))} of the {count(int(before.sum()))} complainants "
+            f"who were refused would not have been, and {count(int((~before & after).sum()))} of "
+            f"the {count(int((~before).sum()))} others would."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caution:
+    """One thing to know; `serious` ones are said in the summary too."""
+
+    about: str
+    sentence: str
+    serious: bool = False
+
+
+def diagnosis_sentences(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Give what the diagnosis says; of very many sentences the first, which are the problems."""
+    said = diagnosis.sentences()
+    most = max(_MOST_SENTENCES, len(diagnosis.problems) + 1)
+    if len(said) <= most:
+        return said
+    left_out = plural(len(said) - most, "further sentence")
+    return (*said[:most], f"{left_out} without a problem; worldview.check() gives them all.")
+
+
+def cautions_of(context: ReportContext, diagnosis: Diagnosis | None) -> tuple[Caution, ...]:
+    """Collect what limits the findings, in the order of the pipeline."""
+    return (
+        *_rows_dropped(context),
+        *_of_worldview(context, diagnosis),
+        *_of_counterfactuals(context),
+        *_of_decision(context),
+        *_of_groups(context),
+        *_of_tests(context),
+        *_of_semantics(context),
+    )
+
+
+def _rows_dropped(context: ReportContext) -> Iterator[Caution]:
+    dropped = context.plan.population.dropped
+    if dropped:
+        said = listed(f"{count(number)} for {name}" for name, number in dropped.items())
+        yield Caution(
+            about="Missing values",
+            sentence=f"Rows left out because a value is missing, by the column that lacks it: "
+            f"{said}. Who lacks a value may differ from who does not.",
+        )
+    else:
+        yield Caution(about="Missing values", sentence="No row was left out for a missing value.")
+
+
+def _of_worldview(context: ReportContext, diagnosis: Diagnosis | None) -> Iterator[Caution]:
+    if diagnosis is not None and diagnosis.problems:
+        yield Caution(
+            about="The worldview and the data",
+            sentence="The table contradicts the worldview: "
+            f"{plural(len(diagnosis.problems), 'problem')} in {plural(diagnosis.tests, 'test')}. "
+            "Counterfactuals may be biased; see the section on the worldview.",
+            serious=True,
+        )
+    for part, result in context.parts.items():
+        held = result.provenance.computed["held"]
+        if held:
+            yield Caution(
+                about=f"Resolving attributes{context.by_part(part)}",
+                sentence=f"{listed(held)} kept as on record, although the status affects "
+                f"{'it' if len(held) == 1 else 'them'}: the worldview says that the decision may "
+                "rightly use what is there.",
+            )
+
+
+def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
+    if context.plan.counterfactuals is not None:
+        yield Caution(
+            about="Counterfactuals",
+            sentence="The counterfactuals were supplied as a table. How they were made is not "
+            "known here and was not checked.",
+        )
+    for part, result in context.parts.items():
+        clipped = {name: number for name, number in result.clipped.items() if number}
+        if clipped:
+            rows = len(context.plan.population)
+            said = listed(
+                f"{count(number)} of {name} ({percent(number / rows)} of all rows)"
+                for name, number in clipped.items()
+            )
+            yield Caution(
+                about=f"Values moved to their bounds{context.by_part(part)}",
+                sentence=f"Counterfactual values that the equations led beyond what can be, and "
+                f"that were moved to the bounds: {said}.",
+            )
+    couplings = context.result.provenance.computed["couplings"]
+    for coupling, names in group_by_value(couplings).items():
+        yield Caution(
+            about=f"Assumed for {listed(names)}",
+            sentence=f"{'Its' if len(names) == 1 else 'Their'} counterfactuals rest on {coupling}, "
+            "which no data can test.",
+        )
+
+
+def _of_decision(context: ReportContext) -> Iterator[Caution]:
+    agreement = context.result.with_record
+    plan = context.plan
+    if agreement is not None:
+        rows = agreement.rows
+        yield Caution(
+            about="The decision maker and the record",
+            sentence=f"b(X) gives the outcome on record in {count(rows - agreement.differing)} of "
+            f"{plural(rows, 'row')} ({percent(1 - agreement.disagreement)})."
+            + (
+                ""
+                if not agreement.differing
+                else " Where it does not, counterfactual outcomes answer for another decision "
+                "maker than the one who decided."
+            ),
+            serious=agreement.disagreement > 0.05,
+        )
+    elif plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None:
+        yield Caution(
+            about="The decision maker",
+            sentence="The outcomes of counterfactuals came with the table of counterfactuals.",
+        )
+    else:
+        yield Caution(
+            about="The decision maker",
+            sentence="No new decisions could be obtained: outcomes are those on record. "
+            "Methods that need the outcome of a counterfactual were not run.",
+        )
+
+
+def _of_groups(context: ReportContext) -> Iterator[Caution]:
+    method, k = context.primary
+    insufficient = context.headline.comparison.insufficient
+    if insufficient.any():
+        settings = context.plan.settings
+        limit = (
+            "" if settings.max_distance is None else f" within distance {settings.max_distance:g}"
+        )
+        yield Caution(
+            about="Too few comparable people",
+            sentence=f"{count(int(insufficient.sum()))} of "
+            f"{plural(len(insufficient), 'complainant')} have fewer than {settings.min_group} "
+            f"people{limit} in a group and get no verdict ({context.where}).",
+        )
+    if not any(each.count_neighbours for each in context.methods):
+        return
+    for part, result in context.parts.items():
+        try:
+            shared = measure_shared_neighbours(result, k)
+        except PlanError:  # the preset keeps no groups that could be measured
+            pass
+        else:
+            yield Caution(
+                about=f"Shared neighbours{context.by_part(part)}",
+                sentence=shared.sentence(),
+                serious=shared.strong,
+            )
+        if method.count_neighbours:
+            yield from _of_support(context, part, result)
+
+
+def _of_support(context: ReportContext, part: str, result: AuditResult) -> Iterator[Caution]:
+    method, k = context.primary
+    try:
+        support = result.support(method, k)
+    except PlanError:
+        return
+    total = len(support.ids)
+    far = int((support.control.off_support | support.test.off_support).sum())
+    outside = int(np.any(list(support.outside.values()), axis=0).sum()) if support.outside else 0
+    center = "counterfactual" if method.needs_counterfactual else "own values"
+    yield Caution(
+        about=f"Support{context.by_part(part)}",
+        sentence=f"{count(far)} of {plural(total, 'complainant')} ({percent(far / total)}) "
+        "have a group that reaches farther than 99 of 100 groups in that space; for "
+        f"{count(outside)} the {center} {'lies' if method.needs_counterfactual else 'lie'} beyond "
+        f"all people they are compared with on some attribute ({context.where}).",
+        serious=far > 0.1 * total,
+    )
+
+
+def _of_tests(context: ReportContext) -> Iterator[Caution]:
+    settings, found = context.plan.settings, context.headline
+    if not context.primary[0].count_neighbours:
+        return
+    degenerate = int((found.comparison.interval.degenerate & found.comparison.significant).sum())
+    if degenerate:
+        yield Caution(
+            about="Intervals of no width",
+            sentence=f"{plural(degenerate, 'significant case')} of {context.where} rest on an "
+            f"interval without width ({settings.interval}: all were refused in one group and "
+            "none in the other). Their significance cannot be relied on.",
+            serious=True,
+        )
+    if settings.adjust == "none":
+        yield Caution(
+            about="Many tests",
+            sentence=f"p-values were not adjusted for {plural(len(found), 'complainant')}: with "
+            f"nothing to find, about {percent(settings.alpha)} of them would be significant.",
+            serious=True,
+        )
+
+
+def _of_semantics(context: ReportContext) -> Iterator[Caution]:
+    caution = context.plan.semantics.caution
+    if caution:
+        yield Caution(about="Preset", sentence=caution)
