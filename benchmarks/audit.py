@@ -216,7 +216,7 @@ def whole_audit(
 def findings_bytes(audit: mm.Audit) -> int:
     """Add up the integer counts that an audit keeps."""
     kept = 0
-    for groups in audit.result.grouping.nearest.values():
+    for groups in audit.grouping.nearest.values():
         counts = groups.found
         kept += sum(getattr(counts, name).nbytes for name in counts.__slots__)
     return kept
@@ -256,7 +256,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "findings": findings_bytes(audit),
         "numeric": sum(table[name].nbytes for name in settings["attributes"]),
         "search": audit.provenance.computed["search"],
-        "complainants": len(audit.result.situation.complainants),
+        "complainants": len(audit.situation.complainants),
         "steps": {name: asdict(step) for name, step in meter.steps.items()},
     }
 

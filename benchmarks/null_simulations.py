@@ -158,7 +158,7 @@ def simulate_sharp(
             decided = table.assign(granted=(score > 0).astype(np.int64))
             yield {
                 "real": audit(decided, ks),
-                "equal-mass": audit(decided, ks, group_size="equal-mass"),
+                "equal-mass": audit(decided, ks, similarity=mm.Similarity(group_size="equal-mass")),
             }
 
     return _gather(f"{share:g}", drawn(), repeats=repeats)

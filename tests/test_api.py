@@ -193,7 +193,7 @@ def test_verdicts_are_words_of_the_enumeration(found: mm.Audit) -> None:
 
 
 def test_findings_default_to_the_primary_method_and_k() -> None:
-    ours = audit(primary=("st", 2))
+    ours = audit(evidence=mm.Evidence(primary=("st", 2)))
     assert ours.findings().equals(ours.findings("st", k=2))
     assert ours.findings("cf").equals(ours.findings("cf", k=2))
     assert ours.findings(k=5).equals(ours.findings("st", k=5))
@@ -267,7 +267,7 @@ def test_unknown_ids() -> None:
         with pytest.raises(UnknownIdError) as raised:
             numbered.case(strange)
         assert str(raised.value) == (
-            "No row has this id. Ids are row positions unless id= was given."
+            "No row has this id. Ids in this audit are row positions, from 0."
         )
     with pytest.raises(UnknownIdError, match="No row has this id"):
         named.case(0)
@@ -279,10 +279,10 @@ def test_ids_of_people_who_are_no_complainants(found: mm.Audit) -> None:
     with pytest.raises(UnknownIdError) as raised:
         found.case(1)
     assert str(raised.value) == (
-        "This row is no complainant: its protected attribute 'gender' does not have a protected "
+        "This row is not a complainant: its protected attribute 'gender' does not have a protected "
         "value."
     )
-    with pytest.raises(UnknownIdError, match="no complainant"):
+    with pytest.raises(UnknownIdError, match="not a complainant"):
         found.case(SIZE - 1)
 
 

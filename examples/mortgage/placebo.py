@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import mutandis as mm
-from mutandis.files.audit_file import read_audit_file
-from mutandis.files.sources import read_source
 
-written = read_audit_file("audit.yaml")
-audit = mm.audit(read_source(written.source, columns=None), **written.settings)
+audit = mm.read_plan("audit.yaml").run()
 table = audit.placebo(repeats=20, seed=1).table()
 primary = table[(table["method"] == "cst_without") & (table["k"] == 30)]
 print(primary.drop(columns=["method", "k"]).round(3).to_string(index=False))

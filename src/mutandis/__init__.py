@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mutandis import datasets
     from mutandis.auditing.audit import Audit
-    from mutandis.auditing.call import audit
+    from mutandis.auditing.case import Case
     from mutandis.auditing.intersections import audit_intersections
     from mutandis.auditing.placebo import Placebo
-    from mutandis.auditing.plan import draft_plan as plan
+    from mutandis.auditing.plan import Plan, audit, plan
     from mutandis.auditing.worldview_comparison import compare_worldviews
     from mutandis.causal import (
         Additive,
@@ -32,9 +32,12 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
     from mutandis.errors import MutandisError, MutandisWarning
-    from mutandis.evidence.case import Case
     from mutandis.evidence.findings import Verdict
     from mutandis.evidence.power import analyse_power as power
+    from mutandis.evidence.settings import Evidence, Similarity, Uncertainty
+    from mutandis.files.audit_file import read_plan
+    from mutandis.files.saved_audit import open_results
+    from mutandis.files.verification import verify_results
 
 __version__ = "0.1.0"
 
@@ -47,15 +50,19 @@ __all__ = [
     "Categorical",
     "Count",
     "Diagnosis",
+    "Evidence",
     "Latent",
     "Linear",
     "MutandisError",
     "MutandisWarning",
     "Ordinal",
     "Placebo",
+    "Plan",
     "Population",
     "Protection",
+    "Similarity",
     "Stated",
+    "Uncertainty",
     "Verdict",
     "Worldview",
     "__version__",
@@ -63,8 +70,11 @@ __all__ = [
     "audit_intersections",
     "compare_worldviews",
     "datasets",
+    "open_results",
     "plan",
     "power",
+    "read_plan",
+    "verify_results",
 ]
 
 # where each public name lives; imported when first asked for, so that `import mutandis` is instant
@@ -73,7 +83,7 @@ _HOMES = {
     "Attribute": "mutandis.data.attribute",
     "AttributeKind": "mutandis.data.attribute",
     "Audit": "mutandis.auditing.audit",
-    "Case": "mutandis.evidence.case",
+    "Case": "mutandis.auditing.case",
     "Categorical": "mutandis.causal",
     "Count": "mutandis.causal",
     "Diagnosis": "mutandis.causal",
@@ -82,16 +92,23 @@ _HOMES = {
     "Linear": "mutandis.causal",
     "MutandisError": "mutandis.errors",
     "MutandisWarning": "mutandis.errors",
+    "Evidence": "mutandis.evidence.settings",
     "Ordinal": "mutandis.causal",
+    "Plan": "mutandis.auditing.plan",
+    "Similarity": "mutandis.evidence.settings",
+    "Uncertainty": "mutandis.evidence.settings",
+    "open_results": "mutandis.files.saved_audit",
+    "read_plan": "mutandis.files.audit_file",
+    "verify_results": "mutandis.files.verification",
     "Placebo": "mutandis.auditing.placebo",
     "Population": "mutandis.data.population",
     "Protection": "mutandis.data.protection",
     "Verdict": "mutandis.evidence.findings",
     "Worldview": "mutandis.causal",
-    "audit": "mutandis.auditing.call",
+    "audit": "mutandis.auditing.plan",
     "audit_intersections": "mutandis.auditing.intersections",
     "compare_worldviews": "mutandis.auditing.worldview_comparison",
-    "plan": "mutandis.auditing.plan:draft_plan",
+    "plan": "mutandis.auditing.plan",
     "power": "mutandis.evidence.power:analyse_power",
 }
 

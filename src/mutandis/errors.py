@@ -4,6 +4,13 @@ Every message says what was found, what is allowed and what to do. Messages name
 and what the caller declared; they never quote cells, which may identify a person.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
     "AlignmentError",
     "CycleError",
@@ -25,6 +32,7 @@ __all__ = [
     "UnknownColumnError",
     "UnknownIdError",
     "WorldviewError",
+    "suggest",
 ]
 
 
@@ -110,3 +118,18 @@ class DecisionError(MutandisError, ValueError):
 
 class MutandisWarning(UserWarning):
     """Something that an auditor should know, but that does not stop the audit."""
+
+
+def suggest(name: object, known: Iterable[str]) -> str:
+    """Suggest the known name that is most like an unknown one, as a sentence; or nothing.
+
+    Examples
+    --------
+    >>> suggest("Linnear", ["linear", "count"])
+    " Did you mean 'linear'?"
+    """
+    from difflib import get_close_matches
+
+    folded = {other.casefold(): other for other in known}
+    close = get_close_matches(str(name).casefold()[:200], folded, n=1)
+    return f" Did you mean {folded[close[0]]!r}?" if close else ""

@@ -91,7 +91,7 @@ def test_default_is_the_primary_k(found: mm.Audit) -> None:
 
 def test_agreement_in_the_other_direction() -> None:
     decisions = mm.datasets.loan(n=600, seed=4)
-    better = audit(decisions, direction="positive")
+    better = audit(decisions, evidence=mm.Evidence(direction="positive"))
     table = better.findings("st", k=5)
     assert better.agreement(k=5).totals["st"] == (table["delta_p"] < 0).sum() > 0
 

@@ -66,11 +66,12 @@ def test_defaults() -> None:
     chosen = made.settings
     assert chosen.ks == (15, 30, 50, 100)
     assert (chosen.alpha, chosen.tau) == (0.05, 0.0)
-    assert (chosen.ties, chosen.scaling) == ("fair", "range")
+    assert chosen.similarity == mm.Similarity()
+    assert (chosen.similarity.ties, chosen.similarity.scaling) == ("fair", "range")
     assert chosen.interval == "miettinen-nurminen"
-    assert chosen.adjust == "benjamini-hochberg"
+    assert chosen.evidence.adjust == "benjamini-hochberg"
     assert chosen.primary == ("cst_without", 30)
-    assert (chosen.seed, chosen.threads) == (None, -1)
+    assert chosen.seed is None
     assert [method.name for method in made.methods] == ["st", "cst_without", "cst_with", "cf"]
     assert made.semantics.name == "defined"
 
@@ -85,7 +86,7 @@ def test_methods_come_in_the_order_of_the_tables() -> None:
     made = plan(methods=["cf", "st"])
     assert [method.name for method in made.methods] == ["st", "cf"]
     assert made.settings.primary == ("st", 4)
-    assert plan(primary=("cst_with", 2)).settings.primary == ("cst_with", 2)
+    assert plan(evidence=mm.Evidence(primary=("cst_with", 2))).settings.primary == ("cst_with", 2)
 
 
 def test_columns_of_worldview_rule_and_attributes_are_read_and_no_others() -> None:
@@ -114,7 +115,10 @@ def test_without_counterfactuals_only_st_is_left(method: str) -> None:
 
 def test_unknown_methods() -> None:
     allowed = "Allowed: st, cst_without, cst_with, cf."
-    assert refused(PlanError, methods=["st", "sst"]) == f"Unknown method 'sst'. {allowed}"
+    assert (
+        refused(PlanError, methods=["st", "sst"])
+        == f"Unknown method 'sst'. Did you mean 'st'? {allowed}"
+    )
     assert refused(PlanError, methods=[]).startswith("No methods. Name at least one of st,")
     assert refused(PlanError, methods="st") == (
         "methods= takes a list, not a text. Write methods=['st']."
@@ -181,39 +185,43 @@ def test_k_larger_than_either_space() -> None:
         ("adjust", "benjamini-hochberg, benjamini-yekutieli, holm, none"),
         ("ties", "fair, all"),
         ("scaling", "range, none"),
-        ("missing", "error, drop"),
     ],
 )
 def test_unknown_choices(option: str, allowed: str) -> None:
-    message = refused(PlanError, **{option: "guess"})
+    sections = (mm.Similarity, mm.Evidence)
+    section = next(each for each in sections if option in each.__dataclass_fields__)
+    with pytest.raises(PlanError) as caught:
+        section(**{option: "guess"})  # type: ignore[arg-type]
+    message = str(caught.value)
     assert message.startswith(f"{option}='guess' is unknown. Allowed: ")
     assert allowed in message
 
 
 def test_unknown_preset() -> None:
-    assert refused(PlanError, preset="icml") == (
-        "Unknown preset 'icml'. Allowed: 'eaamo23', or none."
-    )
+    assert refused(PlanError, preset="icml") == ("preset='icml' is unknown. Allowed: eaamo23.")
 
 
 def test_the_preset_has_its_own_interval() -> None:
     assert plan(preset="eaamo23").settings.interval == "wald"
-    assert plan(preset="eaamo23", interval="wald").settings.interval == "wald"
-    assert refused(PlanError, preset="eaamo23", interval="newcombe") == (
+    assert plan(preset="eaamo23", evidence=mm.Evidence(interval="wald")).settings.interval == "wald"
+    assert refused(PlanError, preset="eaamo23", evidence=mm.Evidence(interval="newcombe")) == (
         "preset='eaamo23' repeats a publication that used the Wald interval, and "
         "interval='newcombe' is another one. Leave interval out, or leave the preset out."
     )
 
 
 def test_fisher_knows_no_other_threshold_than_0() -> None:
-    assert plan(interval="fisher").settings.interval == "fisher"
-    assert refused(PlanError, interval="fisher", tau=0.1) == (
+    assert plan(evidence=mm.Evidence(interval="fisher")).settings.interval == "fisher"
+    assert refused(PlanError, evidence=mm.Evidence(interval="fisher"), tau=0.1) == (
         "interval='fisher' tests against τ = 0 only, not against tau=0.1. "
         "Use 'miettinen-nurminen' for another τ."
     )
 
 
-@pytest.mark.parametrize("option", [{"ties": "all"}, {"scaling": "none"}])
+@pytest.mark.parametrize(
+    "option",
+    [{"similarity": mm.Similarity(ties="all")}, {"similarity": mm.Similarity(scaling="none")}],
+)
 def test_the_preset_has_its_own_ties_and_scale(option: dict[str, Any]) -> None:
     message = refused(PlanError, preset="eaamo23", **option)
     assert message.startswith("preset='eaamo23' has its own ties, scale and groups: ")
@@ -228,19 +236,31 @@ def test_the_preset_has_no_weights_and_no_ranks(declared: dict[str, Any]) -> Non
     assert "knows no ordinal and no weighted attributes, but 'salary' is one" in message
 
 
-@pytest.mark.parametrize("primary", [("cf", 3), ("cst", 2), "st"])
+def test_a_primary_that_is_no_pair() -> None:
+    with pytest.raises(PlanError, match="primary='st' is not a method and a k"):
+        mm.Evidence(primary="st")  # type: ignore[arg-type]
+
+
+def test_missing_is_one_of_two() -> None:
+    message = refused(PlanError, missing="guess")
+    assert message == "missing='guess' is unknown. Allowed: 'error', 'drop'."
+
+
+@pytest.mark.parametrize("primary", [("cf", 3), ("cst", 2)])
 def test_a_primary_that_is_not_run(primary: Any) -> None:
-    assert refused(PlanError, primary=primary) == (
+    assert refused(PlanError, evidence=mm.Evidence(primary=primary)) == (
         f"primary={primary!r} is not run. Methods: st, cst_without, cst_with, cf; ks: [2, 4]."
     )
 
 
 @pytest.mark.parametrize("threads", [0, -2, 1.5, "two"])
 def test_threads(threads: Any) -> None:
-    assert refused(PlanError, threads=threads) == (
+    with pytest.raises(PlanError) as caught:
+        plan().run(threads=threads)
+    assert str(caught.value) == (
         f"threads={threads!r} is not allowed. Give an integer of at least 1."
     )
-    assert [plan(threads=t).settings.threads for t in (None, -1, 3)] == [-1, -1, 3]
+    assert [plan().run(threads=t).situation.threads for t in (None, -1, 3)] == [-1, -1, 3]
 
 
 def test_seed() -> None:

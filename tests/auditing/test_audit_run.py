@@ -33,8 +33,8 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def audit(table: Any = TABLE, /, **options: Any) -> mm.Audit:
-    return mm.audit(table, **{**SETTINGS, **options})
+def audit(table: Any = TABLE, /, *, threads: int | None = None, **options: Any) -> mm.Audit:
+    return mm.plan(table, **{**SETTINGS, **options}).run(threads=threads)
 
 
 # --- decisions ---------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_unscaled_attributes_are_taken_as_they_are() -> None:
         "granted": ["no", "no", "yes", "no", "yes", "no"],
     }
     options: dict[str, Any] = {"worldview": None, "decision": None, "ks": (1,)}
-    raw = audit(table, scaling="none", **options).case(0)
+    raw = audit(table, similarity=mm.Similarity(scaling="none"), **options).case(0)
     assert raw.groups("st", k=1).control.ids.tolist() == [1]
     assert raw.groups("st", k=1).test.ids.tolist() == [3]
     assert raw.result("st", k=1)["radius_test"] == pytest.approx(1 / 2)
@@ -285,7 +285,9 @@ def test_all_who_tie_may_belong() -> None:
     # 11 (no) and 9 (yes) tie for two places; 10 (yes), then 11 (no) and 9 (yes) for one
     assert (fair["p_control"], fair["p_test"]) == (0.5, 0.25)
     assert (fair["n_test"], fair["rows_test"]) == (2, 3)
-    every = audit(table, ties="all", **options).findings("st", k=2).iloc[0]
+    every = (
+        audit(table, similarity=mm.Similarity(ties="all"), **options).findings("st", k=2).iloc[0]
+    )
     assert (every["p_control"], every["p_test"]) == (0.5, 1 / 3)
     assert (every["n_test"], every["rows_test"]) == (3, 3)
 
@@ -340,7 +342,7 @@ def test_what_was_not_adjusted_is_not_significant_after_adjustment() -> None:
     direct = TABLE.assign(granted=np.where(TABLE["gender"] == "m", "yes", "no"))
     adjusted = audit(direct, decision=None)
     assert set(adjusted.findings("st", k=3)["verdict"]) == {"significant-adjusted"}
-    plain = audit(direct, decision=None, adjust="none")
+    plain = audit(direct, decision=None, evidence=mm.Evidence(adjust="none"))
     rows = plain.findings("st", k=3)
     assert set(rows["verdict"]) == {"significant"}
     assert rows["q_value"].isna().all()

@@ -118,7 +118,7 @@ def check_same(table: pd.DataFrame, maker: Any) -> mm.Audit:
     decided = (table["salary"] + table["balance"] < LIMIT).to_numpy()
     recorded = (table["granted"] == "no").to_numpy()
     assert found.disagreement == float((decided != recorded).mean()) > 0
-    counts = found.result.with_record
+    counts = found.with_record
     assert counts is not None
     assert counts.only_recorded_negative == int((recorded & ~decided).sum())
     assert counts.rows == 300

@@ -66,9 +66,9 @@ def audit(table: pd.DataFrame, **options: Any) -> mm.Audit:
 def test_exchanging_the_outcomes_mirrors_every_number(
     table: pd.DataFrame, interval: IntervalName, tau: float
 ) -> None:
-    better = audit(table, direction="positive", interval=interval, tau=tau)
+    better = audit(table, evidence=mm.Evidence(direction="positive", interval=interval), tau=tau)
     # who got more often what others wanted was refused less often, and the other way round
-    worse = audit(table, negative="yes", interval=interval, tau=tau)
+    worse = audit(table, negative="yes", evidence=mm.Evidence(interval=interval), tau=tau)
     some = 0
     for method in METHODS:
         for k in KS:
@@ -85,7 +85,7 @@ def test_exchanging_the_outcomes_mirrors_every_number(
 
 @pytest.mark.parametrize("tau", [0.0, 0.2])
 def test_evidence_is_a_difference_below_minus_tau(table: pd.DataFrame, tau: float) -> None:
-    better = audit(table, direction="positive", tau=tau)
+    better = audit(table, evidence=mm.Evidence(direction="positive"), tau=tau)
     worse = audit(table, tau=tau)
     for method in METHODS:
         for k in KS:
@@ -104,7 +104,9 @@ def test_evidence_is_a_difference_below_minus_tau(table: pd.DataFrame, tau: floa
 
 
 def test_significance_in_the_mirror_is_about_the_upper_bound(table: pd.DataFrame) -> None:
-    found = audit(table, direction="positive", tau=0.1).findings("cst_without", k=15)
+    found = audit(table, evidence=mm.Evidence(direction="positive"), tau=0.1).findings(
+        "cst_without", k=15
+    )
     significant = found["verdict"].isin(["significant", "significant-adjusted"])
     assert significant.any()
     assert significant.tolist() == (found["p_value"] <= 0.05).tolist()
@@ -114,7 +116,9 @@ def test_significance_in_the_mirror_is_about_the_upper_bound(table: pd.DataFrame
 
 
 def test_the_wald_test_by_hand(table: pd.DataFrame) -> None:
-    found = audit(table, direction="positive", tau=0.1, interval="wald").findings("st", k=15)
+    found = audit(
+        table, evidence=mm.Evidence(direction="positive", interval="wald"), tau=0.1
+    ).findings("st", k=15)
     checked = 0
     for row in found.itertuples():
         variance = (
@@ -129,7 +133,7 @@ def test_the_wald_test_by_hand(table: pd.DataFrame) -> None:
 
 
 def test_counterfactual_fairness_counts_those_who_would_be_refused(table: pd.DataFrame) -> None:
-    better = audit(table, direction="positive")
+    better = audit(table, evidence=mm.Evidence(direction="positive"))
     flips = better.flips()
     assert flips is not None
     assert flips.positive_to_negative > 0
@@ -143,15 +147,22 @@ def test_counterfactual_fairness_counts_those_who_would_be_refused(table: pd.Dat
 
 
 def test_no_difference_has_no_sign(table: pd.DataFrame) -> None:
-    found = audit(table, direction="positive").findings("cf", k=5)
+    found = audit(table, evidence=mm.Evidence(direction="positive")).findings("cf", k=5)
     zero = found.loc[found["delta_p"] == 0, "delta_p"]
     assert len(zero)
     assert not np.signbit(zero.to_numpy()).any()
 
 
 def test_draws_count_the_same_direction(table: pd.DataFrame) -> None:
-    options: dict[str, Any] = {"draws": 4, "bootstrap": True, "seed": 1, "methods": ["cf"]}
-    better, worse = audit(table, direction="positive", **options), audit(table, **options)
+    options: dict[str, Any] = {
+        "uncertainty": mm.Uncertainty(draws=4, bootstrap=True),
+        "seed": 1,
+        "methods": ["cf"],
+    }
+    better, worse = (
+        audit(table, evidence=mm.Evidence(direction="positive"), **options),
+        audit(table, **options),
+    )
     share, other = better.findings("cf", k=5), worse.findings("cf", k=5)
     assert (share["draw_share"] + other["draw_share"] <= 1).all()
     cases = share["verdict"] == "evidence"
@@ -161,11 +172,11 @@ def test_draws_count_the_same_direction(table: pd.DataFrame) -> None:
 
 def test_directions_that_are_refused(table: pd.DataFrame) -> None:
     with pytest.raises(PlanError, match="direction='up' is unknown"):
-        audit(table, direction="up")
+        mm.Evidence(direction="up")  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="negative discrimination only"):
-        audit(table, direction="positive", preset="eaamo23")
+        audit(table, evidence=mm.Evidence(direction="positive"), preset="eaamo23")
     with pytest.raises(PlanError, match="test_space='all' is unknown"):
-        audit(table, test_space="all")
+        mm.Similarity(test_space="all")  # type: ignore[arg-type]
 
 
 # --- any two shares ----------------------------------------------------------------------------

@@ -36,7 +36,11 @@ def decisions() -> pd.DataFrame:
 def test_the_share_of_draws_is_what_auditing_each_draw_gives(decisions: pd.DataFrame) -> None:
     draws = 6
     found = mm.audit(
-        decisions, **SETTINGS, worldview=WORLDVIEW, draws=draws, bootstrap=True, seed=11
+        decisions,
+        **SETTINGS,
+        worldview=WORLDVIEW,
+        uncertainty=mm.Uncertainty(draws=draws, bootstrap=True),
+        seed=11,
     )
     people = mm.Population.from_frame(decisions, columns=WORLDVIEW.names)
     made = WORLDVIEW.counterfactuals(
@@ -55,7 +59,12 @@ def test_the_share_of_draws_is_what_auditing_each_draw_gives(decisions: pd.DataF
 
 
 def test_st_has_no_part_in_the_draws(decisions: pd.DataFrame) -> None:
-    found = mm.audit(decisions, **SETTINGS, worldview=WORLDVIEW, draws=2, bootstrap=True)
+    found = mm.audit(
+        decisions,
+        **SETTINGS,
+        worldview=WORLDVIEW,
+        uncertainty=mm.Uncertainty(draws=2, bootstrap=True),
+    )
     table = found.findings("st", k=5)
     assert table["draw_share"].tolist() == (table["delta_p"] > 0).astype(float).tolist()
 
@@ -63,7 +72,11 @@ def test_st_has_no_part_in_the_draws(decisions: pd.DataFrame) -> None:
 def test_draws_change_nothing_but_the_last_column(decisions: pd.DataFrame) -> None:
     plain = mm.audit(decisions, **SETTINGS, worldview=WORLDVIEW).findings("cst_with", k=20)
     drawn = mm.audit(
-        decisions, **SETTINGS, worldview=WORLDVIEW, draws=3, bootstrap=True, seed=1
+        decisions,
+        **SETTINGS,
+        worldview=WORLDVIEW,
+        uncertainty=mm.Uncertainty(draws=3, bootstrap=True),
+        seed=1,
     ).findings("cst_with", k=20)
     assert tuple(plain.columns) == COLUMNS
     assert tuple(drawn.columns) == (*COLUMNS, "draw_share")
@@ -71,10 +84,14 @@ def test_draws_change_nothing_but_the_last_column(decisions: pd.DataFrame) -> No
 
 
 def test_the_seed_repeats_the_draws_whatever_the_threads(decisions: pd.DataFrame) -> None:
-    def shares(**options: Any) -> list[float]:
-        found = mm.audit(
-            decisions, **SETTINGS, worldview=WORLDVIEW, draws=5, bootstrap=True, **options
-        )
+    def shares(threads: int | None = None, **options: Any) -> list[float]:
+        found = mm.plan(
+            decisions,
+            **SETTINGS,
+            worldview=WORLDVIEW,
+            uncertainty=mm.Uncertainty(draws=5, bootstrap=True),
+            **options,
+        ).run(threads=threads)
         return [float(value) for value in found.findings("cst_without", k=5)["draw_share"]]
 
     assert shares(seed=1, threads=1) == shares(seed=1, threads=2)
@@ -83,14 +100,25 @@ def test_the_seed_repeats_the_draws_whatever_the_threads(decisions: pd.DataFrame
 
 
 def test_provenance_records_the_draws(decisions: pd.DataFrame) -> None:
-    found = mm.audit(decisions, **SETTINGS, worldview=WORLDVIEW, draws=2, bootstrap=True)
+    found = mm.audit(
+        decisions,
+        **SETTINGS,
+        worldview=WORLDVIEW,
+        uncertainty=mm.Uncertainty(draws=2, bootstrap=True),
+    )
     settings = found.provenance.settings
-    assert (settings["draws"], settings["bootstrap"], settings["seed"]) == (2, True, 0)
+    assert settings["uncertainty"] == {"draws": 2, "bootstrap": True}
+    assert settings["seed"] == 0
     assert found.provenance.computed["moved"] == ["AnnualSalary", "AccountBalance"]
 
 
 def test_a_case_shows_the_share_of_draws(decisions: pd.DataFrame) -> None:
-    found = mm.audit(decisions, **SETTINGS, worldview=WORLDVIEW, draws=4, bootstrap=True)
+    found = mm.audit(
+        decisions,
+        **SETTINGS,
+        worldview=WORLDVIEW,
+        uncertainty=mm.Uncertainty(draws=4, bootstrap=True),
+    )
     complainant = int(found.findings("cst_without", k=5)["id"].iloc[0])
     case = found.case(complainant)
     assert "share of draws" in str(case)
@@ -101,20 +129,20 @@ def test_a_case_shows_the_share_of_draws(decisions: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("worldview", "doubt", "message"),
     [
-        ({"worldview": WORLDVIEW, "draws": 5}, "draws=5 would all be the same"),
-        ({"worldview": WORLDVIEW, "draws": -1}, "draws=-1 is not allowed"),
-        ({"worldview": WORLDVIEW, "draws": 2.5}, "draws=2.5 is not allowed"),
-        ({"worldview": WORLDVIEW, "bootstrap": True, "draws": 0}, "draws=0 makes none"),
-        ({"draws": 5, "bootstrap": True}, "draws=5 needs worldview="),
+        (WORLDVIEW, {"draws": 5}, "draws=5 would all be the same"),
+        (WORLDVIEW, {"draws": -1}, "draws=-1 is not allowed"),
+        (WORLDVIEW, {"draws": 2.5}, "draws=2.5 is not allowed"),
+        (WORLDVIEW, {"bootstrap": True, "draws": 0}, "draws=0 makes none"),
+        (None, {"draws": 5, "bootstrap": True}, "draws=5 needs worldview="),
     ],
 )
 def test_draws_that_make_no_sense(
-    decisions: pd.DataFrame, options: dict[str, Any], message: str
+    decisions: pd.DataFrame, worldview: mm.Worldview | None, doubt: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(PlanError, match=message):
-        mm.audit(decisions, **SETTINGS, **options)
+        mm.audit(decisions, **SETTINGS, worldview=worldview, uncertainty=mm.Uncertainty(**doubt))
 
 
 def test_where_a_coupling_is_assumed_draws_are_made_unasked_and_results_are_labelled() -> None:
@@ -132,15 +160,22 @@ def test_where_a_coupling_is_assumed_draws_are_made_unasked_and_results_are_labe
         "ks": (10,),
     }
     found = mm.audit(table, **settings)
-    assert found.provenance.settings["draws"] == 20
+    assert found.plan.settings.uncertainty.draws == 20
     shares = found.findings("cf", k=10)["draw_share"]
     assert ((shares > 0) & (shares < 1)).any()
     assert "assumed, beyond what data can test: monotone coupling for visits" in repr(found)
     complainant = int(found.findings("cf", k=10)["id"].iloc[0])
     assert "(assuming monotone coupling, which no data can test)" in str(found.case(complainant))
-    assert "draw_share" not in mm.audit(table, **settings, draws=0).findings("cf", k=10).columns
+    assert (
+        "draw_share"
+        not in mm.audit(table, **settings, uncertainty=mm.Uncertainty(draws=0))
+        .findings("cf", k=10)
+        .columns
+    )
 
 
 def test_bootstrap_alone_makes_the_default_number_of_draws(decisions: pd.DataFrame) -> None:
-    found = mm.audit(decisions, **SETTINGS, worldview=WORLDVIEW, bootstrap=True)
-    assert found.provenance.settings["draws"] == 20
+    found = mm.audit(
+        decisions, **SETTINGS, worldview=WORLDVIEW, uncertainty=mm.Uncertainty(bootstrap=True)
+    )
+    assert found.plan.settings.uncertainty.draws == 20

@@ -48,9 +48,9 @@ def audit(decisions: pd.DataFrame, **options: Any) -> mm.Audit:
     [
         {},
         {"preset": "eaamo23"},
-        {"direction": "positive"},
-        {"max_distance": 0.02, "min_group": 2},
-        {"group_size": "equal-mass", "tau": 0.1},
+        {"evidence": mm.Evidence(direction="positive")},
+        {"similarity": mm.Similarity(max_distance=0.02, min_group=2)},
+        {"similarity": mm.Similarity(group_size="equal-mass"), "tau": 0.1},
     ],
 )
 def test_each_k_is_what_an_audit_finds(decisions: pd.DataFrame, options: dict[str, Any]) -> None:

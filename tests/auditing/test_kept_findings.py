@@ -9,7 +9,6 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.group_comparison import compare_groups
-from mutandis.evidence.methods import METHODS
 
 
 def audited(**changes: Any) -> mm.Audit:
@@ -28,21 +27,26 @@ def audited(**changes: Any) -> mm.Audit:
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"preset": "eaamo23"}, {"interval": "newcombe"}, {"max_distance": 0.02, "min_group": 3}],
+    [
+        {},
+        {"preset": "eaamo23"},
+        {"evidence": mm.Evidence(interval="newcombe")},
+        {"similarity": mm.Similarity(max_distance=0.02, min_group=3)},
+    ],
     ids=["default", "preset", "newcombe", "caliper"],
 )
 def test_counting_without_bounds_counts_the_same(changes: dict[str, Any]) -> None:
     audit = audited(**changes)
     for row in audit.count_records():
-        found = audit.result.findings(METHODS[row["method"]], row["k"])
+        found = audit.evaluate(row["method"], row["k"])
         assert row == found.counts()
 
 
 def test_each_pair_of_shares_is_compared_once_and_each_complainant_is_told() -> None:
     audit = audited()
-    for method in audit.result.plan.methods:
-        groups = audit.result.grouping.at(method, 1)
-        comparison = compare_groups(audit.result.plan, method, groups)
+    for method in audit.plan.methods:
+        groups = audit.grouping.at(method, 1)
+        comparison = compare_groups(audit.plan, method, groups)
         difference = groups.control.share.values() - groups.test.share.values()
         assert comparison.delta_p == pytest.approx(difference, abs=1e-15)
         assert (comparison.evidence == (difference > 1e-12)).all()
@@ -50,12 +54,12 @@ def test_each_pair_of_shares_is_compared_once_and_each_complainant_is_told() -> 
 
 def test_a_large_audit_keeps_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     small = audited()
-    kept = small._findings("st", 5)
-    assert small._findings("st", 5) is kept
+    kept = small.evaluate("st", 5)
+    assert small.evaluate("st", 5) is kept
     # the function of the same name hides the module
     monkeypatch.setattr(import_module("mutandis.auditing.audit"), "_KEPT", 10)
     large = audited()
     large.counts()
     large.case(int(large.findings()["id"].iloc[0]))
-    assert not large._cache
+    assert not large._findings
     assert large.findings("cst_with", k=15).equals(small.findings("cst_with", k=15))

@@ -91,7 +91,7 @@ def peaks(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Peaks]:
 
 
 def findings_bytes(audit: mm.Audit) -> int:
-    found = [groups.found for groups in audit.result.grouping.nearest.values()]
+    found = [groups.found for groups in audit.grouping.nearest.values()]
     return sum(getattr(each, part.name).nbytes for each in found for part in fields(each))
 
 
@@ -113,23 +113,23 @@ def test_no_step_takes_four_times_the_numeric_data(peaks: _Peaks) -> None:
     counts = audit.counts()
     assert peaks.since(findings) < 3.5
     assert len(counts) == 16
-    complainant = int(audit.result.situation.complainants[0])
+    complainant = int(audit.situation.complainants[0])
     assert len(audit.case(complainant).results) == 16
     assert peaks.since(findings) < 4.5  # one table of findings at a time
-    assert not audit._cache
+    assert not audit._findings
 
 
 def test_what_nobody_asked_for_is_not_there(peaks: _Peaks) -> None:
     table, settings = table_and_settings()
     audit = mm.audit(table, **settings)
-    counterfactual = audit.result.situation.counterfactual
+    counterfactual = audit.situation.counterfactual
     assert counterfactual is not None
     # the reference rows are as they were, and not held twice
     assert isinstance(counterfactual.columns, Overlay)
-    assert len(counterfactual.columns.rows) == len(audit.result.situation.complainants)
-    for groups in audit.result.grouping.nearest.values():
+    assert len(counterfactual.columns.rows) == len(audit.situation.complainants)
+    for groups in audit.grouping.nearest.values():
         assert not groups.points._last
         assert not groups.origins._last
     # numbers are read from the one copy of the table
-    people = audit.result.plan.population
+    people = audit.plan.population
     assert np.shares_memory(people.numbers("X0"), people.source["X0"].to_numpy())

@@ -62,14 +62,14 @@ def same_part(k: int, reference: int, everybody: int) -> int:
 
 def in_draw_order(audit: mm.Audit, table: pd.DataFrame) -> pd.DataFrame:
     """Sort a table as random numbers are handed out: by what the rows hold."""
-    population = audit.result.plan.population
+    population = audit.plan.population
     return table.iloc[canonical_order(population.columns, ids=population.ids)]
 
 
 @pytest.mark.parametrize("group_size", ["k", "equal-mass"])
-def test_placebo_a_is_an_audit_of_relabelled_reference_rows(group_size: str) -> None:
+def test_placebo_a_is_an_audit_of_relabelled_reference_rows(group_size: Any) -> None:
     table = decisions()
-    audit = mm.audit(table, **settings(group_size=group_size))
+    audit = mm.audit(table, **settings(similarity=mm.Similarity(group_size=group_size)))
     placebo = audit.placebo(repeats=2, seed=7, kind="a")
     ordered = in_draw_order(audit, table)
     for repeat in range(2):
@@ -84,7 +84,7 @@ def test_placebo_a_is_an_audit_of_relabelled_reference_rows(group_size: str) -> 
         status[order[many[0] : sum(many)]] = "near"
         taken = {k: same_part(k, size, len(table)) for k in KS}
         assert all(small < k for k, small in taken.items())
-        again = settings(group_size=group_size, ks=tuple(taken.values()))
+        again = settings(similarity=mm.Similarity(group_size=group_size), ks=tuple(taken.values()))
         expected = shares(mm.audit(reference.assign(group=status), **again))
         assert {line.method for line in placebo.lines} == {"st", "cst_without", "cst_with", "cf"}
         for line in placebo.lines:
@@ -156,8 +156,8 @@ def test_placebo_b_is_an_audit_of_redrawn_outcomes() -> None:
 
 def test_placebos_depend_on_the_seed_and_on_nothing_else() -> None:
     table = decisions()
-    one = mm.audit(table, **settings(threads=1)).placebo(repeats=3, seed=1)
-    two = mm.audit(table, **settings(threads=2)).placebo(repeats=3, seed=1)
+    one = mm.plan(table, **settings()).run(threads=1).placebo(repeats=3, seed=1)
+    two = mm.plan(table, **settings()).run(threads=2).placebo(repeats=3, seed=1)
     assert one == two
     longer = mm.audit(table, **settings()).placebo(repeats=4, seed=1)
     assert [line.placebos[:3] for line in longer.lines] == [line.placebos for line in one.lines]

@@ -25,7 +25,7 @@ def audited(progress: Any, **changes: Any) -> mm.Audit:
         "ks": (5,),
         **changes,
     }
-    return mm.audit(mm.datasets.loan(n=300, seed=1), progress=progress, **settings)
+    return mm.plan(mm.datasets.loan(n=300, seed=1), **settings).run(progress=progress)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def audited(progress: Any, **changes: Any) -> mm.Audit:
     [
         {},
         {"methods": ["st"]},
-        {"draws": 3, "bootstrap": True},
+        {"uncertainty": mm.Uncertainty(draws=3, bootstrap=True)},
         {"preset": "eaamo23"},
         {"worldview": None},
     ],
@@ -52,7 +52,7 @@ def test_several_attributes_are_one_progress() -> None:
     table = mm.datasets.loan(n=300, seed=1)
     table["Old"] = [place % 2 for place in range(len(table))]
     told: Reports = []
-    mm.audit(
+    mm.plan(
         table,
         outcome="LoanApproval",
         negative=-1,
@@ -64,8 +64,7 @@ def test_several_attributes_are_one_progress() -> None:
         attributes={"AnnualSalary": "continuous"},
         worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender", "Old")}),
         ks=(5,),
-        progress=lambda done, total: told.append((done, total)),
-    )
+    ).run(progress=lambda done, total: told.append((done, total)))
     (first, total), *_, (last, same) = told
     assert (first, last) == (0, total)
     assert same == total

@@ -14,7 +14,7 @@ from mutandis.cli.app import app
 from mutandis.errors import OutputError, PlanError
 from mutandis.evidence.findings import COLUMNS
 from mutandis.files.results_folder import hash_file, write_record
-from mutandis.report import Report
+from mutandis.report.report import Report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ worldview:
   AnnualSalary:   {equation: linear, parents: [Gender]}
   AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-test: {ks: [5, 9]}
+ks: [5, 9]
 """
 
 

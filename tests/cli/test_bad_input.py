@@ -31,7 +31,7 @@ outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [$protected]}}
-test: {ks: [3]}
+ks: [3]
 """
 SECRET = "Jane-Doe-12345"
 

@@ -13,8 +13,8 @@ from mutandis.cli import case as case_module
 from mutandis.cli.app import app
 from mutandis.cli.case import case_name
 from mutandis.errors import MutandisError, OutputError, UnknownIdError
-from mutandis.report import Report
 from mutandis.report.pdf import pdf_unavailable
+from mutandis.report.report import Report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [$protected]}}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-test: {ks: [5, 9]}
+ks: [5, 9]
 """
 EVIL = "../<script>alert(1)</script>"
 

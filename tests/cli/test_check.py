@@ -25,7 +25,7 @@ worldview:
   AnnualSalary:   {equation: linear, parents: [Gender]}
   AccountBalance: {equation: linear, parents: [Gender]}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-test: {ks: [15, 30]}
+ks: [15, 30]
 """
 
 

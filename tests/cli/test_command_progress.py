@@ -19,7 +19,7 @@ data: {source: loan.csv}
 outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous}
-test: {ks: [3]}
+ks: [3]
 """
 
 

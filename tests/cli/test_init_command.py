@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import InputError, MutandisError, OutputError, UnknownColumnError
-from mutandis.report import Report
+from mutandis.report.report import Report
 
 runner = CliRunner()
 

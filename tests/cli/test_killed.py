@@ -24,7 +24,7 @@ from pathlib import Path
 import duckdb, narwhals, pandas, scipy.spatial, scipy.stats, yaml
 from mutandis.auditing.audit import Audit
 from mutandis.cli import app, audit
-from mutandis.report import Report
+from mutandis.report.report import Report
 from mutandis.errors import OutputError
 from mutandis.files import output_folder
 from mutandis.files.results_folder import find_differences, read_record
@@ -143,7 +143,7 @@ outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
-test: {ks: [K]}
+ks: [K]
 """
 
 

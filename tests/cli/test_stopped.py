@@ -22,26 +22,28 @@ data: {source: loan.csv}
 outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous}
-test: {ks: [3]}
+ks: [3]
 """
 
 SLOW = """
 import sys, time
-from mutandis.cli import app, load as prepared
-real = prepared.run
-prepared.run = lambda plan, **more: (time.sleep(60), real(plan, **more))
+from mutandis.auditing.plan import Plan
+from mutandis.cli import app
+real = Plan.run
+Plan.run = lambda plan, **more: (time.sleep(60), real(plan, **more))
 sys.argv = ["mutandis", *sys.argv[1:]]
 app.main()
 """
 
 BROKEN = """
 import sys
-from mutandis.cli import app, load as prepared
+from mutandis.auditing.plan import Plan
+from mutandis.cli import app
 
 def fail(plan, **more):
     raise ZeroDivisionError("Jane Doe earned 12345")
 
-prepared.run = fail
+Plan.run = fail
 sys.argv = ["mutandis", *sys.argv[1:]]
 app.main()
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,19 @@ from mutandis.files.worldview_file import FAMILIES
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+SECTIONS = {
+    name: [each.name for each in fields(kind)]
+    for name, kind in {
+        "similarity": mm.Similarity,
+        "evidence": mm.Evidence,
+        "uncertainty": mm.Uncertainty,
+    }.items()
+}
+SECTIONS = {
+    "similarity": [each.name for each in fields(mm.Similarity)],
+    "evidence": [each.name for each in fields(mm.Evidence)],
+    "uncertainty": [each.name for each in fields(mm.Uncertainty)],
+}
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -42,7 +56,7 @@ def section(name: str) -> str:
         ("outcome", audit_file._OUTCOME),
         ("protected", audit_file._PROTECTED),
         ("attributes", audit_file._ATTRIBUTE),
-        ("test", audit_file._TEST),
+        *SECTIONS.items(),
         ("worldview", worldview._SECTIONS),
         ("worldview", worldview._LATENT),
         ("decision", decision_section._ENDPOINT),

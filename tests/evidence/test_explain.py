@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pytest
 
+import mutandis as mm
+from mutandis.auditing.case_sentences import explanation_context
 from mutandis.errors import PlanError
-from mutandis.evidence.case import Case
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import ExplanationContext, explain, explain_insufficient
-
-if TYPE_CHECKING:
-    from mutandis.evidence.groups import Members, Pair
 
 CONTEXT = ExplanationContext(
     ground="the ground of 'Gender'",
@@ -157,33 +154,24 @@ def test_no_sentence_claims_too_much(verdict: Verdict, method: str, direction: A
 # --- from a case -------------------------------------------------------------------------------
 
 
-def nobody(method: str, k: int) -> Pair[Members]:
-    raise AssertionError("no words depend on the members")
-
-
-def case(context: ExplanationContext | None = CONTEXT) -> Case:
-    return Case(
-        id=44,
-        outcome="refused",
-        outcome_cf="granted",
-        factual={"salary": np.float64(1)},
-        counterfactual=None,
-        results={("cst_without", 15): ROW, ("st", 15): {**ROW, "verdict": "evidence"}},
-        _members=nobody,
-        _context=context,
-    )
-
-
 def test_a_case_explains_the_primary_result_by_default() -> None:
-    assert case().explain() == sentence()
-    assert case().explain("st") == sentence("st", verdict="evidence")
-    assert case().explain("st", 15) == case().explain("st", k=15)
+    audit = mm.audit(
+        mm.datasets.loan(n=300, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous"},
+        worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+        ks=(5, 15),
+        evidence=mm.Evidence(primary=("cst_without", 15)),
+    )
+    case = audit.case(audit.findings()["id"].iloc[0])
+    context = explanation_context(audit.plan)
+    told = explain(case.result("cst_without", k=15), "cst_without", 15, context)
+    assert case.explain() == case.explain("cst_without") == told
+    assert case.explain("st") == explain(case.result("st", k=15), "st", 15, context) != told
+    assert case.explain("st", 5) == case.explain("st", k=5) != case.explain("st")
     with pytest.raises(PlanError, match="The audit did not run method 'st' at k=7"):
-        case().explain("st", 7)
-
-
-def test_a_case_without_an_audit_has_no_words() -> None:
-    with pytest.raises(PlanError, match="made without an audit"):
-        case(context=None).explain()
-    with pytest.raises(PlanError, match="made without an audit"):
-        case().balance("st", 15)
+        case.explain("st", 7)
+    with pytest.raises(PlanError, match="The audit did not run method 'st' at k=7"):
+        case.balance("st", 7)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mutandis.auditing.case import Case
 from mutandis.errors import PlanError
-from mutandis.evidence.case import Case
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.findings import COLUMNS, Findings, Verdict
-from mutandis.evidence.groups import Group, Members, Pair
+from mutandis.evidence.groups import Group
 from mutandis.evidence.intervals import Interval
 from mutandis.search.share import Share
 
@@ -109,10 +109,6 @@ def test_columns_in_their_order() -> None:
 # --- cases -------------------------------------------------------------------------------------
 
 
-def no_members(method: str, k: int) -> Pair[Members]:
-    raise AssertionError("nobody asked for them")
-
-
 def case(**changes: Any) -> Case:
     row = {
         "p_control": 0.75,
@@ -131,7 +127,9 @@ def case(**changes: Any) -> Case:
         "factual": {"salary": 35_000.0, "job": "cook"},
         "counterfactual": {"salary": 50_796.5, "job": "cook"},
         "results": MappingProxyType({("st", 4): row, ("cf", 4): missing}),
-        "_members": no_members,
+        "audit": None,  # not asked for
+        "place": 0,
+        "row": 8,
     }
     return Case(**{**values, **changes})
 
@@ -157,4 +155,3 @@ def test_results_are_looked_up() -> None:
     assert case().result("st", k=4)["delta_p"] == 0.5
     with pytest.raises(PlanError, match=r"The audit did not run method 'st' at k=5\."):
         case().result("st", k=5)
-    assert "_members" not in repr(case())

@@ -84,7 +84,7 @@ def audit(people: pd.DataFrame, **options: Any) -> mm.Audit:
         negative=0,
         protected=mm.Protection("woman", value=1, reference=0),
         attributes={"x": "continuous", "y": "continuous"},
-        **{"ks": KS, "group_size": "equal-mass", **options},
+        **{"ks": KS, "similarity": mm.Similarity(group_size="equal-mass"), **options},
     )
 
 
@@ -141,19 +141,21 @@ def test_members_hold_as_many_places_as_the_group_has_rows() -> None:
 
 def test_equal_spaces_make_no_difference() -> None:
     people = table(20, 20, seed=8)
-    pd.testing.assert_frame_equal(audit(people).counts(), audit(people, group_size="k").counts())
+    pd.testing.assert_frame_equal(
+        audit(people).counts(), audit(people, similarity=mm.Similarity(group_size="k")).counts()
+    )
 
 
 def test_of_equal_mass_a_small_test_space_suffices() -> None:
     people = table(40, 5, seed=9)
     assert audit(people, ks=(7,)).findings("st", k=7)["rows_test"].min() >= 1
     with pytest.raises(GroupSizeError, match="k=7 is larger than the test space"):
-        audit(people, ks=(7,), group_size="k")
+        audit(people, ks=(7,), similarity=mm.Similarity(group_size="k"))
 
 
 def test_group_sizes_that_do_not_exist_or_were_not_published_are_refused() -> None:
     people = table(20, 20, seed=1)
     with pytest.raises(PlanError, match="group_size='half' is unknown"):
-        audit(people, group_size="half")
+        mm.Similarity(group_size="half")  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="has its own ties, scale and groups"):
         audit(people, preset="eaamo23")

@@ -31,7 +31,7 @@ def situation(
         counterfactuals=pd.DataFrame({"x": x + (group == 1)}),
         ks=(1,),
     )
-    return audit.result.situation
+    return audit.situation
 
 
 def people(rows: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -91,7 +91,7 @@ def test_members_account_for_every_number(seed: int, preset: Any) -> None:
 
 @pytest.mark.parametrize("ties", ["fair", "all"])
 def test_places_add_up_to_k_or_to_all_who_tie(ties: Any) -> None:
-    found = audit(crowd(3), ties=ties)
+    found = audit(crowd(3), similarity=mm.Similarity(ties=ties))
     larger = 0
     for who in found.findings("st", k=1)["id"]:
         case = found.case(who)
@@ -203,13 +203,12 @@ def test_chunks_of_complainants_change_nothing(
         "counterfactuals": {"salary": salary + 100.0 * (np.array(table["origin"]) != "here")},
         "methods": ["st", "cst_without"],
         "ks": (3, 9),
-        "max_distance": 60.0,
-        "group_size": "k",
+        "similarity": mm.Similarity(max_distance=60.0, group_size="k"),
     }
     whole = mm.audit(table, **settings)
     monkeypatch.setattr("mutandis.evidence.group_builder._CHUNK", 7)
     told: list[int] = []
-    chunked = mm.audit(table, **settings, progress=lambda done, total: told.append(done))
+    chunked = mm.plan(table, **settings).run(progress=lambda done, _: told.append(done))
     for method in ("st", "cst_without"):
         for k in (3, 9):
             assert chunked.findings(method, k=k).equals(whole.findings(method, k=k))

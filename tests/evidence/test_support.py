@@ -105,7 +105,9 @@ def test_support_says_and_does_not_decide() -> None:
 
 
 def test_a_caliper_does_not_hide_how_far_the_nearest_are() -> None:
-    table = audit(WOMEN, MEN, MOVED, max_distance=0.2).support("cst_without", k=2)
+    table = audit(WOMEN, MEN, MOVED, similarity=mm.Similarity(max_distance=0.2)).support(
+        "cst_without", k=2
+    )
     assert table["radius_control"].tolist() == pytest.approx([0.2, 0.1, 0.1, 0.2, 0.8])
     assert table["insufficient"].tolist()[4] == (
         "the control group holds no people within distance 0.2, and at least one is asked for"
@@ -210,7 +212,7 @@ def test_a_level_of_her_own_is_an_indicator() -> None:
         protected=mm.Protection("woman", value=1, reference=0),
         attributes={"job": "nominal"},
         ks=(2,),
-        max_distance=0.5,
+        similarity=mm.Similarity(max_distance=0.5),
     )
     # the other clerk among six, half of whom are clerks: sd 1/2; no woman is within the caliper
     balance = found.case(1).balance("st", 2)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
 
 import mutandis as mm
 from mutandis.errors import MutandisError
-from mutandis.files.audit_file import read_audit_file
-from mutandis.files.sources import TableFiles, read_source
+from mutandis.files.audit_file import read_arguments
+from mutandis.files.sources import TableFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,12 @@ worldview:
   AnnualSalary:   {equation: linear, parents: [Gender], bounds: [0, null]}
   AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-test: {ks: [15, 30], alpha: 0.1, tau: 0.05, primary: [cf, 15], methods: [st, cf], seed: 7}
+ks: [15, 30]
+alpha: 0.1
+tau: 0.05
+methods: [st, cf]
+seed: 7
+evidence: {primary: [cf, 15]}
 """
 
 
@@ -35,9 +40,11 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_everything_that_is_written_reaches_the_audit(tmp_path: Path) -> None:
-    written = read_audit_file(write(tmp_path, LOAN))
-    assert written.source == TableFiles(path="loan.csv", folder=tmp_path)
-    assert dict(written.settings) == {
+    source, files, arguments = read_arguments(LOAN, folder=tmp_path, name="audit.yaml")
+    assert source == TableFiles(path="loan.csv", folder=tmp_path)
+    assert files == ()
+    assert arguments == {
+        "combine": None,
         "id": None,
         "missing": "error",
         "outcome": "LoanApproval",
@@ -57,7 +64,7 @@ def test_everything_that_is_written_reaches_the_audit(tmp_path: Path) -> None:
         "ks": (15, 30),
         "alpha": 0.1,
         "tau": 0.05,
-        "primary": ("cf", 15),
+        "evidence": mm.Evidence(primary=("cf", 15)),
         "methods": ("st", "cf"),
         "seed": 7,
     }
@@ -66,16 +73,17 @@ def test_everything_that_is_written_reaches_the_audit(tmp_path: Path) -> None:
 def test_a_file_and_the_same_call_give_the_same_audit(tmp_path: Path) -> None:
     table = mm.datasets.loan(n=800, seed=1)
     table.to_csv(tmp_path / "loan.csv", sep=";", index=False)
-    written = read_audit_file(write(tmp_path, LOAN))
-    from_file = mm.audit(read_source(written.source), **written.settings)
-    called = mm.audit(table, **written.settings)
+    from_file = mm.read_plan(write(tmp_path, LOAN)).run()
+    _, _, arguments = read_arguments(LOAN, folder=tmp_path, name="audit.yaml")
+    called = mm.audit(table, **arguments)
     pd.testing.assert_frame_equal(from_file.counts(), called.counts())
 
 
 def test_what_is_not_written_is_left_to_the_audit(tmp_path: Path) -> None:
     text = "\n".join(LOAN.splitlines()[:4])
-    settings = read_audit_file(write(tmp_path, text)).settings
-    assert not {"ks", "alpha", "worldview", "decision", "interval"} & set(settings)
+    _, _, settings = read_arguments(text, folder=tmp_path, name="audit.yaml")
+    assert not {"ks", "alpha", "worldview", "evidence", "similarity"} & set(settings)
+    assert settings["decision"] is None
 
 
 def test_several_values_ordinal_levels_and_recorded_outcomes(tmp_path: Path) -> None:
@@ -86,14 +94,14 @@ protected: {attribute: race, value: [black, other], reference: white, pool: true
 attributes: {grade: {kind: ordinal, levels: [low, mid, high]}, job: nominal}
 decision: {recorded: true}
 """
-    settings: Any = read_audit_file(write(tmp_path, text)).settings
+    _, _, settings = read_arguments(text, folder=tmp_path, name="audit.yaml")
     assert settings["negative"] == "no"
     assert settings["protected"] == mm.Protection(
         "race", value=["black", "other"], reference="white", pool=True
     )
     assert settings["attributes"]["grade"]["levels"] == ("low", "mid", "high")
     assert (settings["id"], settings["missing"]) == ("applicant", "drop")
-    assert "decision" not in settings
+    assert settings["decision"] is None
 
 
 @pytest.mark.parametrize(
@@ -107,12 +115,12 @@ decision: {recorded: true}
         (
             "ks: [15",
             "kss: [15",
-            "line 9, at 'test' › 'kss': 'kss' is not a key of the section 'test'",
+            "line 9, at 'kss': 'kss' is not a key of an audit. Did you mean 'ks'?",
         ),
-        ("ks: [15, 30]", "ks: 15", "line 9, at 'test' › 'ks'"),
-        ("alpha: 0.1", "alpha: much", "line 9, at 'test' › 'alpha': A number is needed"),
-        ("[cf, 15]", "[cf]", "The primary verdict is a method and a k"),
-        ("[st, cf]", "[st, cff]", "'cff' is not a valid method. Did you mean 'cf'?"),
+        ("ks: [15, 30]", "ks: 15", "line 9, at 'ks'"),
+        ("alpha: 0.1", "alpha: much", "line 10, at 'alpha': alpha='much' is outside (0, 0.5)"),
+        ("[cf, 15]", "[cf]", "line 14, at 'evidence' › 'primary': primary=['cf'] is not a method"),
+        ("[st, cf]", "[st, cff]", "Unknown method 'cff'. Did you mean 'cf'?"),
         ("outcome:", "outcom:", "'outcom' is not a key of an audit. Did you mean 'outcome'?"),
         ("reference: 0", "reference: 1", "line 3"),
         ("negative: -1", "", "'negative' is missing"),
@@ -127,12 +135,12 @@ def test_what_is_wrong_is_named_with_its_line(
 ) -> None:
     assert old in LOAN
     with pytest.raises(MutandisError) as caught:
-        read_audit_file(write(tmp_path, LOAN.replace(old, new)))
+        mm.read_plan(write(tmp_path, LOAN.replace(old, new)))
     assert message in str(caught.value)
     assert str(tmp_path) not in str(caught.value)
 
 
 def test_a_caliper_can_be_written(tmp_path: Path) -> None:
-    text = LOAN.replace("seed: 7", "max_distance: 0.02, min_group: 5")
-    written = read_audit_file(write(tmp_path, text)).settings
-    assert (written["max_distance"], written["min_group"]) == (0.02, 5)
+    text = LOAN + "similarity: {max_distance: 0.02, min_group: 5}\n"
+    _, _, written = read_arguments(text, folder=tmp_path, name="audit.yaml")
+    assert written["similarity"] == mm.Similarity(max_distance=0.02, min_group=5)

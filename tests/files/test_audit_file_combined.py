@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import PlanError, SettingsError
-from mutandis.files.audit_file import read_audit_file
-from mutandis.files.sources import read_source
+from mutandis.files.audit_file import read_arguments
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +27,9 @@ attributes: {score: continuous}
 worldview:
   score: {equation: linear, parents: [race, sex]}
 decision: {rule: "score >= 4"}
-test: {ks: [2], direction: positive, test_space: complement}
+ks: [2]
+evidence: {direction: positive}
+similarity: {test_space: complement}
 """
 BOTH = [
     mm.Protection("race", value="black", reference="white"),
@@ -53,15 +54,14 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_a_file_with_several_protections(tmp_path: Path) -> None:
-    written = read_audit_file(write(tmp_path, TEXT))
-    settings = dict(written.settings)
+    _, _, settings = read_arguments(TEXT, folder=tmp_path, name="audit.yaml")
     assert settings["protected"] == BOTH
     assert settings["combine"] == "intersectional"
-    assert settings["direction"] == "positive"
-    assert settings["test_space"] == "complement"
-    found = mm.audit(read_source(written.source), **settings)
+    assert settings["evidence"].direction == "positive"
+    assert settings["similarity"].test_space == "complement"
+    found = mm.read_plan(write(tmp_path, TEXT)).run()
     assert set(found.counts()["complainants"]) == {6}
-    assert found.result.plan.settings.direction == "positive"
+    assert found.plan.settings.evidence.direction == "positive"
 
 
 def test_the_command_checks_it(tmp_path: Path) -> None:
@@ -71,17 +71,15 @@ def test_the_command_checks_it(tmp_path: Path) -> None:
 
 
 def test_a_list_without_a_word_on_how(tmp_path: Path) -> None:
-    written = read_audit_file(write(tmp_path, TEXT.replace("combine: intersectional\n", "")))
-    assert "combine" not in written.settings
     with pytest.raises(PlanError, match="no word on how they are combined"):
-        mm.plan(read_source(written.source), **written.settings)
+        mm.read_plan(write(tmp_path, TEXT.replace("combine: intersectional\n", "")))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("intersectional", "both", r"line 6.*multiple"),
-        ("direction: positive", "direction: up", r"line 11.*negative"),
+        ("direction: positive", "direction: up", r"line 12.*negative"),
         ("{attribute: sex, value: f, reference: m}", "sex", r"line 5"),
     ],
 )
@@ -89,4 +87,4 @@ def test_what_is_wrong_is_named_with_its_line(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     with pytest.raises(SettingsError, match=message):
-        read_audit_file(write(tmp_path, TEXT.replace(old, new)))
+        mm.read_plan(write(tmp_path, TEXT.replace(old, new)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mutandis.errors import InputError, MutandisError
-from mutandis.files.audit_file import read_audit_file
+from mutandis.files.audit_file import read_plan
 from mutandis.files.database import DatabaseAddress
 from mutandis.files.sources import DatabaseQuery
 
@@ -72,7 +72,7 @@ def test_wherever_it_is_written_in_a_file_it_is_not_repeated(tmp_path: Path, sec
     path = tmp_path / "audit.yaml"
     path.write_text(f"data: {written}{REST}")
     with pytest.raises(MutandisError) as caught:
-        read_audit_file(path)
+        read_plan(path)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
@@ -123,6 +123,6 @@ def test_the_section_data_is_checked(tmp_path: Path, section: str, message: str)
     path = tmp_path / "audit.yaml"
     path.write_text(f"data: {section}{REST}")
     with pytest.raises(MutandisError) as caught:
-        read_audit_file(path)
+        read_plan(path)
     assert message in str(caught.value)
     assert str(caught.value).startswith("audit.yaml, line 1")

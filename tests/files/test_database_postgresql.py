@@ -16,7 +16,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import InputError, UnknownColumnError
-from mutandis.files.audit_file import read_audit_file
+from mutandis.files.audit_file import read_arguments
 from mutandis.files.sources import DatabaseQuery, column_names, hash_source, read_source, source_of
 
 if TYPE_CHECKING:
@@ -173,13 +173,14 @@ def test_an_audit_of_a_database_is_that_of_the_table(server: Server, tmp_path: P
         "protected: {attribute: Gender, value: 1, reference: 0}\n"
         "attributes: {AnnualSalary: continuous, AccountBalance: continuous}\n"
         "worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}\n"
-        "test: {ks: [15]}\n"
+        "ks: [15]\n"
     )
-    written = read_audit_file(tmp_path / "audit.yaml")
-    assert isinstance(written.source, DatabaseQuery)
-    assert written.source.order_by == "person"
-    found = mm.audit(read_source(written.source), **written.settings)
-    called = mm.audit(table, **written.settings)
+    file = tmp_path / "audit.yaml"
+    source, _, arguments = read_arguments(file.read_text(), folder=tmp_path, name=file.name)
+    assert isinstance(source, DatabaseQuery)
+    assert source.order_by == "person"
+    found = mm.read_plan(file).run()
+    called = mm.audit(table, **arguments)
     pd.testing.assert_frame_equal(found.findings(), called.findings())
     assert found.provenance.data["sha256"] == called.provenance.data["sha256"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mutandis.errors import InputError
-from mutandis.files.audit_file import read_audit_file
+from mutandis.files.audit_file import read_arguments
 from mutandis.files.sources import DatabaseQuery, column_names, hash_source, read_source
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_a_file_of_sqlite_can_be_named_as_a_source(folder: Path) -> None:
         "outcome: {column: y, negative: 0}\nprotected: {attribute: a, reference: 0}\n"
         "attributes: {x: continuous}\n"
     )
-    source = read_audit_file(path).source
+    source, _, _ = read_arguments(path.read_text(), folder=path.parent, name=path.name)
     assert source.describe() == {
         "kind": "database",
         "url": "sqlite:///people.db",

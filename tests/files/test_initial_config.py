@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.files.audit_file import AuditFile, read_audit_text
+from mutandis.files.audit_file import read_arguments
 from mutandis.files.initial_config import (
     association,
     draft_config,
@@ -40,9 +40,9 @@ def guessed(frame: pd.DataFrame, **known: str) -> dict[str, str]:
     return {each.name: each.role for each in guess_columns(profile_columns(frame), **known)}
 
 
-def drafted(frame: pd.DataFrame, folder: Path, **known: str) -> AuditFile:
+def drafted(frame: pd.DataFrame, folder: Path, **known: str) -> dict[str, Any]:
     text = draft_config(frame, data={"source": "t.csv"}, title="t.csv", **known)
-    return read_audit_text(text, folder=folder, name="audit.yaml")
+    return read_arguments(text, folder=folder, name="audit.yaml")[2]
 
 
 def test_each_column_has_a_part() -> None:
@@ -114,7 +114,7 @@ def test_a_draft_is_an_audit_file(tmp_path: Path) -> None:
     )
     frame.loc[3, "salary"] = np.nan
     read = drafted(frame, tmp_path)
-    settings = read.settings
+    settings = read
     assert (settings["outcome"], settings["negative"]) == ("approved", 0)
     protected = settings["protected"]
     assert (protected.attribute, protected.values, protected.reference) == (
@@ -160,7 +160,7 @@ def test_what_cannot_be_guessed_is_to_be_filled_in(tmp_path: Path) -> None:
 
 def test_a_protected_attribute_with_several_values(tmp_path: Path) -> None:
     frame = table(race=["a", "b", "b", "c"] * (ROWS // 4)).drop(columns="gender")
-    protected = drafted(frame, tmp_path).settings["protected"]
+    protected = drafted(frame, tmp_path)["protected"]
     assert (protected.attribute, protected.values, protected.reference) == ("race", (), "b")
 
 
@@ -209,7 +209,7 @@ def test_hostile_names_come_back_as_they_were(tmp_path: Path) -> None:
     for start in range(0, len(HOSTILE), 15):
         some = HOSTILE[start : start + 15]
         frame = table(**{name: columns[name] for name in some})
-        settings = drafted(frame, tmp_path).settings
+        settings = drafted(frame, tmp_path)
         assert list(settings["attributes"]) == ["salary", *some]
         assert list(settings["worldview"].equations) == ["salary", *some]
 
@@ -219,23 +219,23 @@ def test_hostile_names_and_values_in_every_role(tmp_path: Path, name: str) -> No
     other = "=cmd|' /C calc'!A0"
     frame = table()
     frame[name] = frame["gender"].map({"woman": other, "man": name or "none"})
-    read = drafted(frame, tmp_path, protected=name).settings
+    read = drafted(frame, tmp_path, protected=name)
     assert read["protected"].attribute == name
     assert {*read["protected"].values, read["protected"].reference} == {other, name or "none"}
-    read = drafted(frame, tmp_path, outcome=name, protected="gender").settings
+    read = drafted(frame, tmp_path, outcome=name, protected="gender")
     assert (read["outcome"], read["negative"] in {other, name or "none"}) == (name, True)
 
 
 def test_a_name_that_no_yaml_key_can_hold_is_left_out(tmp_path: Path) -> None:
     frame = table(**{"y" * 2000: np.linspace(0, 1, ROWS)})
-    assert list(drafted(frame, tmp_path).settings["attributes"]) == ["salary"]
+    assert list(drafted(frame, tmp_path)["attributes"]) == ["salary"]
 
 
 def test_of_many_columns_those_that_go_with_the_decision_are_kept(tmp_path: Path) -> None:
     generator = np.random.default_rng(1)
     frame = table(**{f"noise{n}": generator.normal(size=ROWS) for n in range(40)})
     frame["signal"] = frame["approved"] * 2 + generator.normal(size=ROWS)
-    attributes = drafted(frame, tmp_path).settings["attributes"]
+    attributes = drafted(frame, tmp_path)["attributes"]
     assert len(attributes) == 20
     assert "signal" in attributes
 
@@ -248,7 +248,7 @@ def test_thousands_of_columns(tmp_path: Path) -> None:
     frame = pd.concat([table().head(20), wide], axis=1)
     text = draft_config(frame, data={"source": "t.csv"}, title="t.csv")
     assert len(text) < 20_000
-    assert len(read_audit_text(text, folder=tmp_path, name="a").settings["attributes"]) == 20
+    assert len(read_arguments(text, folder=tmp_path, name="a")[2]["attributes"]) == 20
 
 
 def test_association_against_numbers_by_hand() -> None:

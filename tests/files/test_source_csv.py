@@ -245,7 +245,7 @@ def test_a_category_that_appears_once(tmp_path: Path) -> None:
     rows = [f"{row},{'rare' if i == 7 else 'usual'}" for i, row in enumerate(decisions())]
     source = write(tmp_path, "t.csv", "\n".join(["y,a,x,job", *rows]))
     found = audit(read_source(source), attributes={"x": "continuous", "job": "nominal"})
-    assert found.result.plan.population.categories("job").counts().tolist() == [1, 39]
+    assert found.plan.population.categories("job").counts().tolist() == [1, 39]
     odd = write(tmp_path, "u.csv", "\n".join(["y,a,x", *decisions(), "SECRET,f,1"]))
     with pytest.raises(OutcomeError) as caught:
         audit(read_source(odd))

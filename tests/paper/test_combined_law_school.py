@@ -53,7 +53,9 @@ def table(data_folder: Path) -> pd.DataFrame:
 @pytest.mark.parametrize(("combine", "test_space"), EXPECTED)
 def test_one_call_each(table: pd.DataFrame, combine: Any, test_space: Any) -> None:
     start = time.perf_counter()
-    found = mm.audit(table, **SETTINGS, combine=combine, test_space=test_space)
+    found = mm.audit(
+        table, **SETTINGS, combine=combine, similarity=mm.Similarity(test_space=test_space)
+    )
     counts = found.counts()
     assert time.perf_counter() - start < 5
     assert set(counts["complainants"]) == {1833}

@@ -105,7 +105,9 @@ def test_the_table_of_draws(table: pd.DataFrame) -> None:
     printed = _rows("Draws do not have that bias")
     expected = {}
     for label, run in (("race", "law_race"), ("gender", "law_gender")):
-        audit = _audit(table, run, "line and count, hidden cause", draws=20, seed=0)
+        audit = _audit(
+            table, run, "line and count, hidden cause", uncertainty=mm.Uncertainty(draws=20), seed=0
+        )
         for what, method in (("CST without centers, k = 15", "cst_without"), ("CF", "cf")):
             findings = audit.findings(method, k=15)
             share = findings["draw_share"]

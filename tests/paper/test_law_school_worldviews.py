@@ -48,7 +48,9 @@ def test_the_documented_counts(applicants: pd.DataFrame, which: str, family: str
 def test_the_documented_draws(applicants: pd.DataFrame) -> None:
     shares = {}
     for which in RUNS:
-        found = run(applicants, which, "poisson", draws=20, seed=0, ks=(15,))
+        found = run(
+            applicants, which, "poisson", uncertainty=mm.Uncertainty(draws=20), seed=0, ks=(15,)
+        )
         table = found.findings("cst_without", k=15)
         shares[which] = table.loc[table["delta_p"] > 0, "draw_share"].to_numpy()
         assert found.provenance.computed["couplings"] == {"LSAT": "monotone coupling"}

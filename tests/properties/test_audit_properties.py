@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import EquationError
-from mutandis.evidence.methods import METHODS
 
 GRADES = ["low", "mid", "high"]
 ATTRIBUTES: dict[str, Any] = {
@@ -102,7 +101,7 @@ def everything(audit: mm.Audit) -> dict[tuple[str, int, Any], tuple[str, ...]]:
     found = {}
     for method in audit.methods:
         for k in audit.ks:
-            columns = audit.result.findings(METHODS[method], k).columns()
+            columns = audit.evaluate(method, k).columns()
             for who, *values in zip(*(c.tolist() for c in columns.values()), strict=True):
                 found[method, k, who] = tuple(
                     value.hex() if isinstance(value, float) else repr(value) for value in values

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.auditing.plan import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +83,7 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
     "supplied": lambda: make_audit(counterfactuals=_supplied(), decision=RULE),
     "cf": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, methods=["cf"]),
     "with-centers": lambda: make_audit(
-        worldview=WORLDVIEW, decision=RULE, primary=("cst_with", 10)
+        worldview=WORLDVIEW, decision=RULE, evidence=mm.Evidence(primary=("cst_with", 10))
     ),
     "multiple": lambda: make_audit(
         worldview=WORLDVIEW, decision=RULE, protected=_BOTH, combine="multiple", ks=(3, 6)
@@ -92,28 +95,45 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         worldview=WORLDVIEW,
         protected=_BOTH,
         combine="intersectional",
-        test_space="complement",
+        similarity=mm.Similarity(test_space="complement"),
         ks=(6,),
     ),
-    "draws": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, draws=4, bootstrap=True),
+    "draws": lambda: make_audit(
+        worldview=WORLDVIEW, decision=RULE, uncertainty=mm.Uncertainty(draws=4, bootstrap=True)
+    ),
     "coupled": lambda: make_audit(
         worldview=mm.Worldview(
             {"job": mm.Categorical("gender"), "salary": mm.Linear("gender", link="log")}
         ),
-        draws=4,
+        uncertainty=mm.Uncertainty(draws=4),
     ),
-    "insufficient": lambda: make_audit(worldview=WORLDVIEW, max_distance=0.01, min_group=12),
+    "insufficient": lambda: make_audit(
+        worldview=WORLDVIEW, similarity=mm.Similarity(max_distance=0.01, min_group=12)
+    ),
     "alone": lambda: make_audit(
-        worldview=mm.Worldview({"salary": mm.Stated("500 * (gender == 'm')")}), max_distance=0.0
+        worldview=mm.Worldview({"salary": mm.Stated("500 * (gender == 'm')")}),
+        similarity=mm.Similarity(max_distance=0.0),
     ),
-    "positive": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, direction="positive"),
-    "equal-mass": lambda: make_audit(worldview=WORLDVIEW, group_size="equal-mass"),
-    "all-ties": lambda: make_audit(worldview=WORLDVIEW, ties="all"),
-    "fisher": lambda: make_audit(worldview=WORLDVIEW, interval="fisher", adjust="none"),
+    "positive": lambda: make_audit(
+        worldview=WORLDVIEW, decision=RULE, evidence=mm.Evidence(direction="positive")
+    ),
+    "equal-mass": lambda: make_audit(
+        worldview=WORLDVIEW, similarity=mm.Similarity(group_size="equal-mass")
+    ),
+    "all-ties": lambda: make_audit(worldview=WORLDVIEW, similarity=mm.Similarity(ties="all")),
+    "fisher": lambda: make_audit(
+        worldview=WORLDVIEW, evidence=mm.Evidence(interval="fisher", adjust="none")
+    ),
     "preset": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, preset="eaamo23"),
     "four": lambda: make_audit(worldview=WORLDVIEW, attributes=_ATTRIBUTES),
     "one-k": lambda: make_audit(worldview=WORLDVIEW, ks=(5,), tau=0.1),
 }
+
+
+def with_source(audit: mm.Audit, source: dict[str, Any]) -> mm.Audit:
+    """Give an audit whose table came from somewhere."""
+    origin = Origin(text="", name="audit.yaml", folder=Path(), source=source, files={})
+    return replace(audit, plan=replace(audit.plan, origin=origin))
 
 
 @cache
@@ -168,3 +188,8 @@ def loan_audit() -> mm.Audit:
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15, 30, 50, 100),
     )
+
+
+@pytest.fixture(name="with_source")
+def with_source_fixture() -> Callable[[mm.Audit, dict[str, Any]], mm.Audit]:
+    return with_source

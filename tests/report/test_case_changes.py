@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.report import case_document
+from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
     from mutandis.report.case_model import Changes
@@ -22,7 +22,7 @@ WORLDVIEW = mm.Worldview({"salary": mm.Linear("gender"), "savings": mm.Linear("s
 
 
 def changes(audit: mm.Audit, who: Any) -> Changes:
-    return case_document(audit.result, who).parts[0].changes
+    return case_document(audit, who).parts[0].changes
 
 
 def verdict(audit: mm.Audit, who: Any) -> str:
@@ -33,14 +33,13 @@ def verdict(audit: mm.Audit, who: Any) -> str:
 @pytest.mark.parametrize("place", [0, 3, 7])
 @pytest.mark.parametrize("direction", ["negative", "positive"])
 def test_so_many_outcomes_change_the_verdict(
-    audit_applicants: Auditing, made_up_applicants: Table, place: int, direction: str
+    audit_applicants: Auditing, made_up_applicants: Table, place: int, direction: Any
 ) -> None:
     """Flip recorded outcomes in the table, people with whole places first, and audit again."""
     table = made_up_applicants()
     # nobody else is looked at: their outcomes change with hers
-    options: dict[str, Any] = {
-        "worldview": WORLDVIEW, "adjust": "none", "ks": (8,), "direction": direction,
-    }  # fmt: skip
+    evidence = mm.Evidence(adjust="none", direction=direction)
+    options: dict[str, Any] = {"worldview": WORLDVIEW, "evidence": evidence, "ks": (8,)}
     audit = audit_applicants(table, **options)
     who = audit.findings()["id"].iloc[place]
     groups = audit.case(who).groups("cst_without", k=8)
@@ -79,7 +78,7 @@ def test_adjusted_verdicts_hold_everybody_else_as_they_are(audit_of: Auditing) -
     one = np.array([1])
     checked = 0
     for who in table["id"][::4]:
-        (part,) = case_document(audit.result, who).parts
+        (part,) = case_document(audit, who).parts
         assert part.control is not None
         assert part.test is not None
         if part.control.shared or part.test.shared:
@@ -120,8 +119,8 @@ def test_adjusted_verdicts_hold_everybody_else_as_they_are(audit_of: Auditing) -
 @pytest.mark.parametrize("method", ["st", "cst_without", "cst_with"])
 def test_every_k_is_answered_as_an_audit_would(audit_applicants: Auditing, method: str) -> None:
     options: dict[str, Any] = {"worldview": WORLDVIEW, "decision": "salary + savings > 62"}
-    audit = audit_applicants(**options, ks=(4, 12), primary=(method, 12))
-    every = audit_applicants(**options, ks=range(1, 13), adjust="none")
+    audit = audit_applicants(**options, ks=(4, 12), evidence=mm.Evidence(primary=(method, 12)))
+    every = audit_applicants(**options, ks=range(1, 13), evidence=mm.Evidence(adjust="none"))
     for who in audit.findings()["id"][:6]:
         found = changes(audit, who)
         assert found.searched_ks == 12
@@ -137,7 +136,11 @@ def test_every_k_is_answered_as_an_audit_would(audit_applicants: Auditing, metho
 
 
 def test_thresholds_are_where_the_verdict_changes(audit_applicants: Auditing) -> None:
-    options: dict[str, Any] = {"worldview": WORLDVIEW, "ks": (10,), "adjust": "none"}
+    options: dict[str, Any] = {
+        "worldview": WORLDVIEW,
+        "ks": (10,),
+        "evidence": mm.Evidence(adjust="none"),
+    }
     audit = audit_applicants(**options)
     found = audit.findings()
     who = found.loc[(found.verdict == "significant") & (found.delta_p < 0.9), "id"].iloc[0]
@@ -169,10 +172,18 @@ def test_thresholds_are_where_the_verdict_changes(audit_applicants: Auditing) ->
 def test_herself_counted_in_or_left_out(audit_applicants: Auditing) -> None:
     options: dict[str, Any] = {"worldview": WORLDVIEW, "ks": (3,)}
     decision = "salary + savings > 62"
-    without = audit_applicants(**options, decision=decision, primary=("cst_without", 3))
-    with_her = audit_applicants(**options, decision=decision, primary=("cst_with", 3))
-    alone = audit_applicants(**options, decision=decision, methods=["cst_without"], adjust="none")
-    compared = audit_applicants(**options, decision=decision, methods=["cst_with"], adjust="none")
+    without = audit_applicants(
+        **options, decision=decision, evidence=mm.Evidence(primary=("cst_without", 3))
+    )
+    with_her = audit_applicants(
+        **options, decision=decision, evidence=mm.Evidence(primary=("cst_with", 3))
+    )
+    alone = audit_applicants(
+        **options, decision=decision, methods=["cst_without"], evidence=mm.Evidence(adjust="none")
+    )
+    compared = audit_applicants(
+        **options, decision=decision, methods=["cst_with"], evidence=mm.Evidence(adjust="none")
+    )
     differing = 0
     for who in without.findings()["id"][::5]:
         assert changes(without, who).herself == verdict(with_her, who)
@@ -195,15 +206,17 @@ def test_k_and_draws_are_told(audit_of: Auditing) -> None:
 
 
 def test_the_distance_that_would_be_enough(audit_applicants: Auditing) -> None:
-    options: dict[str, Any] = {"worldview": WORLDVIEW, "ks": (8,), "min_group": 6}
-    audit = audit_applicants(**options, max_distance=0.01)
+    def near(distance: float) -> mm.Audit:
+        similarity = mm.Similarity(min_group=6, max_distance=distance)
+        return audit_applicants(worldview=WORLDVIEW, ks=(8,), similarity=similarity)
+
+    audit = near(0.01)
     found = audit.findings()
     who = found.loc[found.verdict == "insufficient", "id"].iloc[0]
     needed = changes(audit, who).sufficient_distance
     assert isinstance(needed, float)
     for distance, enough in ((needed - 1e-9, False), (needed + 1e-9, True)):
-        again = audit_applicants(**options, max_distance=distance)
-        assert (verdict(again, who) != "insufficient") is enough
+        assert (verdict(near(distance), who) != "insufficient") is enough
     html = audit.case_file(who).to_html()
     assert f"within {needed:.4f} there would be enough people" in html
     assert f"{needed:.4f}" not in audit.case_file(who, redact=True).to_html()

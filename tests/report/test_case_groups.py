@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.report import case_document
+from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def test_both_groups_are_the_nearest(audit_of: Callable[[str], mm.Audit]) -> Non
     world = audit.counterfactuals()
     shared = 0
     for who in audit.findings()["id"][:8]:
-        (part,) = case_document(audit.result, who).parts
+        (part,) = case_document(audit, who).parts
         assert part.control is not None
         assert part.test is not None
         row = TABLE.index[TABLE.name == who][0]
@@ -70,7 +70,7 @@ def test_both_groups_are_the_nearest(audit_of: Callable[[str], mm.Audit]) -> Non
 
 def test_groups_add_up_to_the_findings(any_audit: mm.Audit) -> None:
     who = any_audit.findings()["id"].iloc[0]
-    document = case_document(any_audit.result, who)
+    document = case_document(any_audit, who)
     negative = document.complainant.negative
     compared = 0
     for part in document.parts:
@@ -94,7 +94,7 @@ def test_groups_add_up_to_the_findings(any_audit: mm.Audit) -> None:
 
 
 def test_parts_of_a_distance_add_up(any_audit: mm.Audit) -> None:
-    document = case_document(any_audit.result, any_audit.findings()["id"].iloc[0])
+    document = case_document(any_audit, any_audit.findings()["id"].iloc[0])
     for part in document.parts:
         for group in (part.control, part.test):
             for member in group.members if group else ():
@@ -109,7 +109,7 @@ def test_parts_of_a_distance_add_up(any_audit: mm.Audit) -> None:
 def test_a_part_is_the_scaled_difference(audit_of: Callable[[str], mm.Audit]) -> None:
     audit = audit_of("st")
     who = audit.findings()["id"].iloc[0]
-    (part,) = case_document(audit.result, who).parts
+    (part,) = case_document(audit, who).parts
     assert part.test is not None
     her = TABLE.set_index("name").loc[who]
     span = TABLE.salary.max() - TABLE.salary.min()
@@ -129,7 +129,7 @@ def test_a_center_far_out_of_reach_keeps_its_parts(
     audit = audit_applicants(
         worldview=mm.Worldview({"salary": mm.Stated("10000 * (gender == 'm')")}), ks=(5,)
     )
-    (part,) = case_document(audit.result, audit.findings()["id"].iloc[0]).parts
+    (part,) = case_document(audit, audit.findings()["id"].iloc[0]).parts
     assert part.test is not None
     member = part.test.members[0]
     assert member.parts is not None
@@ -140,7 +140,7 @@ def test_a_center_far_out_of_reach_keeps_its_parts(
 def test_centers_are_marked(audit_of: Callable[[str], mm.Audit]) -> None:
     audit = audit_of("with-centers")
     who = audit.findings()["id"].iloc[0]
-    document = case_document(audit.result, who)
+    document = case_document(audit, who)
     (part,) = document.parts
     assert part.control is not None
     assert part.test is not None
@@ -157,7 +157,7 @@ def test_centers_are_marked(audit_of: Callable[[str], mm.Audit]) -> None:
 
 
 def test_support_is_that_of_the_audit(loan_audit: mm.Audit) -> None:
-    (part,) = case_document(loan_audit.result, 5).parts
+    (part,) = case_document(loan_audit, 5).parts
     row = loan_audit.support().set_index("id").loc[5]
     balance = loan_audit.case(5).balance("cst_without", 30)
     for check in part.support:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mutandis as mm
-from mutandis.report import case_document
+from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
     from mutandis.report.case_model import Movement
@@ -32,7 +32,7 @@ def moved(worldview: mm.Worldview, who: int = 2, **options: Any) -> dict[str, Mo
         ks=(1,),
         **options,
     )
-    (part,) = case_document(audit.result, who).parts
+    (part,) = case_document(audit, who).parts
     return {each.attribute: each for each in part.movements}
 
 
@@ -139,7 +139,7 @@ def test_attributes_that_only_pass_the_change_on_are_shown() -> None:
         worldview=mm.Worldview({"Salary": mm.Linear("Gender"), "Balance": mm.Linear("Salary")}),
         ks=(1,),
     )
-    (part,) = case_document(audit.result, 2).parts
+    (part,) = case_document(audit, 2).parts
     assert [(each.attribute, each.compared) for each in part.movements] == [
         ("Salary", False),
         ("Balance", True),
@@ -155,6 +155,6 @@ def test_without_counterfactuals_nothing_moved() -> None:
         attributes={"Salary": "continuous"},
         ks=(1,),
     )
-    document = case_document(audit.result, 2)
+    document = case_document(audit, 2)
     assert document.parts[0].movements == ()
     assert document.complainant.attributes == {"Salary": 30.0}

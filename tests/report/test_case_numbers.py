@@ -68,7 +68,7 @@ def check_case(audit: mm.Audit, who: Any) -> None:
     case = audit.case(who)
     data = json.loads(document.to_json())
     tables = Tables(document.to_html()).tables
-    method, k = audit.result.plan.settings.primary
+    method, k = audit.plan.settings.primary
 
     # JSON: every row of the findings, every digit
     assert len(data["figures"]) == len(audit.methods) * len(audit.ks)

@@ -12,7 +12,8 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError, UnknownIdError
-from mutandis.report import CaseDocument, case_document
+from mutandis.report.case_file import case_document
+from mutandis.report.case_model import CaseDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +124,7 @@ def test_every_kind_of_audit_has_a_case_file(any_audit: mm.Audit, redact: bool) 
 def test_the_same_audit_gives_the_same_bytes(audit_of: Callable[[str], mm.Audit]) -> None:
     audit = audit_of("full")
     who = audit.findings()["id"].iloc[0]
-    first, second = (case_document(audit.result, who) for _ in range(2))
+    first, second = (case_document(audit, who) for _ in range(2))
     assert first.to_html() == second.to_html()
     assert first.to_json() == second.to_json()
 
@@ -155,11 +156,13 @@ def hostile_audit(table: pd.DataFrame) -> mm.Audit:
 
 @pytest.mark.parametrize("redact", [False, True])
 def test_hostile_names_and_values_stay_text(
-    made_up_applicants: Callable[..., pd.DataFrame], redact: bool
+    made_up_applicants: Callable[..., pd.DataFrame],
+    with_source: Callable[[mm.Audit, dict[str, Any]], mm.Audit],
+    redact: bool,
 ) -> None:
-    audit = hostile_audit(made_up_applicants())
+    audit = with_source(hostile_audit(made_up_applicants()), {"file": HOSTILE})
     who = audit.findings()["id"].iloc[0]
-    document = case_document(audit.result, who, redact=redact, source={"file": HOSTILE})
+    document = case_document(audit, who, redact=redact)
     html = document.to_html()
     page = check_page(html)
     assert "<script" not in html
@@ -172,7 +175,7 @@ def test_hostile_names_and_values_stay_text(
 
 
 def test_the_footer_cannot_leave_its_string(audit_of: Callable[[str], mm.Audit]) -> None:
-    document = case_document(audit_of("st").result, audit_of("st").findings()["id"].iloc[0])
+    document = case_document(audit_of("st"), audit_of("st").findings()["id"].iloc[0])
     html = document.to_html()
     content = re.search(r'@bottom-left \{\s*content: "([^"]*)";', html)
     assert content is not None
@@ -227,9 +230,12 @@ def test_who_is_no_complainant_has_no_case_file(audit_of: Callable[[str], mm.Aud
         audit_of("st").case_file("nobody")
 
 
-def test_provenance_says_where_the_table_came_from(audit_of: Callable[[str], mm.Audit]) -> None:
-    audit = audit_of("st")
-    document = audit.case_file(audit.findings()["id"].iloc[0], source={"file": "loans.csv"})
+def test_provenance_says_where_the_table_came_from(
+    audit_of: Callable[[str], mm.Audit],
+    with_source: Callable[[mm.Audit, dict[str, Any]], mm.Audit],
+) -> None:
+    audit = with_source(audit_of("st"), {"file": "loans.csv"})
+    document = audit.case_file(audit.findings()["id"].iloc[0])
     assert isinstance(document, CaseDocument)
     assert document.as_dict()["provenance"]["source"] == {"file": "loans.csv"}
     assert document.as_dict()["provenance"]["data"] == audit.provenance.as_dict()["data"]

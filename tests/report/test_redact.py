@@ -14,7 +14,7 @@ import pytest
 import mutandis as mm
 from mutandis.data.columns import Categories
 from mutandis.evidence.intervals import INTERVALS
-from mutandis.report import case_document
+from mutandis.report.case_file import case_document
 from mutandis.report.redact_cells import LEAST, Cells, choose_sizes, possible_counts
 from mutandis.report.redact_values import Bands, Levels
 from mutandis.search.share import Share
@@ -55,7 +55,7 @@ def audit_cloud(seed: int, **options: Any) -> mm.Audit:
         "decision": "salary + savings > 60",
         "ks": KS,
         "id": "who",
-        "primary": ("cst_without", 12),
+        "evidence": mm.Evidence(primary=("cst_without", 12)),
     }
     return mm.audit(cloud(seed), **{**settings, **options})
 
@@ -67,7 +67,7 @@ def test_nobody_else_is_named(audit_of: Auditing, any_audit: mm.Audit) -> None:
     who = any_audit.findings()["id"].iloc[0]
     document = any_audit.case_file(who, redact=True)
     for text in (document.to_html(), document.to_json()):
-        for other in any_audit.result.plan.population.ids.tolist():
+        for other in any_audit.plan.population.ids.tolist():
             if other != who:
                 # a name that begins another one's is no name of hers
                 assert f'"{other}"' not in text
@@ -96,7 +96,7 @@ def test_her_own_data_and_the_verdicts_stay(any_audit: mm.Audit) -> None:
 
 def test_values_are_coarse(any_audit: mm.Audit) -> None:
     who = any_audit.findings()["id"].iloc[0]
-    population = any_audit.result.plan.population
+    population = any_audit.plan.population
     document = any_audit.case_file(who, redact=True)
     for part in document.parts:
         for group in (part.control, part.test):
@@ -400,11 +400,11 @@ def test_empty_cells_hide_nobody() -> None:
 
 
 def test_people_who_may_not_be_counted_are_not_listed() -> None:
-    audit = audit_cloud(0, max_distance=0.03, min_group=1)
+    audit = audit_cloud(0, similarity=mm.Similarity(max_distance=0.03, min_group=1))
     looked = 0
     for who in audit.findings()["id"][::10]:
-        full = case_document(audit.result, who).parts[0]
-        redacted = case_document(audit.result, who, redact=True).parts[0]
+        full = case_document(audit, who).parts[0]
+        redacted = case_document(audit, who, redact=True).parts[0]
         for before, after in ((full.control, redacted.control), (full.test, redacted.test)):
             assert before is not None
             assert after is not None
@@ -412,9 +412,7 @@ def test_people_who_may_not_be_counted_are_not_listed() -> None:
                 looked += 1
                 assert after.members == ()
                 assert (after.people, after.places) == ("withheld", "withheld")
-                assert (
-                    "they are not listed" in case_document(audit.result, who, redact=True).to_html()
-                )
+                assert "they are not listed" in case_document(audit, who, redact=True).to_html()
     assert looked
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,9 +14,10 @@ import numpy as np
 import pytest
 
 import mutandis as mm
+from mutandis.auditing.plan import Origin
 from mutandis.data.attribute import read_attributes
 from mutandis.errors import MutandisWarning, OutputError
-from mutandis.files.audit_file import read_audit_text
+from mutandis.files.audit_file import read_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +29,11 @@ WORLDVIEW = mm.Worldview(
     }
 )
 VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+def with_source(audit: mm.Audit, source: dict[str, Any]) -> mm.Audit:
+    origin = Origin(text="", name="audit.yaml", folder=Path(), source=source, files={})
+    return replace(audit, plan=replace(audit.plan, origin=origin))
 
 
 class Balanced(HTMLParser):
@@ -118,7 +125,7 @@ def mixed() -> mm.Audit:
         ),
         missing="drop",
         ks=(5,),
-        draws=3,
+        uncertainty=mm.Uncertainty(draws=3),
         seed=1,
     )
 
@@ -179,22 +186,24 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         ('id="delta-p"', 'id="groups-', "chance hardly explains, one by one"),
     ),
     "a caliper": (
-        lambda: loan(max_distance=0.02, min_group=3),
+        lambda: loan(similarity=mm.Similarity(max_distance=0.02, min_group=3)),
         ("About ", "nothing can be said", "people within distance 0.02"),
         (),
     ),
     "nobody can be compared": (
-        lambda: loan(n=200, max_distance=1e-9, min_group=3, ks=(5,), methods=["st"]),
+        lambda: loan(
+            n=200, similarity=mm.Similarity(max_distance=1e-9, min_group=3), ks=(5,), methods=["st"]
+        ),
         ("No complainant could be compared",),
         ('id="samples-table"', 'id="delta-p"'),
     ),
     "the publication": (
-        lambda: loan(preset="eaamo23", interval="wald"),
+        lambda: loan(preset="eaamo23", evidence=mm.Evidence(interval="wald")),
         ("read as in the publication", "# preset"),
         (),
     ),
     "better treatment": (
-        lambda: loan(direction="positive"),
+        lambda: loan(evidence=mm.Evidence(direction="positive")),
         ("treated better than", "Better treatment was looked for", "Δp &lt; 0"),
         (),
     ),
@@ -204,12 +213,12 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         ('id="agreement"', 'id="k-sweep"'),
     ),
     "Wald, not adjusted": (
-        lambda: loan(interval="wald", adjust="none"),
+        lambda: loan(evidence=mm.Evidence(interval="wald", adjust="none")),
         ("not adjusted for", "interval without width"),
         ("that remain after adjustment",),
     ),
     "draws": (
-        lambda: loan(draws=3, bootstrap=True, seed=2),
+        lambda: loan(uncertainty=mm.Uncertainty(draws=3, bootstrap=True), seed=2),
         ("3 draws of what the facts leave open, seed 2", "under every draw"),
         (),
     ),
@@ -224,7 +233,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         ("(do race)",),
     ),
     "everybody else": (
-        lambda: grounds("intersectional", test_space="complement"),
+        lambda: grounds("intersectional", similarity=mm.Similarity(test_space="complement")),
         ("everybody but those with race = other and sex = female",),
         (),
     ),
@@ -245,7 +254,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
 def test_every_kind_of_audit_has_a_report(kind: str) -> None:
     make, said, unsaid = KINDS[kind]
     audit = quiet(make)
-    report = audit.make_report()
+    report = audit.report()
     Balanced(report.html)
     assert len(report.html) < 1_000_000
     for words in said:
@@ -265,26 +274,34 @@ def test_every_kind_of_audit_has_a_report(kind: str) -> None:
 )
 def test_settings_in_the_page_can_be_read_as_an_audit_file(kind: str) -> None:
     audit = quiet(KINDS[kind][0])
-    text = unescape(audit.report().split("<pre>")[1].split("</pre>")[0])
-    read = read_audit_text(f"data: {{source: table.csv}}\n{text}", folder=Path(), name="page")
-    plan = audit.result.plan
-    assert read.settings.get("combine") == plan.combine
-    assert read.settings.get("worldview") == plan.worldview
-    protected = read.settings["protected"]
+    text = unescape(audit.report().html.split("<pre>")[1].split("</pre>")[0])
+    _, _, read = read_arguments(f"data: {{source: table.csv}}\n{text}", folder=Path(), name="page")
+    plan = audit.plan
+    assert read.get("combine") == plan.combine
+    assert read.get("worldview") == plan.worldview
+    protected = read["protected"]
     listed = tuple(protected) if isinstance(protected, list) else (protected,)
     assert listed == plan.protections
-    assert read_attributes(read.settings["attributes"]) == plan.attributes
-    for name in ("ks", "tau", "primary", "max_distance", "min_group", "draws", "seed"):
-        assert read.settings.get(name) == getattr(plan.settings, name)
+    assert read_attributes(read["attributes"]) == plan.attributes
+    for name in ("ks", "tau", "similarity", "evidence", "uncertainty", "seed"):
+        assert read.get(name) == getattr(plan.settings, name)
 
 
 def test_cases_are_counted_where_just_enough_draws_keep_them() -> None:
-    audit = loan(n=1500, draws=20, bootstrap=True, seed=1, methods=["cst_without"], ks=(10,))
+    audit = loan(
+        n=1500,
+        uncertainty=mm.Uncertainty(draws=20, bootstrap=True),
+        seed=1,
+        methods=["cst_without"],
+        ks=(10,),
+    )
     found = audit.findings()
     shares = found.loc[found["delta_p"] > 0, "draw_share"].to_numpy()
     # 19 and 10 of 20 draws are exactly the borders
     assert {1.0, 0.95, 0.5} <= set(shares)
-    table = audit.report().split("Cases that remain under other draws", 1)[1].split("</table>")[0]
+    table = (
+        audit.report().html.split("Cases that remain under other draws", 1)[1].split("</table>")[0]
+    )
     numbers = [int(each) for each in re.findall(r'<td class="number">(\d+)</td>', table)]
     assert numbers == [len(shares), *(int((shares >= least).sum()) for least in (1.0, 0.95, 0.5))]
 
@@ -292,17 +309,17 @@ def test_cases_are_counted_where_just_enough_draws_keep_them() -> None:
 def test_a_worldview_that_the_table_contradicts_is_said_in_the_summary() -> None:
     # the balance does depend on the salary
     wrong = {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("Gender")}
-    page = loan(worldview=mm.Worldview(wrong)).report()
+    page = loan(worldview=mm.Worldview(wrong)).report().html
     summary = page.split("<section", 2)[1].split("</section>")[0]
     assert "The table contradicts the worldview: " in summary
-    assert "The table contradicts the worldview" not in loan().report()
+    assert "The table contradicts the worldview" not in loan().report().html
 
 
 def test_a_report_is_written_whole(tmp_path: Path) -> None:
     audit = loan(n=200, methods=["st"], worldview=None, decision=None)
     target = tmp_path / "report.html"
     target.write_text("old", encoding="utf-8")
-    page = audit.report(target)
+    page = audit.report(target).html
     assert target.read_text(encoding="utf-8") == page
     assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(OutputError, match="absent"):
@@ -325,7 +342,7 @@ def test_many_attributes_and_group_sizes_stay_below_a_megabyte() -> None:
             ks=range(1, 60),
         )
     )
-    report = audit.make_report()
+    report = audit.report()
     assert len(report.html.encode()) < 1_000_000
     assert sum(name.startswith("distribution") for name in report.plots) == 12
     assert "at most twelve are shown" in report.html
@@ -335,9 +352,10 @@ def test_many_attributes_and_group_sizes_stay_below_a_megabyte() -> None:
 
 def test_a_source_is_listed_and_a_diagnosis_is_not_asked_twice() -> None:
     audit = loan(n=200)
-    plan = audit.result.plan
+    plan = audit.plan
     diagnosis = WORLDVIEW.check(plan.population, protected="Gender", do=plan.do, alpha=0.003)
-    page = audit.report(diagnosis=diagnosis, source={"file": "loan.csv", "password": None})
+    sourced = with_source(audit, {"file": "loan.csv", "password": None})
+    page = sourced.report(diagnosis=diagnosis).html
     assert "a problem is one below 0.003" in page
     assert "<dt>file</dt><dd>loan.csv</dd>" in page
     assert "password" not in page

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.plan import draft_plan
-from mutandis.files.audit_file import read_audit_text
+from mutandis.auditing.plan import plan as draft_plan
+from mutandis.files.audit_file import read_arguments
 
 WORLDVIEW = mm.Worldview(
     {
@@ -82,7 +82,7 @@ def loan_audit() -> mm.Audit:
 
 @cache
 def loan_page() -> str:
-    return loan_audit().report()
+    return loan_audit().report().html
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_the_loan_reports_tables_are_the_findings(check: Any) -> None:
 
 
 def test_the_law_school_reports_tables_are_the_findings(law: mm.Audit) -> None:
-    page = law.report()
+    page = law.report().html
     for check in CHECKS:
         check(law, page)
 
@@ -246,7 +246,7 @@ def test_b_beside_the_record_is_counted_anew() -> None:
         ks=(5,),
     )
     decided = table["AnnualSalary"] + 5 * table["AccountBalance"] > 250000
-    rows = Tables(audit.report()).found["record"][1:]
+    rows = Tables(audit.report().html).found["record"][1:]
     for cells, recorded in zip(rows, (-1, 1), strict=True):
         mine = table["LoanApproval"] == recorded
         assert cells[0] == f"LoanApproval = {recorded}"
@@ -257,15 +257,15 @@ def test_b_beside_the_record_is_counted_anew() -> None:
         ]
     same = (decided == (table["LoanApproval"] == 1)).sum()
     assert 0 < same < len(table)
-    assert f"in {same:,} of {len(table):,} rows" in audit.report()
+    assert f"in {same:,} of {len(table):,} rows" in audit.report().html
 
 
 def test_settings_in_the_page_repeat_the_audit() -> None:
     audit, page = loan_audit(), loan_page()
     text = unescape(page.split("<pre>")[1].split("</pre>")[0])
-    read = read_audit_text(f"data: {{source: loan.csv}}\n{text}", folder=Path(), name="page")
-    again = draft_plan(mm.datasets.loan(n=1490, seed=1), **read.settings)
-    plan = audit.result.plan
+    _, _, read = read_arguments(f"data: {{source: loan.csv}}\n{text}", folder=Path(), name="page")
+    again = draft_plan(mm.datasets.loan(n=1490, seed=1), **read)
+    plan = audit.plan
     assert again.settings == plan.settings
     assert again.worldview == plan.worldview
     assert again.attributes == plan.attributes
@@ -290,7 +290,7 @@ def test_the_same_audit_gives_the_same_page_whatever_the_order_of_rows() -> None
             decision="AnnualSalary + 5 * AccountBalance > 225000",
             ks=(5, 10),
         )
-        return audit.report().replace(audit.provenance.data["sha256"], "")
+        return audit.report().html.replace(audit.provenance.data["sha256"], "")
 
     assert page(table) == page(table)
     assert page(table) == page(table.sample(frac=1, random_state=0))
@@ -300,7 +300,7 @@ def test_a_placebo_is_shown_only_if_it_was_run() -> None:
     audit = loan_audit()
     assert "placebo-table" not in loan_page()
     placebo = audit.placebo(repeats=2, kind="b", ks=(15,))
-    rows = Tables(audit.report(placebo=placebo)).found["placebo-table"][1:]
+    rows = Tables(audit.report(placebo=placebo).html).found["placebo-table"][1:]
     assert len(rows) == len(placebo.lines)
     for cells, line in zip(rows, placebo.lines, strict=True):
         assert shows(cells[4], line.share, digits=3)

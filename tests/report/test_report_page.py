@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.auditing.plan import Origin
 from mutandis.pictures.picture import COLOURS
 from mutandis.report.html import inline_svg, render
 
@@ -28,6 +31,11 @@ HOSTILE = (
     "a&b<c>'d'\"e\"",
     "\u202egnp.exe\x00\x1b[31m",
 )
+
+
+def with_source(audit: mm.Audit, source: dict[str, Any]) -> mm.Audit:
+    origin = Origin(text="", name="audit.yaml", folder=Path(), source=source, files={})
+    return replace(audit, plan=replace(audit.plan, origin=origin))
 
 
 class Page(HTMLParser):
@@ -90,7 +98,7 @@ def hostile_audit() -> mm.Audit:
 
 @cache
 def hostile_page() -> str:
-    return hostile_audit().report(source={HOSTILE[0]: HOSTILE[1]})
+    return with_source(hostile_audit(), {HOSTILE[0]: HOSTILE[1]}).report().html
 
 
 @cache
@@ -110,7 +118,7 @@ def plain_page() -> str:
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(5, 10),
     )
-    return audit.report()
+    return audit.report().html
 
 
 def pages() -> list[Any]:

@@ -1,33 +1,54 @@
-"""What a finished audit can be asked."""
+"""A finished audit, and what it can be asked."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from mutandis.auditing.k_sweep import sweep_ks
-from mutandis.auditing.placebo import run_placebo
+import numpy as np
+
+from mutandis.auditing.case import Case, plain_value
+from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
-from mutandis.errors import PlanError
+from mutandis.data.columns import Categories, Numbers
+from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.evidence.agreement import Agreement
+from mutandis.evidence.findings import Findings, count_cases
+from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
-from mutandis.frames import columns_of, to_frame
+from mutandis.evidence.multiplicity import adjust
+from mutandis.evidence.settings import read_ks
+from mutandis.evidence.spaces import check_group_sizes
+from mutandis.evidence.support import measure_balance, measure_support
+from mutandis.frames import columns_of, open_frame, to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from os import PathLike
 
+    from numpy.typing import NDArray
+
     from mutandis.auditing.placebo import Placebo
+    from mutandis.auditing.plan import Plan
     from mutandis.auditing.provenance import Provenance
-    from mutandis.auditing.run import AuditResult
     from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.causal import Diagnosis
-    from mutandis.evidence.case import Case
-    from mutandis.evidence.findings import Findings
+    from mutandis.data.population import Population
+    from mutandis.decision import RecordAgreement
+    from mutandis.evidence.comparison import Comparison, Depth
+    from mutandis.evidence.groups import Members
+    from mutandis.evidence.semantics import Grouping, Situation
+    from mutandis.evidence.support import Support
     from mutandis.pictures.picture import Picture
-    from mutandis.report import CaseDocument, Report
+    from mutandis.report.case_model import CaseDocument
+    from mutandis.report.report import Report
 
-__all__ = ["Audit", "Flips"]
+__all__ = ["Audit", "Flips", "Sweep", "Swept"]
 
 # Findings follow from integer counts. They are kept once worked out, unless a large audit would
 # fill the memory with them: a row of findings takes about 170 bytes.
@@ -42,11 +63,29 @@ class Flips:
     positive_to_negative: int
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Audit:
     """A finished audit.
 
-    Frames come back in the caller's own frame type (pandas, where the table was lazy).
+    Frames come back in the caller's own frame type (pandas, where the table was lazy or a file).
+
+    Parameters
+    ----------
+    plan
+        What was run.
+    situation
+        D, D^CF, the complainants and both kinds of outcomes.
+    grouping
+        The groups of every method, as integer counts.
+    clipped
+        The number of counterfactual values that their bounds have moved, by attribute.
+    draw_counts
+        By method: the number of draws under which each complainant (row) has Δp > τ at each k
+        (column).
+    provenance
+        What is needed to repeat the audit.
+    with_record
+        How b(X) and the recorded outcomes go together, as counts (None: no b()).
 
     Examples
     --------
@@ -77,114 +116,242 @@ class Audit:
     [4]
     """
 
-    result: AuditResult
-    _cache: dict[tuple[str, int], Findings] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    _counted: dict[tuple[str, int], dict[str, Any]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    plan: Plan
+    situation: Situation
+    grouping: Grouping
+    clipped: Mapping[str, int]
+    draw_counts: Mapping[str, NDArray[np.int64]]
+    provenance: Provenance
+    with_record: RecordAgreement | None = None
+    _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
+    _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that were run."""
-        return tuple(method.name for method in self.result.plan.methods)
+        return tuple(method.name for method in self.plan.methods)
 
     @property
     def ks(self) -> tuple[int, ...]:
         """The group sizes that were run."""
-        return self.result.plan.settings.ks
+        return self.plan.settings.ks
 
     @property
-    def provenance(self) -> Provenance:
-        """What is needed to repeat this audit."""
-        return self.result.provenance
+    def parts(self) -> tuple[Audit, ...]:
+        """The audits with groups of their own: this one, or one per attribute ("multiple")."""
+        return (self,)
+
+    @property
+    def by_ground(self) -> dict[str, Audit]:
+        """The parts by protected attribute; one part alone has the empty name."""
+        if len(self.parts) == 1:
+            return {"": self.parts[0]}
+        return {part.plan.protections[0].attribute: part for part in self.parts}
 
     @property
     def disagreement(self) -> float | None:
-        """The share of rows on which b(X) differs from the recorded outcome."""
-        return self.result.disagreement
+        """The share of rows on which b(X) differs from the recorded outcome (None: no b())."""
+        return None if self.with_record is None else self.with_record.disagreement
+
+    def part(self, attribute: str) -> Audit:
+        """Give the audit of one protected attribute, where several were audited one by one.
+
+        Parameters
+        ----------
+        attribute
+            The protected attribute.
+        """
+        for part in self.parts:
+            if [each.attribute for each in part.plan.protections] == [attribute]:
+                return part
+        known = ", ".join(part.plan.status for part in self.parts)
+        raise PlanError(f"This audit has no part {attribute!r}. It has {known}.")
 
     def counts(self) -> Any:
         """Count cases for every method and k: a table with one row for each."""
-        return to_frame(columns_of(self.count_records()), self._like)
+        return self._frame(columns_of(self.count_records()))
 
     def count_records(self) -> list[dict[str, Any]]:
         """Give the counts as plain records, one per method and k."""
-        return [dict(self._counts(method, k)) for method in self.methods for k in self.ks]
+        return [dict(self.count(method, k)) for method in self.methods for k in self.ks]
 
     def findings(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Give one row per complainant under one method and k; default: the primary ones."""
-        primary_method, primary_k = self.result.plan.settings.primary
-        found = self._findings(method or primary_method, primary_k if k is None else k)
-        return to_frame(found.columns(), self._like)
+        """Give one row per complainant under one method and k.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        return self._frame(self.evaluate(method, k).columns())
+
+    def evaluate(self, method: str | None = None, k: int | None = None) -> Findings:
+        """Give the findings under one method and k in their compact form, and keep them."""
+        chosen, size = self.plan.choose(method, k)
+        key = (chosen.name, size)
+        if key in self._findings:
+            return self._findings[key]
+        found = self.compute_findings(*key)
+        if len(found) * len(self.methods) * len(self.ks) <= _KEPT:
+            self._findings[key] = found
+        return found
 
     def each_findings(self) -> Iterator[Findings]:
         """Give the findings of every method and k, one after the other, in their compact form."""
-        return (self._findings(method, k) for method in self.methods for k in self.ks)
+        # mapped, not looped over: findings that are not kept are gone when the next are made
+        return (self.evaluate(method, k) for method in self.methods for k in self.ks)
+
+    def count(self, method: str, k: int) -> dict[str, Any]:
+        """Count the cases under one method and one k: that takes neither bounds nor a table."""
+        key = (method, k)
+        if key not in self._counts:
+            self._counts[key] = {"method": method, "k": k, **self._count(method, k)}
+        return self._counts[key]
 
     def support(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Tell, for each complainant, how far away her groups are and what is usual there."""
-        primary_method, primary_k = self.result.plan.settings.primary
-        found = self._findings(method or primary_method, primary_k if k is None else k)
-        return to_frame(self.result.support(METHODS[found.method], found.k).columns(), self._like)
+        """Tell, for each complainant, how far away her groups are and what is usual there.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        return self._frame(self.measure_support(method, k).columns())
+
+    def measure_support(self, method: str | None = None, k: int | None = None) -> Support:
+        """Measure how well each complainant's groups support the comparison."""
+        chosen, size = self.plan.choose(method, k)
+        least = self.plan.settings.similarity.min_group
+        return measure_support(self.situation, self.grouping, chosen, size, min_group=least)
 
     def k_sweep(self, ks: Iterable[int]) -> Any:
-        """Count cases and average Δp for every method and any group sizes, from one search."""
-        return to_frame(columns_of(sweep_ks(self.result, ks)), self._like)
+        """Count cases and average Δp for every method and any group sizes, from one search.
+
+        Parameters
+        ----------
+        ks
+            Group sizes.
+        """
+        return self._frame(columns_of(self.sweep_records(ks)))
 
     def plot_k_sweep(self, ks: Iterable[int]) -> Picture:
-        """Draw how the share of cases and the mean Δp depend on k."""
+        """Draw how the share of cases and the mean Δp depend on k.
+
+        Parameters
+        ----------
+        ks
+            Group sizes.
+        """
         from mutandis.pictures.findings import plot_k_sweep
 
-        titles = {method.name: method.title for method in self.result.plan.methods}
-        return plot_k_sweep(sweep_ks(self.result, ks), titles=titles)
+        titles = {method.name: method.title for method in self.plan.methods}
+        return plot_k_sweep(self.sweep_records(ks), titles=titles)
+
+    def sweep_records(self, ks: Iterable[int]) -> list[dict[str, Any]]:
+        """Give the k-sweep as plain records, smallest k first.
+
+        The counterfactuals and the decisions on them are those of the audit: nothing is fitted
+        and b() is not asked again. Evidence alone is decided; intervals and tests are left to
+        audits.
+        """
+        sizes = read_ks("ks", ks)
+        compared = self.sweep(sizes)
+        return [
+            {"method": method, "k": k, **_sweep_counts(*compared(method, index))}
+            for method in self.methods
+            for index, k in enumerate(sizes)
+        ]
 
     def case(self, id: Any) -> Case:  # noqa: A002 - the public name
-        """Give everything about one complainant: her results under all methods and k."""
-        # one after the other: all findings of a large audit would not fit into memory
-        findings = (((m, k), self._findings(m, k)) for m in self.methods for k in self.ks)
-        return self.result.case(id, findings)
+        """Give everything about one complainant: her results under all methods and k.
 
-    def part(self, attribute: str) -> Audit:
-        """Give the audit of one attribute, where several were audited one by one ("multiple")."""
-        parts = self.result.parts
-        if attribute not in parts:
-            known = ", ".join(map(repr, parts)) or "none: combine='multiple' makes them"
-            raise PlanError(f"This audit has no part {attribute!r}. It has {known}.")
-        return Audit(parts[attribute])
+        Parameters
+        ----------
+        id
+            Her id: the value of the id column, or her row position.
+        """
+        place, row = self.locate(id)
+        only = np.array([place])
+
+        def her_row(found: Findings) -> tuple[tuple[str, int], Mapping[str, Any]]:
+            row = found.take(only).columns()
+            values = {name: plain_value(value[0]) for name, value in row.items()}
+            return (found.method, found.k), MappingProxyType(values)
+
+        results = dict(map(her_row, self.each_findings()))
+        first = next(iter(results.values()))
+        counterfactual = self.situation.counterfactual
+        return Case(
+            id=plain_value(self.plan.population.ids[row]),
+            outcome=first["outcome"],
+            outcome_cf=first["outcome_cf"],
+            factual=self._attributes(self.plan.population, row),
+            counterfactual=None
+            if counterfactual is None
+            else self._attributes(counterfactual, row),
+            results=MappingProxyType(results),
+            couplings=self.provenance.computed["couplings"],
+            audit=self,
+            place=place,
+            row=row,
+        )
 
     def agreement(self, *, k: int | None = None) -> Agreement:
-        """See which methods find the same cases at one k; default: the primary one."""
-        size = self.result.plan.settings.primary[1] if k is None else k
-        found = {method: self._findings(method, size) for method in self.methods}
-        return Agreement.of_methods(found, k=size, like=self._like)
+        """See which methods find the same cases at one k.
+
+        Parameters
+        ----------
+        k
+            Default: the primary one.
+        """
+        size = self.plan.choose(None, k)[1]
+        found = {method: self.evaluate(method, size) for method in self.methods}
+        return Agreement.of_methods(found, k=size, like=self.plan.population.source)
 
     def counterfactuals(self) -> Any:
         """Give D^CF: the table as it would have been, or None if the audit has none.
 
-        Its outcome column holds the counterfactual outcomes; it has none if nobody decided them.
+        Its outcome column holds the counterfactual outcomes; it has none if b() is not known.
         The table can be handed to another audit as `counterfactuals=`.
         """
-        return self.result.counterfactual_table()
+        population, would_be = self.situation.counterfactual, self.situation.is_negative_cf
+        if population is None:
+            return None
+        outcome = self.plan.outcome
+        if would_be is None:
+            return open_frame(population.frame()).drop(outcome.column).to_native()
+        recorded = population.categories(outcome.column)
+        pair = (recorded.code_of(outcome.positive), recorded.code_of(outcome.negative))
+        codes = np.array(pair, dtype=np.int32)[would_be.astype(np.intp)]
+        decided = Categories(codes, recorded.levels)
+        return population.with_columns({outcome.column: decided}).frame()
 
     def shared_neighbours(self, *, k: int | None = None) -> SharedNeighbours:
-        """Measure how much control groups overlap: how far many tests are one test."""
-        k = self.result.plan.settings.primary[1] if k is None else k
-        self._check_k(k)
-        return measure_shared_neighbours(self.result, k)
+        """Measure how much control groups overlap: how far many tests are one test.
+
+        Parameters
+        ----------
+        k
+            Default: the primary one.
+        """
+        return measure_shared_neighbours(self, self.plan.choose(None, k)[1])
 
     def flips(self) -> Flips | None:
-        """Count outcomes that change under do(), in either direction; None if nobody decided."""
-        situation = self.result.situation
-        if situation.is_negative_cf is None:
+        """Count outcomes that change under do(), in either direction; None if b() is not known."""
+        after = self.refused_counterfactually
+        if after is None:
             return None
-        rows = situation.complainants
-        before, after = situation.is_negative[rows], situation.is_negative_cf[rows]
+        before = self.situation.is_negative[self.situation.complainants]
         return Flips(
             negative_to_positive=int((before & ~after).sum()),
             positive_to_negative=int((~before & after).sum()),
         )
+
+    @property
+    def refused_counterfactually(self) -> NDArray[np.bool_] | None:
+        """Which complainants would have been refused under do(); None if b() is not known."""
+        would_be = self.situation.is_negative_cf
+        return None if would_be is None else would_be[self.situation.complainants]
 
     def placebo(
         self,
@@ -196,16 +363,19 @@ class Audit:
     ) -> Placebo:
         """Run the same audit where there is nothing to find: its noise floor (docs/placebo.md).
 
-        Kind "a" draws a pseudo-protected group from the reference rows, "b" draws outcomes that
-        leave CST nothing but the counterfactual shift, "both" is all of this that can be done.
+        Parameters
+        ----------
+        repeats, seed
+            How often each placebo is run, and where its randomness starts.
+        kind
+            "a" draws a pseudo-protected group from the reference rows, "b" draws outcomes that
+            leave CST nothing but the counterfactual shift, "both" is all of this that can be done.
+        ks
+            Group sizes; default: those of the audit.
         """
-        return run_placebo(
-            self.result,
-            repeats=repeats,
-            seed=seed,
-            kind=kind,
-            ks=ks,
-        )
+        from mutandis.auditing.placebo import run_placebo
+
+        return run_placebo(self, repeats=repeats, seed=seed, kind=kind, ks=ks)
 
     def case_file(
         self,
@@ -213,7 +383,6 @@ class Audit:
         path: str | PathLike[str] | None = None,
         *,
         redact: bool = False,
-        source: Mapping[str, Any] | None = None,
     ) -> CaseDocument:
         """Collect everything about one complainant in a document that can be handed over.
 
@@ -226,13 +395,10 @@ class Audit:
         redact
             Replace ids, coarsen values and withhold small numbers of the people she is compared
             with; her own data and the verdict stay.
-        source
-            What is known of where the table came from, listed under the provenance.
         """
-        from mutandis.report import case_document
+        from mutandis.report.case_file import case_document
 
-        found = {(method, k): self._findings(method, k) for method in self.methods for k in self.ks}
-        document = case_document(self.result, id, redact=redact, source=source, findings=found)
+        document = case_document(self, id, redact=redact)
         if path is not None:
             document.write(path)
         return document
@@ -243,8 +409,7 @@ class Audit:
         *,
         placebo: Placebo | None = None,
         diagnosis: Diagnosis | None = None,
-        source: Mapping[str, Any] | None = None,
-    ) -> str:
+    ) -> Report:
         """Write the report: one HTML page that loads nothing, runs no script and prints well.
 
         Parameters
@@ -254,9 +419,7 @@ class Audit:
         placebo
             What `placebo()` has given, to be shown beside the findings.
         diagnosis
-            What `worldview.check` has given; asked again if left out.
-        source
-            What is known of where the table came from, listed under the data.
+            What `plan.check_worldview()` has given; asked again if left out.
 
         Examples
         --------
@@ -273,68 +436,198 @@ class Audit:
         ...     attributes={"salary": "continuous"},
         ...     ks=(1,),
         ... )
-        >>> "evidence for discrimination of 1 of 2 complainants (50.0%)" in found.report()
+        >>> "evidence for discrimination of 1 of 2 complainants (50.0%)" in found.report().html
         True
         """
-        from mutandis.files.text_files import write_atomically
+        from mutandis.report.report import make_report
 
-        html = self.make_report(placebo=placebo, diagnosis=diagnosis, source=source).html
+        report = make_report(self, placebo=placebo, diagnosis=diagnosis)
         if path is not None:
-            write_atomically(path, html)
-        return html
+            report.write(path)
+        return report
 
-    def make_report(
-        self,
-        *,
-        placebo: Placebo | None = None,
-        diagnosis: Diagnosis | None = None,
-        source: Mapping[str, Any] | None = None,
-    ) -> Report:
-        """Give the report with its pictures as SVG; the parameters are those of `report`."""
-        from mutandis.report import make_report
+    def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the results into a folder, which appears whole or not at all.
 
-        return make_report(
-            self.result, self._findings, placebo=placebo, diagnosis=diagnosis, source=source
+        `mutandis.open_results` reads them back.
+
+        Parameters
+        ----------
+        folder
+            The folder to make.
+        overwrite
+            Replace older results in that folder.
+        """
+        from mutandis.files.saved_audit import save_audit
+
+        save_audit(self, Path(folder), overwrite=overwrite)
+
+    def members(self, place: int, method: str, k: int) -> Pair[Members]:
+        """List the people in both groups of one complainant, by her place among complainants."""
+        pair, index = self.grouping.pairs[method], self.ks.index(k)
+        return Pair(
+            control=pair.control.members(place, index), test=pair.test.members(place, index)
         )
+
+    def balance(self, place: int, method: str, k: int) -> Pair[Mapping[str, float]]:
+        """Compare one complainant's search centers with the people around them."""
+        row = int(self.situation.complainants[place])
+        groups = self.members(place, method, k)
+        return measure_balance(self.situation, row, METHODS[method], groups)
+
+    def locate(self, id: Any) -> tuple[int, int]:  # noqa: A002
+        """Find a complainant's place among the complainants, and her row."""
+        ids = self.plan.population.ids
+        # a list would be compared element by element
+        same = ids == id if np.ndim(id) == 0 else np.zeros(len(ids), dtype=np.bool_)
+        matches = np.flatnonzero(same)
+        if not len(matches):
+            raise UnknownIdError(
+                "No row has this id. Ids in this audit are "
+                + ("row positions, from 0." if self.plan.id is None else "values of the id column.")
+            )
+        row = int(matches[0])
+        rows = self.situation.complainants
+        place = int(np.searchsorted(rows, row))
+        if place == len(rows) or rows[place] != row:
+            raise UnknownIdError(
+                f"This row is not a complainant: its protected attribute {self.plan.status} does "
+                "not have a protected value."
+            )
+        return place, row
+
+    def adjust(self, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Adjust p-values for the number of complainants."""
+        method = self.plan.settings.evidence.adjust
+        # what was not adjusted must not count as significant after adjustment
+        if method == "none":
+            return np.full_like(p_values, np.nan)
+        return adjust(p_values, method=method)
+
+    def compute_findings(self, method: str, k: int, *, depth: Depth = "bounds") -> Findings:
+        """Compare the groups of every complainant under one method and one k."""
+        index = self.ks.index(k)
+        groups = self.grouping.at(METHODS[method], index)
+        comparison = compare_groups(self.plan, METHODS[method], groups, depth=depth)
+        rows, outcome = self.situation.complainants, self.plan.outcome
+        is_negative, would_be = self.situation.is_negative[rows], self.refused_counterfactually
+        return Findings(
+            method=method,
+            k=k,
+            ids=self.plan.population.ids[rows],
+            outcome=outcome.labels(is_negative),
+            outcome_cf=None if would_be is None else outcome.labels(would_be),
+            is_negative=is_negative,
+            control=groups.control,
+            test=groups.test,
+            comparison=comparison,
+            q_value=self.adjust(comparison.interval.p_value),
+            alpha=self.plan.settings.alpha,
+            draw_share=self._draw_share(method, index, comparison),
+        )
+
+    def _count(self, method: str, k: int) -> dict[str, Any]:
+        # the groups are not kept: they take much memory
+        groups = self.grouping.at(METHODS[method], self.ks.index(k))
+        comparison = compare_groups(self.plan, METHODS[method], groups, depth="significance")
+        del groups
+        return count_cases(
+            comparison,
+            self.adjust(comparison.interval.p_value),
+            alpha=self.plan.settings.alpha,
+            is_negative=self.situation.is_negative[self.situation.complainants],
+        )
+
+    def _draw_share(
+        self, method: str, index: int, comparison: Comparison
+    ) -> NDArray[np.float64] | None:
+        draws = self.plan.settings.uncertainty.draws
+        if not draws:
+            return None
+        # where no counterfactual has a part, every draw says the same
+        share = comparison.evidence.astype(np.float64)
+        if method in self.draw_counts:
+            share = self.draw_counts[method][:, index] / draws
+        return np.where(comparison.insufficient, np.nan, share)
+
+    def sweep(self, sizes: tuple[int, ...]) -> Sweep:
+        """Search once for other group sizes."""
+        plan = self.plan
+        check_group_sizes(plan.strata, sizes, group_size=plan.settings.similarity.group_size)
+        with warnings.catch_warnings():
+            # the audit itself has said it already
+            warnings.simplefilter("ignore", MutandisWarning)
+            grouping = plan.semantics.group(replace(self.situation, ks=sizes), plan.methods)
+
+        def compare(method: str, index: int) -> Swept:
+            chosen = METHODS[method]
+            groups = grouping.at(chosen, index)
+            comparison = compare_groups(plan, chosen, groups, depth="evidence")
+            return comparison.evidence, comparison.delta_p, comparison.insufficient
+
+        return compare
+
+    def _attributes(self, population: Population, row: int) -> Mapping[str, Any]:
+        values = {}
+        for attribute in self.plan.attributes:
+            column = population.part(attribute.name, np.array([row]))
+            values[attribute.name] = (
+                float(column.values[0])
+                if isinstance(column, Numbers)
+                else column.levels[column.codes[0]]
+            )
+        return MappingProxyType(values)
+
+    def _frame(self, columns: Mapping[str, Any]) -> Any:
+        return to_frame(columns, self.plan.population.source)
 
     def __repr__(self) -> str:
         """Summarise in two lines."""
-        method, k = self.result.plan.settings.primary
-        row = self._counts(method, k)
+        method, k = self.plan.settings.primary
+        row = self.count(method, k)
         return (
-            f"Audit of {len(self.result.plan.population):,} decisions, "
+            f"Audit of {len(self.plan.population):,} decisions, "
             f"{row['complainants']:,} complainants; methods {', '.join(self.methods)}; "
             f"k = {', '.join(map(str, self.ks))}\n"
             f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), "
             f"significant for {row['significant']:,}{self._assumed()}"
         )
 
+    def _repr_html_(self) -> str:
+        """Show the summary and the counts in a notebook."""
+        records = self.count_records()
+        head = "".join(f"<th>{escape(name)}</th>" for name in records[0])
+        rows = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(_shown(value))}</td>" for value in row.values())
+            + "</tr>"
+            for row in records
+        )
+        summary = escape(repr(self)).replace("\n", "<br>")
+        return f"<p>{summary}</p><table><tr>{head}</tr>{rows}</table>"
+
     def _assumed(self) -> str:
-        couplings = self.result.provenance.computed["couplings"]
+        couplings = self.provenance.computed["couplings"]
         assumed = ", ".join(f"{coupling} for {name}" for name, coupling in couplings.items())
         return f"\nassumed, beyond what data can test: {assumed}" if assumed else ""
 
-    @property
-    def _like(self) -> Any:
-        return self.result.plan.population.source
 
-    def _findings(self, method: str, k: int) -> Findings:
-        if method not in self.methods:
-            known = "not run here" if method in METHODS else "unknown"
-            raise PlanError(f"Method {method!r} is {known}. This audit ran {self.methods}.")
-        self._check_k(k)
-        if (method, k) in self._cache:
-            return self._cache[method, k]
-        found = self.result.findings(METHODS[method], k)
-        if len(found) * len(self.methods) * len(self.ks) <= _KEPT:
-            self._cache[method, k] = found
-        return found
+Swept = tuple["NDArray[np.bool_]", "NDArray[np.float64]", "NDArray[np.bool_]"]
+Sweep = Callable[[str, int], Swept]
 
-    def _counts(self, method: str, k: int) -> dict[str, Any]:
-        if (method, k) not in self._counted:
-            self._counted[method, k] = self.result.count(METHODS[method], k)
-        return self._counted[method, k]
 
-    def _check_k(self, k: int) -> None:
-        if k not in self.ks:
-            raise PlanError(f"k={k} was not run. This audit ran k = {list(self.ks)}.")
+def _sweep_counts(
+    evidence: NDArray[np.bool_], delta_p: NDArray[np.float64], insufficient: NDArray[np.bool_]
+) -> dict[str, Any]:
+    cases, tested = int(evidence.sum()), delta_p[~insufficient]
+    return {
+        "cases": cases,
+        "share": cases / len(evidence),
+        "mean_delta_p": float(tested.mean()) if len(tested) else float("nan"),
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -20,13 +20,13 @@ def explanation_context(plan: Plan) -> ExplanationContext:
         negative=plan.outcome.negative,
         alpha=settings.alpha,
         tau=settings.tau,
-        direction=settings.direction,
-        max_distance=settings.max_distance,
-        min_group=settings.min_group,
+        direction=settings.evidence.direction,
+        max_distance=settings.similarity.max_distance,
+        min_group=settings.similarity.min_group,
         primary=settings.primary,
         given="the worldview" if plan.worldview is not None else "the counterfactuals supplied",
         others="of the reference status"
-        if settings.test_space == "reference"
+        if settings.similarity.test_space == "reference"
         else "who are not protected on all of the grounds",
         note=", the figures being those of the attribute with the weakest evidence"
         if plan.combine == "multiple"

@@ -33,6 +33,6 @@ def compare_groups(
         groups.control.share,
         groups.test.share,
         rule,
-        direction=settings.direction,
-        insufficient=too_small(groups, method, least=settings.min_group),
+        direction=settings.evidence.direction,
+        insufficient=too_small(groups, method, least=settings.similarity.min_group),
     )

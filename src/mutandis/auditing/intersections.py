@@ -1,24 +1,32 @@
-"""The lattice of several protected attributes: who is found on which of them, and how."""
+"""Several protected attributes: each alone, and all ways to combine them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.audit import Audit
-from mutandis.auditing.intersection_runs import run_lattice
+import numpy as np
+
 from mutandis.errors import PlanError
-from mutandis.evidence.methods import METHODS
+from mutandis.evidence.agreement import Agreement
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from numpy.typing import NDArray
 
-    from mutandis.auditing.intersection_runs import LatticeResult
-    from mutandis.auditing.plan import MethodName, Plan
-    from mutandis.evidence.agreement import Agreement
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
+    from mutandis.data.protection import Protection
+    from mutandis.evidence.settings import MethodName
+    from mutandis.evidence.spaces import Combine
 
 __all__ = ["AuditIntersections", "audit_intersections"]
+
+# with more, there are too many combinations to reconcile by eye (and most have no rows)
+_MOST = 3
 
 
 def audit_intersections(plan: Plan) -> AuditIntersections:
@@ -54,71 +62,144 @@ def audit_intersections(plan: Plan) -> AuditIntersections:
     ...     decision="score >= 10",
     ...     ks=(15,),
     ... )
-    >>> lattice = mm.audit_intersections(plan)
-    >>> print(lattice.counts()[["audit", "complainants", "cases"]].to_string(index=False))
+    >>> found = mm.audit_intersections(plan)
+    >>> print(found.counts()[["audit", "complainants", "cases"]].to_string(index=False))
             audit  complainants  cases
             black           221     32
             woman           206     38
     black + woman           113     14
     black × woman           113     46
-    >>> len(lattice.only_intersectional())
+    >>> len(found.only_intersectional())
     28
     """
-    return AuditIntersections(run_lattice(plan))
+    if not 2 <= len(plan.protections) <= _MOST:
+        raise PlanError(
+            f"Intersections take two or three protections, not {len(plan.protections)}. "
+            "Make the plan with a list of them, and combine='multiple'."
+        )
+    if plan.counterfactuals is not None:
+        raise PlanError(
+            "The plan was made with counterfactuals=, one table for one intervention. "
+            "Intersections have several interventions: make it with worldview=."
+        )
+    audits = {
+        _label(several, combine): plan.restricted_to(several, combine).run()
+        for several, combine in _combinations(plan.protections)
+    }
+    return AuditIntersections(plan=plan, audits=audits)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+def _combinations(
+    protections: Sequence[Protection],
+) -> Iterator[tuple[tuple[Protection, ...], Combine | None]]:
+    """Give each protection alone, then every two or more of them in both ways."""
+    for size in range(1, len(protections) + 1):
+        ways: tuple[Combine | None, ...] = ("multiple", "intersectional") if size > 1 else (None,)
+        for several in combinations(protections, size):
+            for way in ways:
+                yield several, way
+
+
+def _label(several: Sequence[Protection], combine: Combine | None) -> str:
+    """Write race, race + sex (multiple) or race × sex (intersectional)."""
+    sign = " × " if combine == "intersectional" else " + "
+    return sign.join(each.attribute for each in several)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class AuditIntersections:
-    """Audits of several protected attributes: each alone, and all ways to combine them."""
+    """Audits of several protected attributes: each alone, and all ways to combine them.
 
-    result: LatticeResult
-    _audits: dict[str, Audit] = field(default_factory=dict, init=False, repr=False, compare=False)
+    Parameters
+    ----------
+    plan
+        What they have in common.
+    audits
+        The audits by name: a for one attribute, a + b for multiple, a × b for intersectional.
+    """
+
+    plan: Plan
+    audits: Mapping[str, Audit]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The audits: a for one attribute, a + b for multiple, a × b for intersectional."""
-        return tuple(self.result.nodes)
+        """The names of the audits."""
+        return tuple(self.audits)
 
     def audit(self, name: str) -> Audit:
-        """Give one of the audits."""
-        if name not in self.result.results:
+        """Give one of the audits.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+        """
+        if name not in self.audits:
             known = ", ".join(map(repr, self.names))
-            raise PlanError(f"The lattice has no audit {name!r}. It has {known}.")
-        return self._audits.setdefault(name, Audit(self.result.results[name]))
+            raise PlanError(f"There is no audit {name!r}. There are {known}.")
+        return self.audits[name]
 
     def counts(self, method: MethodName | None = None, *, k: int | None = None) -> Any:
-        """Count the cases of every audit under one method and k; default: the primary ones."""
-        rows = []
-        for name, node in self.result.nodes.items():
-            counts = self.result.results[name].count(*self._choose(method, k))
-            rows.append({"audit": name, "kind": node.kind, **counts})
-        return to_frame(columns_of(rows), self._like)
+        """Count the cases of every audit under one method and k.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        chosen, size = self.plan.choose(method, k)
+        rows = [
+            {"audit": name, "kind": _kind(each), **each.count(chosen.name, size)}
+            for name, each in self.audits.items()
+        ]
+        return to_frame(columns_of(rows), self.plan.population.source)
 
     def reconciliation(
         self, method: MethodName | None = None, *, k: int | None = None
     ) -> Agreement:
-        """See which audits find the same people, of those who are protected on every attribute."""
-        chosen, size = self._choose(method, k)
-        return self.result.reconcile(self.result.findings(chosen, size), k=size)
+        """See which audits find the same people, of those who are protected on every attribute.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        chosen, size = self.plan.choose(method, k)
+        rows = self.audits[self.names[-1]].situation.complainants
+        found = {}
+        for name, each in self.audits.items():
+            places = np.searchsorted(each.situation.complainants, rows)
+            found[name] = each.evaluate(chosen.name, size).comparison.evidence[places]
+        return Agreement(
+            complainants=self.plan.population.ids[rows],
+            found=found,
+            titles={name: name for name in self.names},
+            caption=f"people protected on all attributes with evidence, k = {size}",
+            _like=self.plan.population.source,
+        )
 
     def only_intersectional(
         self, method: MethodName | None = None, *, k: int | None = None
     ) -> NDArray[Any]:
-        """Give those whom some intersection finds, and none of its attributes by itself."""
-        return self.result.only_intersectional(self.reconciliation(method, k=k))
+        """Give those whom some intersection finds, and none of its attributes by itself.
 
-    def _choose(self, method: str | None, k: int | None) -> tuple[Any, int]:
-        plan = self.result.plan
-        chosen = plan.settings.primary[0] if method is None else method
-        size = plan.settings.primary[1] if k is None else k
-        names = [each.name for each in plan.methods]
-        if chosen not in names or size not in plan.settings.ks:
-            raise PlanError(
-                f"The lattice did not run method {chosen!r} at k={size}. "
-                f"Methods: {', '.join(names)}; ks: {list(plan.settings.ks)}."
-            )
-        return METHODS[chosen], size
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        agreement = self.reconciliation(method, k=k)
+        masks: dict[str, list[NDArray[np.bool_]]] = {"single": [], "intersectional": []}
+        for name, each in self.audits.items():
+            masks.setdefault(_kind(each), []).append(agreement.found[name])
+        together = np.logical_or.reduce(masks["intersectional"], axis=0)
+        alone = np.logical_or.reduce(masks["single"], axis=0)
+        return np.asarray(agreement.complainants[together & ~alone])
 
-    @property
-    def _like(self) -> Any:
-        return self.result.plan.population.source
+    def __repr__(self) -> str:
+        """Name the audits."""
+        return f"Audits of {', '.join(self.names)}"
+
+
+def _kind(audit: Audit) -> str:
+    return audit.plan.combine or "single"

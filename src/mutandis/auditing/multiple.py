@@ -3,137 +3,168 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.protections import apart_from, draw_spaces
+from mutandis.auditing.audit import Audit
+from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.provenance import record
-from mutandis.auditing.run import AuditResult, run
-from mutandis.errors import PlanError
 from mutandis.evidence.findings import combine_findings
-from mutandis.evidence.semantics import Grouping, Situation
-from mutandis.evidence.spaces import check_group_sizes
-from mutandis.search.engine import discard_progress
+from mutandis.evidence.semantics import Grouping
+from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.audit import Sweep, Swept
     from mutandis.auditing.plan import Plan
-    from mutandis.data.protection import Protection
-    from mutandis.evidence.case import Case
+    from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.groups import Members, Pair
-    from mutandis.evidence.methods import Method
-    from mutandis.evidence.spaces import Combine
-    from mutandis.search.engine import Progress
 
-__all__ = ["MultipleResult", "plan_for", "run_multiple"]
+__all__ = ["MultipleAudit", "run_multiple"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MultipleResult(AuditResult):
-    """What an audit of multiple discrimination found.
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class MultipleAudit(Audit):
+    """An audit of multiple discrimination: it holds an audit of each attribute.
 
-    There is no one D^CF and no one pair of groups: each of the `parts`, the audits of one
-    attribute with those who are protected on all as complainants, has its own.
+    Complainants are protected on all attributes. Where a question has one answer per attribute,
+    the answer is about the attribute with the weakest evidence, or has a row per attribute.
     """
 
-    def findings(self, method: Method, k: int, *, depth: Depth = "bounds") -> Findings:
-        """Put the findings on each attribute together."""
-        return combine_findings(
-            MappingProxyType(
-                {name: part.findings(method, k, depth=depth) for name, part in self.parts.items()}
-            ),
-            outcome_cf=self._outcome_cf(),
-            weakest=self._weakest,
-            adjust=self._q_values,
+    by_attribute: tuple[Audit, ...] = field(default=())
+
+    @property
+    def parts(self) -> tuple[Audit, ...]:
+        """The audit of each attribute."""
+        return self.by_attribute
+
+    def support(self, method: str | None = None, *, k: int | None = None) -> Any:
+        """Tell how far away each complainant's groups are: one row per attribute and person."""
+        tables = {_ground(part): part.measure_support(method, k).columns() for part in self.parts}
+        names = next(iter(tables.values()))
+        rows = len(self.situation.complainants)
+        return self._frame(
+            {
+                "attribute": np.repeat(list(tables), rows),
+                **{n: np.concatenate([table[n] for table in tables.values()]) for n in names},
+            }
         )
 
-    def count(self, method: Method, k: int) -> dict[str, Any]:
-        """Count the cases under one method and one k."""
-        return self.findings(method, k, depth="significance").counts()
+    def counterfactuals(self) -> Any:
+        """Give the counterfactual tables below each other; `do` names the attribute set."""
+        import narwhals as nw
 
-    def case(
-        self,
-        id: Any,  # noqa: A002 - the public name
-        findings: Iterable[tuple[tuple[str, int], Findings]],
-    ) -> Case:
-        """Give everything about one complainant, but for her groups: they are the attributes'."""
-        names = ", ".join(map(repr, self.parts))
+        tables = {_ground(part): part.counterfactuals() for part in self.parts}
+        if any(table is None for table in tables.values()):
+            return None
+        return nw.concat(
+            [
+                open_frame(table).with_columns(nw.lit(name).alias("do"))
+                for name, table in tables.items()
+            ]
+        ).to_native()
 
-        def members(method: str, k: int) -> Pair[Members]:  # noqa: ARG001
-            raise PlanError(
-                f"Each attribute has its own groups. Ask for one of {names}: "
-                "audit.part(attribute).case(id).groups(method, k=k)."
-            )
+    def shared_neighbours(self, *, k: int | None = None) -> SharedNeighbours:
+        """Measure how much control groups overlap, on average over the attributes."""
+        each = [part.shared_neighbours(k=k) for part in self.parts]
+        return replace(each[0], mean_overlap=float(np.mean([one.mean_overlap for one in each])))
 
-        # zero-argument super() does not work in a class with slots
-        return replace(AuditResult.case(self, id, findings), _members=members)
-
-    def _outcome_cf(self) -> NDArray[Any] | None:
-        """Give the outcome that counts for the claim, whichever attribute is intervened on.
+    @property
+    def refused_counterfactually(self) -> NDArray[np.bool_] | None:
+        """Which complainants would have been refused, whichever attribute is intervened on.
 
         Treated worse on every attribute means: favourable under every intervention. Treated
         better on every attribute means: unfavourable under every one.
         """
-        situations = [part.situation for part in self.parts.values()]
-        decided = [each.is_negative_cf for each in situations if each.is_negative_cf is not None]
-        if not decided:
+        decided = [each.refused_counterfactually for each in self.parts]
+        known = [mask for mask in decided if mask is not None]
+        if not known:
             return None
-        some = np.any if self.plan.settings.direction == "negative" else np.all
-        return self.plan.outcome.labels(some(decided, axis=0)[situations[0].complainants])
+        some = np.any if self.plan.settings.evidence.direction == "negative" else np.all
+        return np.asarray(some(known, axis=0), dtype=np.bool_)
+
+    def members(self, place: int, method: str, k: int) -> Pair[Members]:
+        """List the groups of one complainant on the attribute with her weakest evidence."""
+        return self._weakest_part(place, method, k).members(place, method, k)
+
+    def balance(self, place: int, method: str, k: int) -> Pair[Mapping[str, float]]:
+        """Compare centers and groups on the attribute with the weakest evidence."""
+        return self._weakest_part(place, method, k).balance(place, method, k)
+
+    def _weakest_part(self, place: int, method: str, k: int) -> Audit:
+        only = np.array([place])
+        delta_p = [p.evaluate(method, k).take(only).comparison.delta_p for p in self.parts]
+        return self.parts[int(self._weakest(np.stack(delta_p))[0])]
+
+    def compute_findings(self, method: str, k: int, *, depth: Depth = "bounds") -> Findings:
+        """Put the findings on each attribute together."""
+        would_be = self.refused_counterfactually
+        return combine_findings(
+            {_ground(part): part.compute_findings(method, k, depth=depth) for part in self.parts},
+            outcome_cf=None if would_be is None else self.plan.outcome.labels(would_be),
+            weakest=self._weakest,
+            adjust=self.adjust,
+        )
+
+    def _count(self, method: str, k: int) -> dict[str, Any]:
+        return self.compute_findings(method, k, depth="significance").counts()
+
+    def sweep(self, sizes: tuple[int, ...]) -> Sweep:
+        """Search once for other group sizes, on each attribute."""
+        sweeps: list[Callable[[str, int], Swept]] = [part.sweep(sizes) for part in self.parts]
+
+        def compare(method: str, index: int) -> Swept:
+            evidence, delta_p, insufficient = zip(
+                *(sweep(method, index) for sweep in sweeps), strict=True
+            )
+            stacked = np.stack(delta_p)
+            weakest = self._weakest(stacked)
+            return (
+                np.all(evidence, axis=0),
+                stacked[weakest, np.arange(len(weakest))],
+                np.any(insufficient, axis=0),
+            )
+
+        return compare
 
     def _weakest(self, delta_p: NDArray[np.float64]) -> NDArray[np.intp]:
-        towards_zero = delta_p if self.plan.settings.direction == "negative" else -delta_p
+        """Find, among differences (attributes × complainants), each one's weakest evidence."""
+        towards_zero = delta_p if self.plan.settings.evidence.direction == "negative" else -delta_p
         return np.asarray(np.argmin(towards_zero, axis=0), dtype=np.intp)
 
 
-def plan_for(plan: Plan, protections: Sequence[Protection], combine: Combine | None) -> Plan:
-    """Give the same audit about some of its protections, combined in another way."""
-    settings = plan.settings
-    spaces = draw_spaces(
-        protections, plan.population, combine=combine, test_space=settings.test_space
-    )
-    for strata in spaces:
-        check_group_sizes(strata, settings.ks, group_size=settings.group_size)
-    return replace(
-        plan,
-        protection=protections[0],
-        further=tuple(protections[1:]),
-        combine=combine,
-        strata=spaces[0],
-        attributes=plan.attributes
-        if combine == "multiple"
-        else apart_from(plan.attributes, protections),
-    )
+def _ground(part: Audit) -> str:
+    return part.plan.protections[0].attribute
 
 
-def run_multiple(plan: Plan, *, progress: Progress = discard_progress) -> MultipleResult:
+def run_multiple(plan: Plan, run: Callable[[Plan], Audit]) -> MultipleAudit:
     """Run the audit of each attribute for those who are protected on all of them."""
-    settings = plan.settings
     spaces = draw_spaces(
-        plan.protections, plan.population, combine="multiple", test_space=settings.test_space
+        plan.protections,
+        plan.population,
+        combine="multiple",
+        test_space=plan.settings.similarity.test_space,
     )
-    parts = {
-        each.attribute: run(replace(plan_for(plan, [each], None), strata=strata), progress=progress)
+    parts = tuple(
+        run(replace(plan.restricted_to([each], None), strata=strata))
         for each, strata in zip(plan.protections, spaces, strict=True)
-    }
-    first = next(iter(parts.values()))
+    )
+    first = parts[0]
     grouping = Grouping(pairs={}, distance_rules={}, backends={})
     provenance = record(plan, grouping, None, with_record=first.with_record)
-    computed = {name: part.provenance.computed for name, part in parts.items()}
-    return MultipleResult(
+    computed = {_ground(part): part.provenance.computed for part in parts}
+    return MultipleAudit(
         plan=plan,
-        situation=_without_counterfactuals(first.situation),
+        situation=replace(first.situation, counterfactual=None, is_negative_cf=None),
         grouping=grouping,
         clipped={},
-        disagreement=first.disagreement,
         draw_counts={},
         provenance=replace(
             provenance,
@@ -143,10 +174,6 @@ def run_multiple(plan: Plan, *, progress: Progress = discard_progress) -> Multip
                 "parts": computed,
             },
         ),
-        parts=MappingProxyType(parts),
         with_record=first.with_record,
+        by_attribute=parts,
     )
-
-
-def _without_counterfactuals(situation: Situation) -> Situation:
-    return replace(situation, counterfactual=None, is_negative_cf=None)

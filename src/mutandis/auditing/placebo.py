@@ -13,7 +13,6 @@ counterfactual shift is left; see `mutandis.evidence.null_outcomes`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -22,19 +21,20 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mutandis.auditing.protections import draw_spaces
-from mutandis.auditing.run import run
+from mutandis.auditing.run import run_quietly
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.columns import Categories
-from mutandis.errors import GroupSizeError, MutandisWarning, PlanError
+from mutandis.errors import GroupSizeError, PlanError
 from mutandis.evidence.null_outcomes import model_null_outcomes
+from mutandis.evidence.settings import Uncertainty
 from mutandis.evidence.spaces import check_group_sizes
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.run import AuditResult
     from mutandis.data.population import Population
     from mutandis.evidence.methods import Method
     from mutandis.evidence.spaces import Stratum
@@ -130,7 +130,7 @@ class Placebo:
 
 
 def run_placebo(
-    result: AuditResult,
+    result: Audit,
     *,
     repeats: int,
     seed: int,
@@ -139,10 +139,11 @@ def run_placebo(
 ) -> Placebo:
     """Run the placebos of an audit; the parameters are those of `Audit.placebo`."""
     _check(repeats, seed, kind)
-    if result.parts:
+    if result.plan.combine == "multiple":
+        first = result.plan.protections[0].attribute
         raise PlanError(
             "Multiple discrimination is audited on each attribute by itself, and so is its "
-            f"placebo: audit.part({next(iter(result.parts))!r}).placebo()."
+            f"placebo: audit.part({first!r}).placebo()."
         )
     sizes = _asked_ks(ks, result.plan.settings.ks)
     methods = _methods(result.plan, kind)
@@ -174,7 +175,7 @@ def run_placebo(
     )
 
 
-_Repeat = Callable[["Plan", np.random.Generator], "AuditResult"]
+_Repeat = Callable[["Plan", np.random.Generator], "Audit"]
 
 
 def _reference_rows(plan: Plan) -> NDArray[np.intp]:
@@ -193,7 +194,7 @@ def _same_part(plan: Plan, k: int) -> int:
     return max(1, (2 * k * len(rows) + everyone) // (2 * everyone))
 
 
-def _relabelled(result: AuditResult) -> _Repeat:
+def _relabelled(result: Audit) -> _Repeat:
     """Prepare placebo (a): audits of the reference rows under a status that is drawn.
 
     The rows are put into an order that depends on what they hold, so that the same people get a
@@ -203,21 +204,18 @@ def _relabelled(result: AuditResult) -> _Repeat:
     order = canonical_order(population.columns, ids=population.ids)
     rows = order[np.isin(order, _reference_rows(result.plan))]
 
-    def repeat(plan: Plan, rng: np.random.Generator) -> AuditResult:
-        with warnings.catch_warnings():
-            # what there is to know about the table, the real audit has said
-            warnings.simplefilter("ignore", MutandisWarning)
-            return run(_pseudo_plan(plan, rows, rng))
+    def repeat(plan: Plan, rng: np.random.Generator) -> Audit:
+        return run_quietly(_pseudo_plan(plan, rows, rng), threads=result.situation.threads)
 
     return repeat
 
 
-def _redrawn(result: AuditResult, methods: tuple[Method, ...]) -> _Repeat:
+def _redrawn(result: Audit, methods: tuple[Method, ...]) -> _Repeat:
     """Prepare placebo (b): the same groups, with outcomes drawn from a model."""
     situation = result.situation
     model = model_null_outcomes(situation)
 
-    def repeat(plan: Plan, rng: np.random.Generator) -> AuditResult:
+    def repeat(plan: Plan, rng: np.random.Generator) -> Audit:
         drawn = model.draw(situation.is_negative, rng)
         # judged by who she would be, she would be judged no differently without the status
         other = replace(situation, is_negative=drawn, is_negative_cf=drawn, ks=plan.settings.ks)
@@ -242,7 +240,10 @@ def _pseudo_plan(plan: Plan, rows: NDArray[np.intp], rng: np.random.Generator) -
         {name: Categories(drawn[:, place], real[name].levels) for place, name in enumerate(names)}
     )
     (strata,) = draw_spaces(
-        plan.protections, population, combine=plan.combine, test_space=plan.settings.test_space
+        plan.protections,
+        population,
+        combine=plan.combine,
+        test_space=plan.settings.similarity.test_space,
     )
     _check_sizes(plan, strata)
     return replace(
@@ -256,7 +257,7 @@ def _pseudo_plan(plan: Plan, rows: NDArray[np.intp], rng: np.random.Generator) -
 
 def _models(plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Find the rows whose statuses are handed out: the protected ones."""
-    if plan.combine is None or plan.settings.test_space == "complement":
+    if plan.combine is None or plan.settings.similarity.test_space == "complement":
         return np.unique(np.concatenate([stratum.control for stratum in plan.strata]))
     # If each row had all protected statuses or none, no equation could tell the attributes'
     # effects apart: rows that have some of them are needed too.
@@ -285,7 +286,7 @@ def _draw_statuses(
 
 def _check_sizes(plan: Plan, strata: tuple[Stratum, ...]) -> None:
     try:
-        check_group_sizes(strata, plan.settings.ks, group_size=plan.settings.group_size)
+        check_group_sizes(strata, plan.settings.ks, group_size=plan.settings.similarity.group_size)
     except GroupSizeError as error:
         raise GroupSizeError(
             f"In placebo (a), among reference rows only: {error} Or ask for fewer k: "
@@ -308,17 +309,20 @@ def _taken(population: Population, rows: NDArray[np.intp]) -> Population:
 def _quiet(plan: Plan, methods: tuple[Method, ...], ks: tuple[int, ...]) -> Plan:
     """Give the plan with what the placebo asks for, and without draws, which it does not use."""
     settings = replace(
-        plan.settings, ks=ks, primary=(methods[0].name, ks[0]), draws=0, bootstrap=False
+        plan.settings,
+        ks=ks,
+        evidence=replace(plan.settings.evidence, primary=(methods[0].name, ks[0])),
+        uncertainty=Uncertainty(draws=0),
     )
     return replace(plan, methods=methods, settings=settings)
 
 
-def _shares(result: AuditResult, asked: Plan) -> dict[tuple[str, int, str], float]:
+def _shares(result: Audit, asked: Plan) -> dict[tuple[str, int, str], float]:
     """Give the shares of complainants by method, k and measure, as far as a plan asks for them."""
     shares = {}
     for method in asked.methods:
         for k in asked.settings.ks:
-            counts = result.count(method, k)
+            counts = result.count(method.name, k)
             # counterfactual fairness has evidence or none
             for measure in _MEASURES if method.count_neighbours else _MEASURES[:1]:
                 shares[method.name, k, measure] = counts[measure] / counts["complainants"]

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from functools import wraps
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ParamSpec
 
-from mutandis.auditing.caliper_settings import read_caliper
-from mutandis.auditing.checks import (
-    check_choices,
-    check_decision,
-    check_one_source,
-    read_draws,
-    read_interval,
-)
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.protections import (
-    check_direction,
+    apart_from,
     check_one_table,
     check_protections,
     draw_spaces,
@@ -30,79 +22,53 @@ from mutandis.decision import as_decision_maker, required_columns
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS, Method
 from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
+from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
 from mutandis.evidence.spaces import Stratum, check_group_sizes
 from mutandis.frames import EncodedTable, open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
-    from mutandis.causal import Worldview
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.check import PlanCheck
+    from mutandis.auditing.progress import Report
+    from mutandis.causal import Diagnosis, Worldview
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.population import Missing
     from mutandis.data.protection import Protection
     from mutandis.decision import DecisionMaker
-    from mutandis.evidence.comparison import Direction
-    from mutandis.evidence.intervals import IntervalName
-    from mutandis.evidence.multiplicity import Adjustment
-    from mutandis.evidence.spaces import Combine, ComparedWith, GroupSize
-    from mutandis.search.embedding import Scaling
-    from mutandis.search.ties import Ties
+    from mutandis.evidence.settings import MethodName, Preset
+    from mutandis.evidence.spaces import Combine
 
-__all__ = ["MethodName", "Plan", "Preset", "Settings", "draft_plan", "read_ks"]
+__all__ = ["Origin", "Plan", "audit", "plan"]
 
-MethodName = Literal["st", "cst_without", "cst_with", "cf"]
-Preset = Literal["eaamo23"]
+_DEFAULT_DRAWS = 20
+_Arguments = ParamSpec("_Arguments")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The choices of an audit that are not data: they are recorded with every result.
+class Origin:
+    """Where a plan was read from.
 
     Parameters
     ----------
-    ks
-        Group sizes, smallest first.
-    alpha, tau
-        Significance level, and the minimum deviation that counts as evidence.
-    interval, adjust
-        Which interval, and how p-values are adjusted for many complainants.
-    ties, scaling, group_size
-        The policy on equal distances, how numbers are scaled, and how many rows a test group takes.
-    max_distance, min_group
-        How far away people may be who are compared (None: any distance), and how few a group may
-        hold before its complainant's verdict is "insufficient".
-    primary
-        The method and k that headlines are about, fixed before the run.
-    draws, bootstrap
-        How many further counterfactual tables to draw, and whether to refit the equations for each.
-    seed, threads
-        For anything random, and for the search (-1: all cores, which changes no number).
-    direction
-        Whether complainants who are treated worse ("negative") or better are looked for.
-    test_space
-        Compare with people of the reference status, or with everybody who is not protected.
+    text, name, folder
+        The audit file: its text, its name, and the folder that its paths are relative to.
+    source
+        Where the table is and the hash that it had before it was read; no secret is in it.
+    files
+        The hashes of the further files that were read, such as a model, by relative path.
     """
 
-    ks: tuple[int, ...]
-    alpha: float
-    tau: float
-    interval: IntervalName
-    adjust: Adjustment
-    ties: Ties
-    scaling: Scaling
-    group_size: GroupSize
-    max_distance: float | None
-    min_group: int
-    primary: tuple[str, int]
-    draws: int
-    bootstrap: bool
-    seed: int | None
-    threads: int
-    direction: Direction = "negative"
-    test_space: ComparedWith = "reference"
+    text: str
+    name: str
+    folder: Path
+    source: Mapping[str, Any]
+    files: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """An audit that can be run: everything named exists, nothing contradicts itself.
 
@@ -110,8 +76,11 @@ class Plan:
     ----------
     population, outcome
         D and its recorded outcomes.
-    protection, strata
-        Who complains, and among whom each is compared.
+    protections, combine
+        Who complains, and how several protections are combined: an intervention on each by itself
+        ("multiple") or on all together ("intersectional").
+    strata
+        Among whom each complainant is compared.
     attributes
         What people are compared on.
     worldview, counterfactuals
@@ -124,14 +93,16 @@ class Plan:
         All other choices.
     semantics
         How the definitions are read.
-    further, combine
-        Further protections beside the first, and how they are combined with it: an intervention
-        on each by itself ("multiple") or on all together ("intersectional").
+    id
+        The id column; None where ids are row positions.
+    origin
+        The audit file that the plan was read from, if it was.
     """
 
     population: Population
     outcome: Outcome
-    protection: Protection
+    protections: tuple[Protection, ...]
+    combine: Combine | None
     strata: tuple[Stratum, ...]
     attributes: tuple[Attribute, ...]
     worldview: Worldview | None
@@ -140,21 +111,87 @@ class Plan:
     methods: tuple[Method, ...]
     settings: Settings
     semantics: Semantics
-    further: tuple[Protection, ...] = ()
-    combine: Combine | None = None
-
-    @property
-    def protections(self) -> tuple[Protection, ...]:
-        """All protections, in the order in which they were given."""
-        return (self.protection, *self.further)
+    id: str | None = None
+    origin: Origin | None = None
 
     @property
     def do(self) -> dict[str, Any]:
         """The intervention: every protected attribute takes its reference value."""
         return {each.attribute: each.reference for each in self.protections}
 
+    @property
+    def status(self) -> str:
+        """The protected attributes, in quotes; together they are one status."""
+        return " × ".join(repr(each.attribute) for each in self.protections)
 
-def draft_plan(
+    def run(self, *, threads: int | None = None, progress: bool | Report | None = None) -> Audit:
+        """Run the audit.
+
+        Parameters
+        ----------
+        threads
+            Threads of the search (default: all cores). They change no number of the audit.
+        progress
+            True shows, where standard error is a terminal, the complainants done and the time
+            left; a function is called with two numbers, done and all. Default: nothing.
+        """
+        from mutandis.auditing.run import run_plan
+
+        return run_plan(self, threads=threads, progress=progress)
+
+    def check(self) -> PlanCheck:
+        """Do everything short of the search: facts, a trial of b(), a check of the worldview."""
+        from mutandis.auditing.check import check_plan
+
+        return check_plan(self)
+
+    def check_worldview(self) -> Diagnosis | None:
+        """Ask what the table says about the worldview; None without one."""
+        if self.worldview is None:
+            return None
+        first = self.protections[0].attribute
+        return self.worldview.check(self.population, protected=first, do=self.do)
+
+    def restricted_to(self, protections: Sequence[Protection], combine: Combine | None) -> Plan:
+        """Plan the same audit about some of the protections, combined in another way."""
+        similarity = self.settings.similarity
+        spaces = draw_spaces(
+            protections, self.population, combine=combine, test_space=similarity.test_space
+        )
+        for strata in spaces:
+            check_group_sizes(strata, self.settings.ks, group_size=similarity.group_size)
+        return replace(
+            self,
+            protections=tuple(protections),
+            combine=combine,
+            strata=spaces[0],
+            attributes=self.attributes
+            if combine == "multiple"
+            else apart_from(self.attributes, protections),
+        )
+
+    def choose(self, method: str | None, k: int | None) -> tuple[Method, int]:
+        """Take the method and k that are asked for, where they are run; default: the primary."""
+        primary_method, primary_k = self.settings.primary
+        name, size = method or primary_method, primary_k if k is None else k
+        names = [each.name for each in self.methods]
+        if name not in names:
+            known = "not run here" if name in METHODS else "unknown"
+            raise PlanError(f"Method {name!r} is {known}. This audit ran {', '.join(names)}.")
+        if size not in self.settings.ks:
+            raise PlanError(f"k={size} was not run. This audit ran k = {list(self.settings.ks)}.")
+        return METHODS[name], size
+
+    def __repr__(self) -> str:
+        """Summarise in one line."""
+        return (
+            f"Plan of an audit of {len(self.population):,} decisions on the status {self.status}; "
+            f"methods {', '.join(method.name for method in self.methods)}; "
+            f"k = {', '.join(map(str, self.settings.ks))}"
+        )
+
+
+def plan(
     decisions: Any,
     *,
     outcome: str,
@@ -169,25 +206,88 @@ def draft_plan(
     ks: Iterable[int] = (15, 30, 50, 100),
     alpha: float = 0.05,
     tau: float = 0.0,
-    direction: Direction = "negative",
-    test_space: ComparedWith = "reference",
-    interval: IntervalName | None = None,
-    adjust: Adjustment = "benjamini-hochberg",
-    ties: Ties = "fair",
-    scaling: Scaling = "range",
-    group_size: GroupSize = "k",
-    max_distance: float | None = None,
-    min_group: int | None = None,
+    similarity: Similarity = Similarity(),
+    evidence: Evidence = Evidence(),
+    uncertainty: Uncertainty = Uncertainty(),
+    seed: int | None = None,
     missing: Missing = "error",
     id: str | None = None,  # noqa: A002 - the public name of the option
-    primary: tuple[MethodName, int] | None = None,
-    draws: int | None = None,
-    bootstrap: bool = False,
-    seed: int | None = None,
-    threads: int | None = None,
     preset: Preset | None = None,
 ) -> Plan:
-    """Read the table and check every setting; the parameters are those of `mutandis.audit`."""
+    """Plan an audit: read the table and check every setting, without computing anything.
+
+    Parameters
+    ----------
+    decisions
+        The table: pandas, polars, pyarrow, a DuckDB relation, a dict of columns, or the path of a
+        file ("decisions.csv", "x.parquet"). Never modified.
+    outcome, negative
+        The outcome column, and its unfavourable value.
+    protected
+        The protected attribute, its protected value(s) and the reference; or a list of several,
+        with `combine`.
+    attributes
+        What people are compared on: name to "continuous", "nominal", or an `Attribute`.
+    combine
+        How several protections are combined: "multiple" intervenes on each attribute by itself
+        and finds those who are found on every one; "intersectional" intervenes on all together.
+        Complainants are protected on all of them (docs/multiple-and-intersectional.md).
+    worldview
+        The structural equations from which counterfactuals follow.
+    counterfactuals
+        A ready D^CF instead, rows aligned with the table.
+    decision
+        b(): a rule such as ``"salary + 5 * balance > 225000"`` (true: favourable), a function of
+        the table, or a fitted model. Without it, only "st" and "cst_without" can be run, unless
+        `counterfactuals` carries the outcome.
+    methods
+        Which of "st", "cst_without", "cst_with", "cf". Default: all that the inputs allow.
+    ks
+        Group sizes. One search serves them all.
+    alpha, tau
+        Significance level, and the deviation beyond which Δp is evidence.
+    similarity
+        Who is compared with whom: scaling, ties, group sizes, caliper.
+    evidence
+        What counts as evidence: interval, adjustment, direction, the primary verdict.
+    uncertainty
+        What is doubted: draws of open counterfactuals, refitted equations.
+    seed
+        For everything random. Default: 0, recorded with the result.
+    missing
+        Refuse rows with missing values ("error"), or drop and count them ("drop").
+    id
+        A column of unique ids. Default: row positions.
+    preset
+        "eaamo23" repeats the publication's run, with all its quirks.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> plan = mm.plan(
+    ...     mm.datasets.loan(n=2000, seed=1),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+    ...     ks=(15,),
+    ... )
+    >>> plan
+    Plan of an audit of 1,998 decisions on the status 'Gender'; methods st; k = 15
+    >>> plan.run().counts()["cases"].tolist()
+    [14]
+    """
+    wanted = Settings(
+        methods=methods,
+        ks=ks,  # type: ignore[arg-type]  # read into a tuple
+        alpha=alpha,
+        tau=tau,
+        similarity=similarity,
+        evidence=evidence,
+        uncertainty=uncertainty,
+        seed=seed,
+        preset=preset,
+    )
     compared = read_attributes(attributes)
     maker = None if decision is None else as_decision_maker(decision)
     needed = required_columns(maker) if maker else ()
@@ -196,29 +296,42 @@ def draft_plan(
         protections, combine, attributes=compared, outcome=outcome, worldview=worldview
     )
     check_one_table(counterfactuals, combine)
-    check_direction(direction, test_space, preset=preset)
-    check_one_source(worldview, counterfactuals)
-    check_decision(needed, outcome=outcome)
-    drawn = read_draws(draws, bootstrap=bootstrap, worldview=worldview)
-    resolved = read_interval(interval, tau=tau, preset=preset)
-    check_choices(adjust=adjust, ties=ties, scaling=scaling, group_size=group_size, missing=missing)
-    farthest, fewest = read_caliper(max_distance, min_group, preset=preset, group_size=group_size)
+    if worldview is not None and counterfactuals is not None:
+        raise PlanError(
+            "Both worldview= and counterfactuals= are given. Counterfactuals come from one of "
+            "them: leave the other out."
+        )
+    if outcome in needed:
+        raise PlanError(
+            f"The decision reads the outcome {outcome!r}, which is on record before the decision "
+            "is made again: no counterfactual could change it. Decide from the other columns."
+        )
+    semantics = _read_semantics(preset)
+    settled = semantics.settle(wanted, compared)
+    drawn = _settle_draws(uncertainty, worldview)
 
-    source = decisions if isinstance(decisions, EncodedTable) else open_frame(decisions)
-    nominal = [_nominal(outcome), *(_nominal(each.attribute) for each in protections)]
+    statuses = [each.attribute for each in protections]
     others = [*(worldview.names if worldview else ()), *needed]
-    population = Population.from_frame(
-        source, columns=others, attributes=[*compared, *nominal], id=id, missing=missing
+    population, rows_given = _read_population(
+        decisions,
+        # b() may read any column if it does not say which
+        None
+        if maker and not needed
+        else [*([id] if id else []), outcome, *statuses, *attributes, *others],
+        read_columns=others,
+        attributes=[*compared, *(_nominal(name) for name in (outcome, *statuses))],
+        id=id,
+        missing=missing,
     )
     recorded = Outcome.read(outcome, population.categories(outcome), negative=negative)
-    spaces = draw_spaces(protections, population, combine=combine, test_space=test_space)
+    spaces = draw_spaces(protections, population, combine=combine, test_space=similarity.test_space)
     ready = (
-        None
-        if counterfactuals is None
+        counterfactuals
+        if counterfactuals is None or isinstance(counterfactuals, CounterfactualTable)
         else CounterfactualTable.read(
             counterfactuals,
             population=population,
-            rows_given=len(source),
+            rows_given=rows_given,
             attributes=compared,
             outcome=recorded,
             protections=protections,
@@ -226,18 +339,16 @@ def draft_plan(
         )
     )
     chosen = _choose_methods(
-        methods,
+        wanted.methods,
         counterfactual=worldview is not None or ready is not None,
         decided=maker is not None or (ready is not None and ready.is_negative is not None),
     )
-    sizes = read_ks(ks)
     for strata in spaces:
-        check_group_sizes(strata, sizes, group_size=group_size)
+        check_group_sizes(strata, settled.ks, group_size=similarity.group_size)
     return Plan(
         population=population,
         outcome=recorded,
-        protection=protections[0],
-        further=protections[1:],
+        protections=protections,
         combine=combine,
         strata=spaces[0],
         attributes=compared,
@@ -245,56 +356,133 @@ def draft_plan(
         counterfactuals=ready,
         decision=maker,
         methods=chosen,
-        settings=Settings(
-            ks=sizes,
-            alpha=_read_alpha(alpha),
-            tau=_read_tau(tau),
-            interval=resolved,
-            adjust=adjust,
-            ties=ties,
-            scaling=scaling,
-            group_size=group_size,
-            max_distance=farthest,
-            min_group=fewest,
-            primary=_read_primary(primary, chosen, sizes),
-            draws=drawn,
-            bootstrap=bootstrap,
-            seed=_read_seed(seed, draws=drawn),
-            threads=-1 if threads in (None, -1) else _whole("threads", threads, least=1),
-            direction=direction,
-            test_space=test_space,
+        settings=replace(
+            settled,
+            methods=tuple(method.name for method in chosen),
+            evidence=_settle_primary(settled.evidence, chosen, settled.ks),
+            uncertainty=drawn,
+            seed=0 if settled.seed is None and drawn.draws else settled.seed,
         ),
-        semantics=_read_preset(preset, compared, ties=ties, scaling=scaling, group_size=group_size),
+        semantics=semantics,
+        id=id,
     )
 
 
-def _read_seed(seed: int | None, *, draws: int) -> int | None:
-    """Take the seed; draws without one start from 0, which is recorded."""
-    if seed is None:
-        return 0 if draws else None
-    return _whole("seed", seed, least=0)
+def _running(planned: Callable[_Arguments, Plan]) -> Callable[_Arguments, Audit]:
+    """Give a function that takes what `plan` takes, and runs the plan."""
+
+    @wraps(planned)
+    def audit(*arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Audit:
+        return planned(*arguments, **settings).run()
+
+    audit.__name__ = audit.__qualname__ = "audit"
+    return audit
+
+
+audit = _running(plan)
+audit.__doc__ = """Audit a table of decisions by counterfactual situation testing.
+
+    ``mm.audit(…)`` is ``mm.plan(…).run()``.
+
+    Parameters
+    ----------
+    decisions, outcome, negative, protected, attributes, combine, worldview, counterfactuals
+        As for `plan`: the table, its roles, and where counterfactuals come from.
+    decision, methods, ks, alpha, tau, similarity, evidence, uncertainty, seed, missing, id, preset
+        As for `plan`: who decided, and all settings.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> found = mm.audit(
+    ...     mm.datasets.loan(n=2000, seed=1),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+    ...     worldview=mm.Worldview(
+    ...         {
+    ...             "AnnualSalary": mm.Linear("Gender"),
+    ...             "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+    ...         }
+    ...     ),
+    ...     decision="AnnualSalary + 5 * AccountBalance > 225000",
+    ...     ks=(15,),
+    ... )
+    >>> print(found.counts()[["method", "k", "complainants", "cases"]].to_string(index=False))
+         method  k  complainants  cases
+             st 15           687     14
+    cst_without 15           687    188
+       cst_with 15           687    188
+             cf 15           687    159
+    """
 
 
 def _nominal(name: str) -> Attribute:
     return Attribute(name=name, kind=AttributeKind.NOMINAL)
 
 
+def _read_population(
+    decisions: Any, needed: Sequence[str] | None, *, read_columns: Sequence[str], **reading: Any
+) -> tuple[Population, int]:
+    """Read the needed columns (None: all) of a frame, a file or another source of tables.
+
+    The second answer is the number of rows before any were dropped.
+    """
+    if isinstance(decisions, Population):
+        return decisions, len(decisions)
+    if isinstance(decisions, str | PathLike) or hasattr(decisions, "sha256"):
+        from mutandis.files.sources import TableFiles, read_source
+
+        if isinstance(decisions, str | PathLike):
+            decisions = TableFiles(path=str(decisions))
+        names = None if needed is None else list(dict.fromkeys(needed))
+        decisions = read_source(decisions, columns=names)
+    table = decisions if isinstance(decisions, EncodedTable) else open_frame(decisions)
+    return Population.from_frame(table, columns=read_columns, **reading), len(table)
+
+
+def _read_semantics(preset: str | None) -> Semantics:
+    if preset is None:
+        return PAPER_DEFINITIONS
+    from mutandis.published.semantics import AS_PUBLISHED
+
+    return AS_PUBLISHED
+
+
+def _settle_draws(wanted: Uncertainty, worldview: Worldview | None) -> Uncertainty:
+    """Settle the number of draws; refuse those that cannot be made, or would all be the same.
+
+    Where counterfactuals rest on an assumed coupling, a verdict is shown with the share of draws
+    that agree: some are made even without being asked for.
+    """
+    varies = worldview is not None and bool(worldview.couplings or worldview.latents)
+    assumed = worldview is not None and bool(worldview.couplings)
+    draws = wanted.draws
+    if draws is None:
+        draws = _DEFAULT_DRAWS if assumed or wanted.bootstrap else 0
+    if draws and worldview is None:
+        raise PlanError(
+            f"draws={draws} needs worldview=: draws come from its equations, not from a table."
+        )
+    if draws and not (wanted.bootstrap or varies):
+        raise PlanError(
+            f"draws={draws} would all be the same: in this worldview the facts determine every "
+            "noise. Add bootstrap=True to see the doubt about the coefficients, or leave draws out."
+        )
+    return replace(wanted, draws=draws)
+
+
 def _choose_methods(
     names: Sequence[str] | None, *, counterfactual: bool, decided: bool
 ) -> tuple[Method, ...]:
-    """Take the methods that were asked for; without a wish, all that the inputs allow."""
+    """Take the methods that were asked for; by default, all that the inputs allow."""
     lacking = {name: _lacking(m, counterfactual, decided) for name, m in METHODS.items()}
     if names is None:
         return tuple(m for name, m in METHODS.items() if not lacking[name])
-    if isinstance(names, str):
-        raise PlanError(f"methods= takes a list, not a text. Write methods=[{names!r}].")
     for name in names:
-        if name not in METHODS:
-            raise PlanError(f"Unknown method {name!r}. Allowed: {', '.join(METHODS)}.")
         if lacking[name]:
             raise PlanError(f"Method {name!r} needs {lacking[name]}.")
-    if not names:
-        raise PlanError(f"No methods. Name at least one of {', '.join(METHODS)}.")
     return tuple(m for name, m in METHODS.items() if name in names)
 
 
@@ -309,80 +497,15 @@ def _lacking(method: Method, counterfactual: bool, decided: bool) -> str:  # noq
     return ""
 
 
-def read_ks(ks: object) -> tuple[int, ...]:
-    """Take group sizes, each once and smallest first."""
-    if isinstance(ks, str) or not isinstance(ks, Iterable):
-        raise PlanError(f"ks={ks!r} is not a list of group sizes. Write ks=(15, 30).")
-    sizes = tuple(sorted({_whole("k", k, least=1) for k in ks}))
-    if not sizes:
-        raise PlanError("ks is empty. Give at least one group size: ks=(15, 30).")
-    return sizes
-
-
-def _whole(name: str, value: object, *, least: int) -> int:
-    # np.int64 is Integral too, and becomes an int; so is True, which counts nothing
-    if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least:
-        return int(value)
-    raise PlanError(f"{name}={value!r} is not allowed. Give an integer of at least {least}.")
-
-
-def _read_alpha(alpha: object) -> float:
-    if isinstance(alpha, Real) and 0 < float(alpha) < 0.5:
-        return float(alpha)
-    raise PlanError(
-        f"alpha={alpha!r} is outside (0, 0.5). Give the level of a one-sided test, such as 0.05."
-    )
-
-
-def _read_tau(tau: object) -> float:
-    if isinstance(tau, Real) and 0 <= float(tau) < 1:
-        return float(tau)
-    raise PlanError(
-        f"tau={tau!r} is outside [0, 1). Give the least difference between two shares that counts "
-        "as evidence, such as 0.1; 0 takes any."
-    )
-
-
-def _read_primary(
-    primary: tuple[str, int] | None, methods: Sequence[Method], ks: Sequence[int]
-) -> tuple[str, int]:
+def _settle_primary(evidence: Evidence, methods: Sequence[Method], ks: Sequence[int]) -> Evidence:
     """Take the headline's method and k, or the default: CST without centers at the second k."""
     names = [method.name for method in methods]
-    if primary is None:
+    if evidence.primary is None:
         method = "cst_without" if "cst_without" in names else names[0]
-        return method, ks[min(1, len(ks) - 1)]
-    method, k = primary
+        return replace(evidence, primary=(method, ks[min(1, len(ks) - 1)]))
+    method, k = evidence.primary
     if method not in names or k not in ks:
         raise PlanError(
-            f"primary={primary!r} is not run. Methods: {', '.join(names)}; ks: {list(ks)}."
+            f"primary={evidence.primary!r} is not run. Methods: {', '.join(names)}; ks: {list(ks)}."
         )
-    return method, k
-
-
-def _read_preset(
-    preset: str | None,
-    attributes: Sequence[Attribute],
-    *,
-    ties: Ties,
-    scaling: Scaling,
-    group_size: GroupSize,
-) -> Semantics:
-    if preset is None:
-        return PAPER_DEFINITIONS
-    if preset != "eaamo23":
-        raise PlanError(f"Unknown preset {preset!r}. Allowed: 'eaamo23', or none.")
-    from mutandis.published.semantics import AS_PUBLISHED
-
-    if (ties, scaling, group_size) != ("fair", "range", "k"):
-        raise PlanError(
-            f"preset='eaamo23' has its own ties, scale and groups: ties={ties!r}, "
-            f"scaling={scaling!r} and group_size={group_size!r} would have no effect. "
-            "Leave them out, or leave the preset out."
-        )
-    for attribute in attributes:
-        if attribute.kind is AttributeKind.ORDINAL or attribute.weight != 1:
-            raise PlanError(
-                f"preset='eaamo23' knows no ordinal and no weighted attributes, but "
-                f"{attribute.name!r} is one. Declare it otherwise, or leave the preset out."
-            )
-    return AS_PUBLISHED
+    return evidence

@@ -1,36 +1,35 @@
-"""Tell how many complainants are done while an audit runs."""
+"""The progress of a run: a bar on a terminal, a function of the caller's, or nothing."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from mutandis.errors import PlanError
 from mutandis.evidence.methods import Center
+from mutandis.search.engine import discard_progress
 
 if TYPE_CHECKING:
-    from mutandis.auditing.plan import Plan
+    from collections.abc import Iterator
 
-__all__ = ["Report", "Tracker", "count_searches"]
+    from mutandis.auditing.plan import Plan
+    from mutandis.search.engine import Progress
+
+__all__ = ["Report", "Tracker", "follow_run"]
 
 Report = Callable[[int, int], None]
-"""Is told how many complainants are done, and of how many."""
+"""Is called with the number of complainants done, and of all."""
 
 
 class Tracker:
-    """Turn "so many more searches" into "so many complainants of all".
+    """Turn numbers of searches into numbers of complainants.
 
     A complainant is searched for several times: for her control group, and for a test group around
-    each center. As the audit does this for everybody, one kind of group after the other, a search
-    counts as that part of a complainant.
-
-    Parameters
-    ----------
-    report
-        Whom to tell. It is told at the start, and whenever another complainant is done.
-    complainants
-        How many there are.
-    searches
-        How often each of them is searched for.
+    each center. As a run does this for all complainants, one kind of group after the other, a
+    search counts as that part of a complainant. The report is called at the start, and whenever
+    another complainant is done.
 
     Examples
     --------
@@ -49,7 +48,6 @@ class Tracker:
         report(0, complainants)
 
     def __call__(self, more: int) -> None:
-        """Note that so many more searches are done."""
         before = self._searched // self._searches
         self._searched += more
         done = self._searched // self._searches
@@ -57,11 +55,53 @@ class Tracker:
             self._report(min(done, self._complainants), self._complainants)
 
 
-def count_searches(plan: Plan) -> int:
+@contextmanager
+def follow_run(plan: Plan, *, progress: bool | Report | None) -> Iterator[Progress]:
+    """Follow the run of a plan, and clear the bar away when it ends."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise PlanError(
+            f"progress={progress!r} is not allowed. Give True for a bar on the terminal, or a "
+            "function that is called with the numbers of complainants done and of all."
+        )
+    if progress is True and sys.stderr.isatty():
+        with _bar() as report:
+            yield _tracker(report, plan)
+    elif callable(progress):
+        yield _tracker(progress, plan)
+    else:
+        yield discard_progress
+
+
+def _tracker(report: Report, plan: Plan) -> Tracker:
+    complainants = sum(len(stratum.complainants) for stratum in plan.strata)
+    return Tracker(report, complainants=complainants, searches=_count_searches(plan))
+
+
+def _count_searches(plan: Plan) -> int:
     """Count how often each complainant is searched for."""
     centers = {method.center for method in plan.methods if method.count_neighbours}
     if not centers:
         return 0
-    drawn = plan.settings.draws if Center.COUNTERFACTUAL in centers else 0
+    drawn = (plan.settings.uncertainty.draws or 0) if Center.COUNTERFACTUAL in centers else 0
     audits = len(plan.protections) if plan.combine == "multiple" else 1
     return audits * (1 + len(centers) + drawn)
+
+
+@contextmanager
+def _bar() -> Iterator[Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.completed:,} of {task.total:,} complainants"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("audit", total=0)
+
+        def report(done: int, total: int) -> None:
+            shown.update(task, completed=done, total=total)
+
+        yield report

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from mutandis.auditing.checks import check_roles, check_worldview
+from mutandis.causal import Worldview
 from mutandis.data.protection import Protection
 from mutandis.errors import PlanError
-from mutandis.evidence.comparison import Direction
 from mutandis.evidence.spaces import (
     Combine,
     ComparedWith,
@@ -18,16 +17,15 @@ from mutandis.evidence.spaces import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mutandis.causal import Worldview
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
     from mutandis.evidence.spaces import Stratum
 
 __all__ = [
     "apart_from",
-    "check_direction",
     "check_one_table",
     "check_protections",
+    "check_worldview",
     "draw_spaces",
     "read_protections",
 ]
@@ -84,7 +82,7 @@ def check_protections(
     """
     for each in protections:
         listed = apart_from(attributes, [each]) if combine == "multiple" else attributes
-        check_roles(listed, each, outcome=outcome)
+        _check_roles(listed, each, outcome=outcome)
         if worldview is not None:
             check_worldview(worldview, each, outcome=outcome)
 
@@ -121,16 +119,39 @@ def draw_spaces(
     return (draw_joint_strata(protections, statuses, test_space=test_space),)
 
 
-def check_direction(direction: Direction, test_space: ComparedWith, *, preset: str | None) -> None:
-    """Refuse a direction or a test space that does not exist, or that was not published."""
-    for name, choice, allowed in (
-        ("direction", direction, get_args(Direction)),
-        ("test_space", test_space, get_args(ComparedWith)),
-    ):
-        if choice not in allowed:
-            raise PlanError(f"{name}={choice!r} is unknown. Allowed: {', '.join(allowed)}.")
-    if preset is not None and direction == "positive":
+def _check_roles(attributes: Sequence[Attribute], protected: object, *, outcome: object) -> None:
+    """Refuse a column in two roles."""
+    if not isinstance(protected, Protection):
         raise PlanError(
-            f"preset={preset!r} repeats a publication that looked for negative discrimination "
-            "only. Leave direction out, or leave the preset out."
+            f"protected= takes a Protection, not {type(protected).__name__}. "
+            "Write Protection('Gender', value='female', reference='male')."
+        )
+    if not isinstance(outcome, str):
+        raise PlanError(
+            f"outcome= takes the name of a column, not {type(outcome).__name__}. "
+            "Write outcome='LoanApproval'."
+        )
+    if protected.attribute == outcome:
+        raise PlanError(f"{outcome!r} cannot be both the outcome and the protected attribute.")
+    for attribute in attributes:
+        if attribute.name in (protected.attribute, outcome):
+            role = "outcome" if attribute.name == outcome else "protected attribute"
+            raise PlanError(
+                f"{attribute.name!r} is the {role} and takes no part in the distance (Def. 4). "
+                "Remove it from attributes."
+            )
+
+
+def check_worldview(worldview: Worldview, protected: Protection, *, outcome: str) -> None:
+    """Refuse a worldview in which the protected attribute has causes, or the outcome has a part."""
+    if not isinstance(worldview, Worldview):
+        raise PlanError(
+            f"worldview= takes a Worldview, not {type(worldview).__name__}. "
+            "Write Worldview({'Salary': Linear('Gender')})."
+        )
+    worldview.check_root(protected.attribute)
+    if outcome in worldview.names:
+        raise PlanError(
+            f"The worldview mentions the outcome {outcome!r}. Outcomes are decided by b(), not by "
+            "an equation: give decision= and remove it from the worldview."
         )

@@ -169,7 +169,6 @@ def _settings(plan: Plan) -> dict[str, Any]:
         "worldview": None if worldview is None else repr(worldview),
         "counterfactuals": "given" if plan.counterfactuals is not None else None,
         "decision": None if plan.decision is None else describe_maker(plan.decision),
-        "methods": [method.name for method in plan.methods],
         "semantics": plan.semantics.name,
     }
 

@@ -20,7 +20,7 @@ from mutandis.search.engine import group_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.auditing.run import AuditResult
+    from mutandis.auditing.audit import Audit
     from mutandis.evidence.groups import NearestGroups
 
 __all__ = ["SharedNeighbours", "measure_shared_neighbours"]
@@ -41,15 +41,20 @@ class SharedNeighbours:
     mean_overlap
         The part of its places that a control group shares with another complainant's, on average
         over pairs.
-    effective
-        How many tests without any overlap would carry as much information: n / (1 + (n - 1) ρ),
-        the design effect of survey sampling with the mean overlap as correlation.
     """
 
     k: int
     complainants: int
     mean_overlap: float
-    effective: float
+
+    @property
+    def effective(self) -> float:
+        """The number of tests without any overlap that would carry as much information.
+
+        That is n / (1 + (n - 1) ρ), the design effect of survey sampling with the mean overlap as
+        correlation.
+        """
+        return self.complainants / (1 + (self.complainants - 1) * self.mean_overlap)
 
     @property
     def strong(self) -> bool:
@@ -71,13 +76,8 @@ class SharedNeighbours:
         )
 
 
-def measure_shared_neighbours(result: AuditResult, k: int) -> SharedNeighbours:
+def measure_shared_neighbours(result: Audit, k: int) -> SharedNeighbours:
     """Measure the overlap of control groups, on a sample of complainants if there are many."""
-    if result.parts:
-        raise PlanError(
-            "Multiple discrimination is audited on each attribute by itself, with groups of its "
-            f"own: audit.part({next(iter(result.parts))!r}).shared_neighbours()."
-        )
     control = result.grouping.control
     if control is None:
         raise PlanError(
@@ -92,7 +92,6 @@ def measure_shared_neighbours(result: AuditResult, k: int) -> SharedNeighbours:
         k=k,
         complainants=complainants,
         mean_overlap=mean,
-        effective=complainants / (1 + (complainants - 1) * mean),
     )
 
 

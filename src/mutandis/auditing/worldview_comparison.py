@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.audit import Audit
-from mutandis.auditing.competing import run_competing
+import numpy as np
+
+from mutandis.auditing.protections import check_worldview
+from mutandis.data.population import Population
 from mutandis.errors import PlanError
-from mutandis.evidence.methods import METHODS
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mutandis.auditing.competing import CompetingWorldviews
-    from mutandis.auditing.plan import MethodName, Plan
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
     from mutandis.causal import Worldview
+    from mutandis.evidence.findings import Findings
+    from mutandis.evidence.methods import Method
+    from mutandis.evidence.settings import MethodName
     from mutandis.pictures.picture import Picture
 
 __all__ = ["WorldviewComparison", "compare_worldviews"]
@@ -66,38 +73,132 @@ def compare_worldviews(
          bank     83            83
     regulator    108            83
     """
-    return WorldviewComparison(run_competing(plan, worldviews, method=method, k=k))
+    if len(worldviews) < 2:
+        raise PlanError(
+            f"{len(worldviews)} worldview cannot be compared. Give at least two, by name: "
+            "{'bank': …, 'regulator': …}."
+        )
+    chosen, size = plan.choose(method, k)
+    return WorldviewComparison(
+        method=chosen,
+        k=size,
+        audits=MappingProxyType(
+            {name: _exchange(plan, worldview).run() for name, worldview in worldviews.items()}
+        ),
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class WorldviewComparison:
-    """One audit under several worldviews."""
+    """One audit under several worldviews.
 
-    result: CompetingWorldviews
+    Parameters
+    ----------
+    method, k
+        Where verdicts are compared.
+    audits
+        The whole audit under each worldview, by name.
+    """
+
+    method: Method
+    k: int
+    audits: Mapping[str, Audit]
+
+    def audit(self, name: str) -> Audit:
+        """Give the whole audit under one of the worldviews.
+
+        Parameters
+        ----------
+        name
+            The worldview's name.
+        """
+        if name not in self.audits:
+            known = ", ".join(map(repr, self.audits))
+            raise PlanError(f"No worldview is called {name!r}. There are {known}.")
+        return self.audits[name]
 
     def table(self) -> Any:
-        """Give one row per complainant: her verdict under each worldview, and who finds her."""
-        return to_frame(self.result.columns(), self._like)
+        """Give one row per complainant: her verdict under each worldview, and which find her."""
+        findings = self._findings()
+        first = next(iter(findings.values()))
+        found = _count_found(findings)
+        agreement = np.full(len(found), "some", dtype=object)
+        agreement[found == 0] = "none"
+        agreement[found == len(findings)] = "all"
+        return self._frame(
+            {
+                "id": first.ids,
+                "outcome": first.outcome,
+                **{f"verdict_{name}": each.verdicts() for name, each in findings.items()},
+                **{f"delta_p_{name}": each.comparison.delta_p for name, each in findings.items()},
+                "found_under": found,
+                "agreement": agreement,
+            }
+        )
 
     def summary(self) -> Any:
         """Give one row per worldview: its cases, and how many of them the others find too."""
-        return to_frame(columns_of(self.result.summary()), self._like)
+        return self._frame(columns_of(self.summary_records()))
 
-    def audit(self, name: str) -> Audit:
-        """Give the whole audit under one of the worldviews."""
-        if name not in self.result.results:
-            known = ", ".join(map(repr, self.result.results))
-            raise PlanError(f"No worldview is called {name!r}. There are {known}.")
-        return Audit(self.result.results[name])
+    def summary_records(self) -> list[dict[str, Any]]:
+        """Give the summary as plain records."""
+        findings = self._findings()
+        found = _count_found(findings)
+        everyone = found == len(findings)
+        rows = []
+        for name, each in findings.items():
+            evidence = each.comparison.evidence
+            rows.append(
+                {
+                    "worldview": name,
+                    "complainants": len(each),
+                    "cases": int(evidence.sum()),
+                    "found_by_all": int((evidence & everyone).sum()),
+                    "found_by_some": int((evidence & ~everyone & (found > 1)).sum()),
+                    "found_by_it_alone": int((evidence & (found == 1)).sum()),
+                    "significant": int(each.comparison.significant.sum()),
+                }
+            )
+        return rows
 
     def plot(self) -> Picture:
         """Draw how many cases each worldview finds and how many of them are shared."""
         from mutandis.pictures.findings import plot_worldviews
 
-        return plot_worldviews(
-            self.result.summary(), method=METHODS[self.result.method].title, k=self.result.k
+        return plot_worldviews(self.summary_records(), method=self.method.title, k=self.k)
+
+    def _findings(self) -> dict[str, Findings]:
+        return {name: each.evaluate(self.method.name, self.k) for name, each in self.audits.items()}
+
+    def _frame(self, columns: Mapping[str, Any]) -> Any:
+        return to_frame(columns, next(iter(self.audits.values())).plan.population.source)
+
+    def __repr__(self) -> str:
+        """Summarise in one line per worldview."""
+        return "\n".join(
+            f"{row['worldview']}: {row['cases']:,} cases, {row['found_by_all']:,} found by all"
+            for row in self.summary_records()
         )
 
-    @property
-    def _like(self) -> Any:
-        return next(iter(self.result.results.values())).plan.population.source
+
+def _count_found(findings: Mapping[str, Findings]) -> NDArray[np.int64]:
+    """Count the worldviews under which there is evidence for each complainant."""
+    evidence = [each.comparison.evidence for each in findings.values()]
+    return np.asarray(np.sum(evidence, axis=0, dtype=np.int64))
+
+
+def _exchange(plan: Plan, worldview: Worldview) -> Plan:
+    """Give the plan with another worldview, which may need columns that were not read so far."""
+    if plan.worldview is None:
+        raise PlanError(
+            "The plan has no worldview to exchange: it was made with counterfactuals=, or without "
+            "either. Make it with worldview=."
+        )
+    check_worldview(worldview, plan.protections[0], outcome=plan.outcome.column)
+    known = plan.population.columns
+    more = [name for name in worldview.names if name not in known]
+    if not more:
+        return replace(plan, worldview=worldview)
+    read = Population.from_frame(plan.population.source, columns=more)
+    population = replace(plan.population, columns=MappingProxyType({**known, **dict(read.columns)}))
+    return replace(plan, worldview=worldview, population=population)

@@ -158,22 +158,11 @@ def case(
         bool | None,
         typer.Option("--pdf/--no-pdf", help="Write a PDF too (default: if WeasyPrint is there)."),
     ] = None,
-    base: Base = None,
-    trust_pickle: TrustPickle = False,
-    threads: Threads = None,
 ) -> None:
     """Write the case file of one complainant: HTML, JSON and PDF, into the folder's `cases`."""
     from mutandis.cli.case import run_case
 
-    run_case(
-        folder,
-        id,
-        redact=redact,
-        pdf=pdf,
-        base=base,
-        trust_pickle=trust_pickle,
-        threads=threads,
-    )
+    run_case(folder, id, redact=redact, pdf=pdf)
 
 
 @app.command()

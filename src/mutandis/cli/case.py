@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 
-from mutandis.cli.audit import write_counts
-from mutandis.cli.results_folder import open_results
-from mutandis.cli.warnings import collected_notes
-from mutandis.errors import OutputError, UnknownIdError
-from mutandis.files.results_folder import CASES, COUNTS, hash_file
+from mutandis.auditing.case import plain_value
+from mutandis.errors import OutputError
+from mutandis.files.results_folder import CASES
+from mutandis.files.saved_audit import open_results
 from mutandis.files.text_files import remove_leftovers, write_atomically
 from mutandis.report.pdf import pdf_unavailable, to_pdf
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mutandis.auditing.audit import Audit
-    from mutandis.auditing.plan import Plan
-    from mutandis.cli.results_folder import Results
 
 __all__ = ["case_name", "run_case"]
 
@@ -30,29 +28,14 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-def run_case(
-    folder: Path,
-    id: str,  # noqa: A002 - the public name
-    *,
-    redact: bool,
-    pdf: bool | None,
-    base: Path | None,
-    trust_pickle: bool,
-    threads: int | None,
-) -> None:
-    """Run the audit again on the table it was made from, and write the file of one complainant."""
+def run_case(folder: Path, id: str, *, redact: bool, pdf: bool | None) -> None:  # noqa: A002
+    """Open the results, and write the file of one complainant."""
     if pdf:
-        to_pdf("<p>")  # what is missing is said now, and not after the search
-    results = open_results(folder, base=base, trust_pickle=trust_pickle, threads=threads)
-    with collected_notes():
-        prepared = results.prepare()
-        who = _complainant(results, prepared.plan, id)
-        found = results.run_again(prepared)
-        _check_counts(results, found)
-        document = found.case_file(who, redact=redact, source=results.record.data["source"])
-    stem = results.record.folder / CASES / f"{case_name(str(who))}{'.redacted' if redact else ''}"
+        to_pdf("<p>")  # what is missing is said now, and not after the work
+    audit = open_results(folder)
+    document = audit.case_file(_read_id(audit, id), redact=redact)
+    stem = folder / CASES / f"{case_name(id)}{'.redacted' if redact else ''}"
     html = document.to_html()
-    # a PDF that was asked for has been tried above
     without_pdf = pdf_unavailable() if pdf is None else None
     contents: dict[str, str | bytes] = {"html": html, "json": document.to_json()}
     if pdf is not False and without_pdf is None:
@@ -62,6 +45,13 @@ def run_case(
         typer.echo(f"{stem}.{ending}")
     if without_pdf is not None:
         typer.echo(f"No PDF was written. {without_pdf}", err=True)
+
+
+def _read_id(audit: Audit, text: str) -> Any:
+    """Find the id that is written like this; ids on a command line are text."""
+    ids = audit.plan.population.ids
+    same = np.flatnonzero(ids.astype(np.str_) == text)
+    return plain_value(ids[same[0]]) if len(same) else text
 
 
 def _write(stem: Path, contents: dict[str, str | bytes]) -> None:
@@ -74,36 +64,6 @@ def _write(stem: Path, contents: dict[str, str | bytes]) -> None:
     remove_leftovers(stem.parent)
     for ending, content in contents.items():
         write_atomically(stem.with_name(f"{stem.name}.{ending}"), content)
-
-
-def _check_counts(results: Results, found: Audit) -> None:
-    """Refuse to write a case file that would not agree with the results it belongs to."""
-    with tempfile.TemporaryDirectory() as name:
-        write_counts(Path(name), found)
-        if hash_file(Path(name) / COUNTS) == results.record.outputs.get(COUNTS):
-            return
-    raise OutputError(
-        "The audit gives other numbers here than the results folder holds, perhaps because other "
-        "versions of the libraries are installed. `mutandis verify --rerun` shows where; run the "
-        "audit again."
-    )
-
-
-def _complainant(results: Results, plan: Plan, text: str) -> Any:
-    """Find the id that is written like this; ids on a command line are text."""
-    ids = plan.population.ids
-    rows = [row for row, each in enumerate(ids.tolist()) if str(each) == text]
-    if not rows:
-        column = results.record.data["settings"]["data"].get("id")
-        known = "row positions, from 0" if column is None else f"the values of {column!r}"
-        raise UnknownIdError(f"No row has this id. Ids in this audit are {known}.")
-    if not any(rows[0] in stratum.complainants for stratum in plan.strata):
-        attributes = " × ".join(repr(each.attribute) for each in plan.protections)
-        raise UnknownIdError(
-            f"This row is no complainant: {attributes} does not have a protected value in it. Case "
-            "files are about complainants."
-        )
-    return ids.tolist()[rows[0]]
 
 
 def case_name(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mutandis.auditing.call import audit
+from mutandis.auditing.plan import audit
 from mutandis.causal import Linear, Worldview
 from mutandis.data.protection import Protection
 from mutandis.datasets import loan
@@ -98,8 +98,8 @@ def _show(decisions: pd.DataFrame, found: Audit, files: dict[Path, str]) -> None
     console = Console()
     female = decisions["Gender"].to_numpy() == 1
     refused = decisions["LoanApproval"].to_numpy() == -1
-    situation = found.result.situation
-    would_be = situation.is_negative_cf if situation.is_negative_cf is not None else refused
+    would_be = found.situation.is_negative_cf
+    would_be = refused if would_be is None else would_be
     console.print(
         f"Loan applications: {len(decisions):,} decisions, {int(female.sum()):,} by women.\n"
         f"Refused: {refused[female].mean():.1%} of the women, {refused[~female].mean():.1%} of "

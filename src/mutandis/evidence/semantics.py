@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.group_builder import GroupBuilder
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
-from mutandis.evidence.intervals import INTERVALS, TESTS, no_interval
+from mutandis.evidence.intervals import DEFAULT_INTERVAL, INTERVALS, TESTS, no_interval
 from mutandis.evidence.methods import Center
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.groups import Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.methods import Method
+    from mutandis.evidence.settings import Settings
     from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.embedding import Scaling
     from mutandis.search.engine import Progress
@@ -176,6 +178,10 @@ class Semantics(Protocol):
         """How people are measured to be alike, where the settings of the plan do not say it."""
         ...
 
+    def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:
+        """Fill in defaults that depend on other settings, and refuse what contradicts them."""
+        ...
+
     def worldview(self, worldview: Worldview) -> Worldview:
         """Give the worldview whose equations are to be used."""
         ...
@@ -214,6 +220,17 @@ class PaperDefinitions:
     compares_exactly: bool = True
     caution: str = ""
     likeness: str = ""
+
+    def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:  # noqa: ARG002
+        """Settle the interval."""
+        evidence = settings.evidence
+        if evidence.interval == "fisher" and settings.tau != 0:
+            raise PlanError(
+                f"interval='fisher' tests against τ = 0 only, not against tau={settings.tau}. "
+                "Use 'miettinen-nurminen' for another τ."
+            )
+        interval = evidence.interval or DEFAULT_INTERVAL
+        return replace(settings, evidence=replace(evidence, interval=interval))
 
     def worldview(self, worldview: Worldview) -> Worldview:
         """Take the equations as they were declared."""

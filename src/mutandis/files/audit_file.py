@@ -1,33 +1,38 @@
-"""An audit in a file: what `mutandis.audit` takes, as YAML whose errors name the line."""
+"""An audit in a file: what `mutandis.plan` takes, as YAML whose errors name the line.
+
+The keys of the file are the arguments of `mutandis.plan`, and its sections the value objects of
+`evidence.settings`: they are read by the readers that are defined there.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from mutandis.auditing.plan import MethodName
+from mutandis.auditing.plan import Origin, plan
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.protection import Protection
-from mutandis.evidence.comparison import Direction
-from mutandis.evidence.intervals import IntervalName
-from mutandis.evidence.multiplicity import Adjustment
-from mutandis.evidence.spaces import Combine, ComparedWith, GroupSize
+from mutandis.errors import PlanError, WorldviewError
+from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
+from mutandis.evidence.spaces import Combine
 from mutandis.files.decision_section import read_decision_section
+from mutandis.files.results_folder import hash_file, jsonable
 from mutandis.files.sources import read_data_section
 from mutandis.files.text_files import read_text
-from mutandis.files.worldview_file import name_protected, worldview_from_node
+from mutandis.files.worldview_file import name_protected, worldview_from_node, write_worldview
 from mutandis.files.yaml_nodes import (
     Entries,
     Items,
-    Scalar,
     YamlNode,
     located,
     one_of,
     optional,
+    plain_data,
     read_entries,
     read_flag,
-    read_items,
     read_keys,
     read_levels,
     read_name,
@@ -35,63 +40,49 @@ from mutandis.files.yaml_nodes import (
     read_number,
     read_value,
     read_values,
-    read_whole,
     read_yaml,
+    write_yaml,
 )
-from mutandis.search.embedding import Scaling
-from mutandis.search.ties import Ties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
-    from mutandis.data.attribute import AttributeDeclaration
+    from mutandis.auditing.counterfactual_table import CounterfactualTable
+    from mutandis.auditing.plan import Plan
+    from mutandis.data.attribute import Attribute, AttributeDeclaration
+    from mutandis.data.population import Population
+    from mutandis.decision import DecisionMaker
     from mutandis.files.sources import Source
 
-__all__ = ["AuditFile", "read_audit_file", "read_audit_text"]
+__all__ = ["SavedInputs", "read_arguments", "read_plan", "read_plan_text", "write_plan"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditFile:
-    """What an audit file says.
+def _read_by(each: Field[Any]) -> Callable[[YamlNode], Any]:
+    """Give the reader of one setting, or of a section of them, as it is defined."""
+    if is_dataclass(each.default):
+        return partial(_read_section, type(each.default), f"the section {each.name!r}")
 
-    Parameters
-    ----------
-    source
-        Where the table is.
-    settings
-        The keyword arguments of `mutandis.audit`.
-    files
-        Further files that it names and that were read: the model that decides.
-    """
+    def read(node: YamlNode) -> Any:
+        try:
+            return each.metadata["read"](each.name, plain_data(node))
+        except PlanError as error:
+            raise node.place.error(str(error)) from None
 
-    source: Source
-    settings: Mapping[str, Any]
-    files: tuple[Path, ...] = ()
+    return read
 
 
-def _whole_numbers(node: YamlNode) -> tuple[int, ...]:
-    numbers = []
-    for item in read_items(node, "[15, 30]"):
-        if not (isinstance(item, Scalar) and type(item.value) is int):
-            raise item.place.error("A whole number is needed here.")
-        numbers.append(item.value)
-    return tuple(numbers)
+def _readers(kind: type[Any]) -> dict[str, Callable[[YamlNode], Any]]:
+    return {each.name: _read_by(each) for each in fields(kind)}
 
 
-def _primary(node: YamlNode) -> tuple[str, int]:
-    items = read_items(node, "[cst_without, 30]")
-    if len(items) != 2 or not (isinstance(items[1], Scalar) and type(items[1].value) is int):
-        raise node.place.error("The primary verdict is a method and a k: [cst_without, 30].")
-    return read_name(items[0]), items[1].value
+def _read_section(kind: type[Any], what: str, node: YamlNode) -> Any:
+    found = read_keys(node, _readers(kind), what=what)
+    with located(node.place):
+        return kind(**found)
 
 
-def _method_names(node: YamlNode) -> tuple[str, ...]:
-    read = one_of(*get_args(MethodName), what="method")
-    return tuple(read(item) for item in read_items(node, "[st, cst_without]"))
-
-
-_read_kind = one_of(*(kind.value for kind in AttributeKind), what="kind of attribute")
-
+_read_kind = one_of(*(kind.value for kind in AttributeKind), what="a kind of attribute")
+_SETTINGS = _readers(Settings)
 _AUDIT = {
     "data": read_node,
     "outcome": read_node,
@@ -100,7 +91,7 @@ _AUDIT = {
     "attributes": read_node,
     "worldview": read_node,
     "decision": read_node,
-    "test": read_node,
+    **_SETTINGS,
 }
 _OUTCOME = {"column": read_name, "negative": read_value}
 _PROTECTED = {
@@ -110,91 +101,149 @@ _PROTECTED = {
     "pool": read_flag,
 }
 _ATTRIBUTE = {"kind": _read_kind, "levels": optional(read_levels), "weight": read_number}
-_TEST = {
-    "ks": _whole_numbers,
-    "alpha": read_number,
-    "tau": read_number,
-    "methods": _method_names,
-    "primary": _primary,
-    "interval": one_of(*get_args(IntervalName)),
-    "adjust": one_of(*get_args(Adjustment)),
-    "ties": one_of(*get_args(Ties)),
-    "scaling": one_of(*get_args(Scaling)),
-    "group_size": one_of(*get_args(GroupSize)),
-    "direction": one_of(*get_args(Direction)),
-    "test_space": one_of(*get_args(ComparedWith)),
-    "max_distance": read_number,
-    "min_group": optional(read_whole),
-    "draws": optional(read_whole),
-    "bootstrap": read_flag,
-    "seed": optional(read_whole),
-    "threads": optional(read_whole),
-}
 
 
-def read_audit_file(path: str | Path, *, trust_pickle: bool = False) -> AuditFile:
-    """Read an audit file; the table and a model are named relative to the file's folder.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedInputs:
+    """What an audit was made from, as a results folder keeps it.
 
-    A pickled model is opened only with `trust_pickle`, which the file cannot say itself.
+    The counterfactuals take the place of a worldview that no file can hold.
+    """
+
+    population: Population
+    counterfactuals: CounterfactualTable | None
+    decision: DecisionMaker | None
+
+
+def read_plan(path: str | os.PathLike[str], *, trust_pickle: bool = False) -> Plan:
+    """Read an audit file and its table, and check everything.
+
+    Parameters
+    ----------
+    path
+        The file. Tables and models are named relative to its folder.
+    trust_pickle
+        Open a pickled model, which can run any program; the file cannot say so itself.
 
     Raises
     ------
     SettingsError
         The file cannot be read as it is written; the message names the line and the key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import mutandis as mm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mm.datasets.loan(n=500).to_csv(Path(folder, "loan.csv"), index=False)
+    ...     file = Path(folder, "audit.yaml")
+    ...     _ = file.write_text(
+    ...         '''
+    ... data: {source: loan.csv}
+    ... outcome: {column: LoanApproval, negative: -1}
+    ... protected: {attribute: Gender, value: 1, reference: 0}
+    ... attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+    ... ks: [15]
+    ... '''
+    ...     )
+    ...     print(mm.read_plan(file))
+    Plan of an audit of 498 decisions on the status 'Gender'; methods st; k = 15
     """
     path = Path(path)
-    return read_audit_text(
+    return read_plan_text(
         read_text(path), folder=path.parent, name=path.name, trust_pickle=trust_pickle
     )
 
 
-def read_audit_text(text: str, *, folder: Path, name: str, trust_pickle: bool = False) -> AuditFile:
+def read_plan_text(
+    text: str,
+    *,
+    folder: Path,
+    name: str,
+    trust_pickle: bool = False,
+    saved: SavedInputs | None = None,
+) -> Plan:
     """Read the text of an audit file, as it stood in a folder under a name.
 
-    A results folder keeps the text, so that the audit can be repeated without the file.
+    Parameters
+    ----------
+    text, folder, name
+        The file.
+    trust_pickle
+        As for `read_plan`.
+    saved
+        The inputs as a results folder has kept them: then nothing else is loaded.
     """
-    root = read_yaml(text, source=name)
-    required = ("data", "outcome", "protected", "attributes")
-    sections = read_keys(root, _AUDIT, required=required, what="an audit")
+    source, files, arguments = read_arguments(
+        text, folder=folder, name=name, trust_pickle=trust_pickle, saved=saved
+    )
+    described = source.describe()
+    if saved is None:
+        # before the table is read: a change in between is noticed by the next who verifies
+        described["sha256"] = source.sha256()
+    planned = plan(source if saved is None else saved.population, **arguments)
+    origin = Origin(
+        text=text,
+        name=name,
+        folder=folder,
+        source=described,
+        files={Path(os.path.relpath(path, folder)).as_posix(): hash_file(path) for path in files},
+    )
+    return replace(planned, origin=origin)
+
+
+def read_arguments(
+    text: str,
+    *,
+    folder: Path,
+    name: str,
+    trust_pickle: bool = False,
+    saved: SavedInputs | None = None,
+) -> tuple[Source, tuple[Path, ...], dict[str, Any]]:
+    """Read where the table is, which further files were read, and the arguments of `plan`."""
+    sections = read_keys(
+        read_yaml(text, source=name),
+        _AUDIT,
+        required=("data", "outcome", "protected", "attributes"),
+        what="an audit",
+    )
     data = read_data_section(sections["data"], folder=folder)
     outcome = read_keys(
         sections["outcome"], _OUTCOME, required=tuple(_OUTCOME), what="the section 'outcome'"
     )
     protected = sections["protected"]
-    settings: dict[str, Any] = {
-        "id": data.id,
-        "missing": data.missing,
+    several = isinstance(protected, Items)
+    protections = [_read_protected(part) for part in (protected.items if several else [protected])]
+    statuses = [each.attribute for each in protections]
+    attributes = _read_attributes(sections["attributes"])
+    arguments: dict[str, Any] = {
         "outcome": outcome["column"],
         "negative": outcome["negative"],
-        "protected": [_read_protected(part) for part in protected.items]
-        if isinstance(protected, Items)
-        else _read_protected(protected),
-        "attributes": _read_attributes(sections["attributes"]),
+        "protected": protections if several else protections[0],
+        "attributes": attributes,
+        "combine": sections.get("combine"),
+        "id": data.id,
+        "missing": data.missing,
+        **{name: sections[name] for name in _SETTINGS if name in sections},
     }
-    if "test" in sections:
-        # what is not written is left to the defaults of the audit itself
-        settings.update(read_keys(sections["test"], _TEST, what="the section 'test'"))
     if "worldview" in sections:
-        settings["worldview"] = worldview_from_node(
-            name_protected(sections["worldview"], _protected_names(settings["protected"]))
+        arguments["worldview"] = worldview_from_node(
+            name_protected(sections["worldview"], statuses)
         )
-    if "combine" in sections:
-        settings["combine"] = sections["combine"]
-    # last, since it may load a model
+    if saved is not None:
+        arguments["decision"] = saved.decision
+        if "worldview" not in sections:
+            arguments["counterfactuals"] = saved.counterfactuals
+        return data.source, (), arguments
+    # last, since it may load a model; it is shown no ids and no outcomes unless it asks for them
     decided = read_decision_section(
         sections.get("decision"),
         folder=folder,
-        columns=_shown_columns(settings),
+        columns=tuple(dict.fromkeys([*attributes, *statuses])),
         trust_pickle=trust_pickle,
     )
-    if decided.decision is not None:
-        settings["decision"] = decided.decision
-    return AuditFile(source=data.source, settings=settings, files=decided.files)
-
-
-def _protected_names(protected: Protection | list[Protection]) -> list[str]:
-    several = [protected] if isinstance(protected, Protection) else protected
-    return [each.attribute for each in several]
+    return data.source, decided.files, {**arguments, "decision": decided.decision}
 
 
 def _read_protected(node: YamlNode) -> Protection:
@@ -218,9 +267,80 @@ def _read_attribute(node: YamlNode) -> Any:
     return _read_kind(node)
 
 
-def _shown_columns(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name what a function or an endpoint is shown if nothing is said: no ids, no outcomes."""
-    protected = settings["protected"]
-    protections = protected if isinstance(protected, list) else [protected]
-    names = [*settings["attributes"], *(each.attribute for each in protections)]
-    return tuple(dict.fromkeys(names))
+def write_plan(planned: Plan) -> str:
+    """Write a plan as an audit file has it, but for the section on data.
+
+    What no file can hold (a function, a model, an equation around an object) stands in a comment.
+    """
+    sections: dict[str, Any] = {
+        "outcome": {"column": planned.outcome.column, "negative": planned.outcome.negative},
+        "protected": [_protection(each) for each in planned.protections]
+        if planned.combine
+        else _protection(planned.protections[0]),
+    }
+    sections |= {"combine": planned.combine} if planned.combine else {}
+    sections["attributes"] = {each.name: _attribute(each) for each in planned.attributes}
+    return (
+        write_yaml(jsonable(sections))
+        + _worldview(planned)
+        + _decision(planned)
+        + write_yaml(jsonable(_settings(planned.settings)))
+    )
+
+
+def _settings(section: Any) -> dict[str, Any]:
+    """Give the settings of a section that are not None, sections inside it likewise."""
+    written = {}
+    for each in fields(section):
+        value = getattr(section, each.name)
+        if isinstance(value, Similarity | Evidence | Uncertainty):
+            value = _settings(value)
+        if value is not None:
+            written[each.name] = list(value) if isinstance(value, tuple) else value
+    return written
+
+
+def _protection(protection: Protection) -> dict[str, Any]:
+    described: dict[str, Any] = {"attribute": protection.attribute}
+    values = list(protection.values)
+    if values:
+        described["value"] = values[0] if len(values) == 1 else values
+    described["reference"] = protection.reference
+    return described | ({"pool": True} if protection.pool else {})
+
+
+def _attribute(attribute: Attribute) -> Any:
+    if not attribute.levels and attribute.weight == 1:
+        return attribute.kind.value
+    described: dict[str, Any] = {"kind": attribute.kind.value}
+    described |= {"levels": list(attribute.levels)} if attribute.levels else {}
+    return described | ({"weight": attribute.weight} if attribute.weight != 1 else {})
+
+
+def _worldview(planned: Plan) -> str:
+    if planned.counterfactuals is not None:
+        return "# counterfactuals: supplied as a table\n"
+    if planned.worldview is None:
+        return "# worldview: none\n"
+    try:
+        written = write_worldview(planned.worldview)
+    except WorldviewError:
+        return _comment("worldview", repr(planned.worldview))
+    return "worldview:\n" + "".join(f"  {line}\n" for line in written.splitlines())
+
+
+def _decision(planned: Plan) -> str:
+    from mutandis.decision import Rule, describe_maker
+
+    maker = planned.decision
+    if maker is None:
+        return write_yaml({"decision": {"recorded": True}})
+    if isinstance(maker, Rule):
+        return write_yaml({"decision": {"rule": maker.formula.text}})
+    described = describe_maker(maker)
+    return _comment("decision", "; ".join(f"{name} {each}" for name, each in described.items()))
+
+
+def _comment(name: str, text: str) -> str:
+    """Keep to one line: what follows a line break would be read as a setting."""
+    return f"# {name}: {' '.join(text.split())}\n"

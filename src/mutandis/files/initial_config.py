@@ -245,7 +245,7 @@ class _Draft:
             [*self._attributes(), *self._reasons()],
             self._worldview(),
             [*_comment(_DECISION), "decision: {recorded: true}"],
-            [*_comment(_TEST), f"test: {{ks: [{self._ks()}], alpha: 0.05, tau: 0.0}}"],
+            [*_comment(_TEST), f"ks: [{self._ks()}]", "alpha: 0.05", "tau: 0.0"],
         )
         return "\n".join("\n".join(block) + "\n" for block in blocks)
 

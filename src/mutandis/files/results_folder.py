@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mutandis.auditing.plan import Origin
 from mutandis.errors import OutputError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = [
     "QUERIES",
     "RECORD",
     "REPORT",
+    "STATE",
     "AuditRecord",
     "Difference",
     "find_differences",
@@ -45,6 +47,7 @@ COUNTS = "counts.csv"
 REPORT = "report.html"
 RECORD = "audit.json"
 QUERIES = "queries.jsonl"
+STATE = "audit.npz"
 PLOTS = "plots"
 CASES = "cases"
 
@@ -116,6 +119,17 @@ class AuditRecord:
     def config_folder(self) -> Path:
         """The folder that the paths in the audit file are relative to."""
         return (self.folder / str(self.data["config"]["folder"])).resolve()
+
+    @property
+    def origin(self) -> Origin:
+        """Where the plan was read from."""
+        return Origin(
+            text=self.config_text,
+            name=self.config_name,
+            folder=self.config_folder,
+            source=self.data["source"],
+            files=self.data["files"],
+        )
 
     @property
     def source_sha256(self) -> str:

@@ -22,7 +22,9 @@ import numpy as np
 from mutandis.causal.equations.equation import Predicted, numbers_of
 from mutandis.causal.equations.linear import Linear
 from mutandis.causal.worldview import Worldview
+from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
+from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group, Pair
 from mutandis.evidence.intervals import INTERVALS, no_interval
@@ -39,12 +41,14 @@ if TYPE_CHECKING:
 
     from mutandis.causal.equations.equation import Equation
     from mutandis.causal.equations.linear import FittedLinear
+    from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Centers, Groups, Members, NearestGroups, RowIdentity
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.methods import Method
+    from mutandis.evidence.settings import Settings
 
 __all__ = ["AS_PUBLISHED", "AsPublished", "PublishedLinear"]
 
@@ -302,6 +306,40 @@ class AsPublished:
         "the order of the table, and rounded before anything is compared. "
         "docs/adr/0003-errata.md tells what that does."
     )
+
+    def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:
+        """Take the publication's interval, and refuse settings that it did not have."""
+        similarity, evidence = settings.similarity, settings.evidence
+        if (similarity.ties, similarity.scaling, similarity.group_size) != ("fair", "range", "k"):
+            raise PlanError(
+                f"preset='eaamo23' has its own ties, scale and groups: ties={similarity.ties!r}, "
+                f"scaling={similarity.scaling!r} and group_size={similarity.group_size!r} would "
+                "have no effect. Leave them out, or leave the preset out."
+            )
+        if similarity.max_distance is not None or similarity.min_group != 1:
+            raise PlanError(
+                "preset='eaamo23' repeats a publication that compared with the k nearest however "
+                "far they were: it knows no max_distance and no min_group. Leave them out, or "
+                "leave the preset out."
+            )
+        if evidence.interval not in (None, "wald"):
+            raise PlanError(
+                "preset='eaamo23' repeats a publication that used the Wald interval, and "
+                f"interval={evidence.interval!r} is another one. Leave interval out, or leave the "
+                "preset out."
+            )
+        if evidence.direction == "positive":
+            raise PlanError(
+                "preset='eaamo23' repeats a publication that looked for negative discrimination "
+                "only. Leave direction out, or leave the preset out."
+            )
+        for attribute in attributes:
+            if attribute.kind is AttributeKind.ORDINAL or attribute.weight != 1:
+                raise PlanError(
+                    "preset='eaamo23' knows no ordinal and no weighted attributes, but "
+                    f"{attribute.name!r} is one. Declare it otherwise, or leave the preset out."
+                )
+        return replace(settings, evidence=replace(evidence, interval="wald"))
 
     def worldview(self, worldview: Worldview) -> Worldview:
         """Round in each equation what was rounded there."""

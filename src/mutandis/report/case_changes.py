@@ -43,7 +43,7 @@ def changes_of(context: CaseContext) -> Changes:
     row = case.result(method, k=k)
     shared: dict[str, Any] = {
         "by_k": {size: case.result(method, k=size)["verdict"] for size in settings.ks},
-        "draws": settings.draws,
+        "draws": settings.uncertainty.draws,
         "draw_share": known(row.get("draw_share")),
         "herself_counted": METHODS[method].count_centers,
     }
@@ -137,7 +137,7 @@ class _Comparer:
             alpha=settings.alpha,
             interval=INTERVALS[settings.interval],
         )
-        return compare(control, test, rule, direction=settings.direction)
+        return compare(control, test, rule, direction=settings.evidence.direction)
 
     def _verdicts(self, control: Share, test: Share) -> list[str]:
         """Compare again, with the p-values of all other complainants as they are."""
@@ -158,7 +158,7 @@ class _Comparer:
         return Verdict.SIGNIFICANT_ADJUSTED if adjusted else Verdict.SIGNIFICANT
 
     def _q_value(self, p_value: float) -> float:
-        method = self._result.plan.settings.adjust
+        method = self._result.plan.settings.evidence.adjust
         if method == "none":
             return float("nan")
         p_values = self._found.comparison.interval.p_value.copy()
@@ -194,7 +194,7 @@ class _Comparer:
         settings = self._result.plan.settings
         if not self._result.plan.semantics.compares_exactly:
             return {}
-        mirrored = settings.direction == "positive"
+        mirrored = settings.evidence.direction == "positive"
         bound = -row["ci_high"] if mirrored else row["ci_low"]
         return {
             "tau_evidence": known(0.0 - row["delta_p"] if mirrored else row["delta_p"]),
@@ -223,8 +223,8 @@ class _Comparer:
     def compare_every_k(self) -> Comparison | None:
         """Compare at every k up to the largest that was run, from one look at the distances."""
         settings, nearest = self._result.plan.settings, self._result.grouping.nearest
-        plain = settings.group_size == "k" and settings.max_distance is None
-        if not nearest or not plain or settings.min_group > 1:
+        plain = settings.similarity.group_size == "k" and settings.similarity.max_distance is None
+        if not nearest or not plain or settings.similarity.min_group > 1:
             return None
         situation, row = self._result.situation, self._context.row
         decided = situation.is_negative_cf
@@ -244,7 +244,7 @@ class _Comparer:
         ones = np.ones((1, int(near.sum())), np.int64)
         ks = tuple(range(1, largest + 1))
         counted = select(distance[near][None, :], ones, negative[None, :], ks)
-        ties = self._result.plan.settings.ties
+        ties = self._result.plan.settings.similarity.ties
         each = [share_of(counted, index, k=k, ties=ties) for index, k in enumerate(ks)]
         return Share(
             negatives=np.concatenate([one.negatives for one in each]),
@@ -265,15 +265,15 @@ def _steps(verdicts: Sequence[str]) -> tuple[Step, ...]:
 def _sufficient_distance(context: CaseContext) -> float | None:
     """Find the distance within which both groups would have as many people as are asked for."""
     settings, nearest = context.result.plan.settings, context.result.grouping.nearest
-    if settings.max_distance is None:
+    if settings.similarity.max_distance is None:
         return None
     needed = []
     for what in ("control", METHODS[settings.primary[0]].center.value):
         searched = nearest[what]
         _, distance = searched.others(context.place)
-        if len(distance) < settings.min_group:
+        if len(distance) < settings.similarity.min_group:
             return None
-        last = np.sort(distance)[settings.min_group - 1 : settings.min_group]
+        last = np.sort(distance)[settings.similarity.min_group - 1 : settings.similarity.min_group]
         needed.append(
             float(searched.metric.as_float(last)[0] + searched.overflow_distance[context.place])
         )

@@ -32,12 +32,9 @@ from mutandis.report.redact import redact_case
 from mutandis.report.redact_cells import LEAST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from mutandis.auditing.run import AuditResult
-    from mutandis.evidence.findings import Findings
+    from mutandis.auditing.audit import Audit
     from mutandis.evidence.groups import Members, Pair
     from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import Role
@@ -47,18 +44,15 @@ __all__ = ["case_document"]
 
 
 def case_document(
-    result: AuditResult,
+    result: Audit,
     id: Any,  # noqa: A002 - the public name
     *,
     redact: bool = False,
-    source: Mapping[str, Any] | None = None,
-    findings: Mapping[tuple[str, int], Findings] | None = None,
 ) -> CaseDocument:
     """Collect everything about one complainant.
 
     `redact` replaces the ids of the people she is compared with, coarsens their values, and
-    withholds numbers behind which fewer than five of them stand. `source` says where the table came
-    from, for the provenance: names and hashes, no secrets.
+    withholds numbers behind which fewer than five of them stand.
 
     Examples
     --------
@@ -78,7 +72,7 @@ def case_document(
     ...     decision="AnnualSalary + 5 * AccountBalance > 225000",
     ...     ks=(15, 30),
     ... )
-    >>> document = case_document(audit.result, 5)
+    >>> document = case_document(audit, 5)
     >>> document.verdict.verdict, document.parts[0].control.refused
     ('significant-adjusted', 19)
     >>> approved = document.parts[0].changes.outcomes[0]
@@ -88,9 +82,9 @@ def case_document(
     settings = result.plan.settings
     # what a redacted file does not count, it does not say in words either
     least = LEAST if redact else 0
-    whole = CaseContext.of(result, id, findings)
+    whole, origin = CaseContext.of(result, id), result.plan.origin
     # one for each attribute, where several were audited one by one
-    contexts = [CaseContext.of(part, id) for part in result.parts.values()] or [whole]
+    contexts = [CaseContext.of(part, id) for part in result.parts]
     parts = tuple(_part(context) for context in contexts)
     method, k = settings.primary
     verdict = str(whole.case.result(method, k=k)["verdict"])
@@ -105,12 +99,12 @@ def case_document(
         redaction=Redaction(redacted=False),
         provenance={
             **result.provenance.as_dict(),
-            "source": None if source is None else dict(source),
+            "source": None if origin is None else dict(origin.source),
             "redacted": False,
         },
         alpha=settings.alpha,
         tau=settings.tau,
-        direction=settings.direction,
+        direction=settings.evidence.direction,
         worldview=_draw_worldview(result),
     )
     return redact_case(document, explanation_context(result.plan), contexts) if redact else document
@@ -263,7 +257,7 @@ def _support(context: CaseContext) -> tuple[SupportCheck, ...]:
     method, k = result.plan.settings.primary
     if not METHODS[method].count_neighbours or result.grouping.embedding is None:
         return ()
-    measured = result.support(METHODS[method], k)
+    measured = result.measure_support(method, k)
     balance = context.case.balance(method, k)
     outside = tuple(name for name, marked in measured.outside.items() if marked[place])
     roles: tuple[Role, Role] = ("control", "test")
@@ -282,7 +276,7 @@ def _support(context: CaseContext) -> tuple[SupportCheck, ...]:
     )
 
 
-def _draw_worldview(result: AuditResult) -> Picture | None:
+def _draw_worldview(result: Audit) -> Picture | None:
     plan = result.plan
     if plan.worldview is None:
         return None

@@ -16,7 +16,7 @@ from mutandis.report.formatting import scalar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mutandis.auditing.run import AuditResult
+    from mutandis.auditing.audit import Audit
     from mutandis.causal import FittedWorldview
     from mutandis.causal.contributions import Decomposition
     from mutandis.data.columns import Column
@@ -38,7 +38,7 @@ def value_at(population: Population, name: str, row: int) -> Any:
     return scalar(column.levels[column.codes[row]])
 
 
-def movements_of(result: AuditResult, row: int) -> tuple[Movement, ...]:
+def movements_of(result: Audit, row: int) -> tuple[Movement, ...]:
     """Say how each attribute moved: those compared, and those that pass the change on."""
     after = result.situation.counterfactual
     if after is None:
@@ -50,7 +50,7 @@ def movements_of(result: AuditResult, row: int) -> tuple[Movement, ...]:
 class _Mover:
     """One complainant in both worlds."""
 
-    def __init__(self, result: AuditResult, after: Population, row: int) -> None:
+    def __init__(self, result: Audit, after: Population, row: int) -> None:
         plan = result.plan
         self._before, self._after, self._row = plan.population, after, row
         self._do = plan.do
@@ -155,7 +155,7 @@ def _remainder(parts: Decomposition, factual: float, counterfactual: float) -> f
     return 0.0 if abs(rest) <= _NOTHING * size else rest
 
 
-def _fit_linear(result: AuditResult, moved: Sequence[str]) -> FittedWorldview | None:
+def _fit_linear(result: Audit, moved: Sequence[str]) -> FittedWorldview | None:
     """Fit once more the equations that can be taken apart: the run keeps their results alone."""
     plan = result.plan
     if plan.worldview is None:

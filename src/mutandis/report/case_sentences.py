@@ -23,8 +23,8 @@ from mutandis.report.formatting import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.run import AuditResult
     from mutandis.report.case_model import CaseDocument, Changes, Movement, Number, Part
 
 __all__ = [
@@ -61,7 +61,7 @@ _NO_CLEARANCE = (
 )
 
 
-def assumptions_of(result: AuditResult, *, least: int = 0) -> tuple[str, ...]:
+def assumptions_of(result: Audit, *, least: int = 0) -> tuple[str, ...]:
     """Say what the answer takes for granted; numbers of fewer than `least` people are left out."""
     plan = result.plan
     return (
@@ -72,7 +72,7 @@ def assumptions_of(result: AuditResult, *, least: int = 0) -> tuple[str, ...]:
     )
 
 
-def _on_counterfactuals(result: AuditResult) -> Iterator[str]:
+def _on_counterfactuals(result: Audit) -> Iterator[str]:
     plan = result.plan
     ground = listed([repr(each.attribute) for each in plan.protections])
     if plan.worldview is None:
@@ -134,12 +134,12 @@ def _on_likeness(plan: Plan) -> str:
         return f"People are alike if they are near in {names}, {plan.semantics.likeness}"
     scale = (
         "each difference divided by its range in the table"
-        if plan.settings.scaling == "range"
+        if plan.settings.similarity.scaling == "range"
         else "numbers taken as they are"
     )
     ties = (
         "people at the same distance share the last places"
-        if plan.settings.ties == "fair"
+        if plan.settings.similarity.ties == "fair"
         else "all people at the distance of the last place are counted in"
     )
     return (
@@ -155,7 +155,7 @@ def _weighted(attribute: Any) -> str:
     return f"{attribute.name!r}" + (f" ({aside})" if aside else "")
 
 
-def _on_decisions(result: AuditResult, *, least: int) -> Iterator[str]:
+def _on_decisions(result: Audit, *, least: int) -> Iterator[str]:
     plan = result.plan
     if plan.decision is None:
         decided = plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None
@@ -192,10 +192,10 @@ def _on_chance(plan: Plan, complainants: int, *, least: int) -> Iterator[str]:
             else "."
         )
     )
-    if settings.adjust != "none":
+    if settings.evidence.adjust != "none":
         yield (
             f"All {many} in the table were tested; q-values take that "
-            f"into account by {_ADJUSTMENTS[settings.adjust]}."
+            f"into account by {_ADJUSTMENTS[settings.evidence.adjust]}."
         )
     else:
         yield (
@@ -205,7 +205,7 @@ def _on_chance(plan: Plan, complainants: int, *, least: int) -> Iterator[str]:
 
 
 def limits_of(
-    result: AuditResult, parts: tuple[Part, ...], verdict: str, *, least: int = 0
+    result: Audit, parts: tuple[Part, ...], verdict: str, *, least: int = 0
 ) -> tuple[str, ...]:
     """Say what the answer cannot carry, for this audit and this complainant."""
     return (
@@ -234,11 +234,11 @@ def _on_support(parts: tuple[Part, ...]) -> Iterator[str]:
                 )
 
 
-def _runs(result: AuditResult) -> list[AuditResult]:
-    return [*result.parts.values()] or [result]
+def _runs(result: Audit) -> list[Audit]:
+    return list(result.parts)
 
 
-def _on_table(result: AuditResult, *, least: int) -> Iterator[str]:
+def _on_table(result: Audit, *, least: int) -> Iterator[str]:
     dropped = result.plan.population.dropped
     few = any(rows < least for rows in dropped.values())
     for name, rows in dropped.items():
@@ -254,10 +254,12 @@ def _on_table(result: AuditResult, *, least: int) -> Iterator[str]:
                 )
 
 
-def _on_draws(result: AuditResult) -> Iterator[str]:
-    draws = result.plan.settings.draws
+def _on_draws(result: Audit) -> Iterator[str]:
+    draws = result.plan.settings.uncertainty.draws
     if draws:
-        doubt = " and in the estimated equations" if result.plan.settings.bootstrap else ""
+        doubt = (
+            " and in the estimated equations" if result.plan.settings.uncertainty.bootstrap else ""
+        )
         yield (
             f"{plural(draws, 'further table')} of counterfactuals {'was' if draws == 1 else 'were'}"
             f" drawn to show the doubt in the noise{doubt}. The share of draws with evidence "
@@ -268,13 +270,13 @@ def _on_draws(result: AuditResult) -> Iterator[str]:
         yield "Counterfactual fairness compares two decisions on one person: no test applies."
 
 
-def shared_neighbours_of(result: AuditResult, *, least: int = 0) -> tuple[str, ...]:
+def shared_neighbours_of(result: Audit, *, least: int = 0) -> tuple[str, ...]:
     """Say how far the tests of all complainants are one test; empty where that has no meaning."""
     k = result.plan.settings.primary[1]
     if len(result.situation.complainants) < max(least, 2):
         return ()
     found = []
-    for name, part in (result.parts or {"": result}).items():
+    for name, part in result.by_ground.items():
         try:
             sentence = measure_shared_neighbours(part, k).sentence()
         except PlanError:  # no groups of neighbours that could overlap

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.evidence.findings import Findings
 from mutandis.report.formatting import listed
 
 if TYPE_CHECKING:
@@ -16,17 +14,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.case import Case
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.run import AuditResult
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
-    from mutandis.evidence.case import Case
+    from mutandis.evidence.findings import Findings
     from mutandis.evidence.methods import Method
 
-__all__ = ["CaseContext", "FindingsOf", "ReportContext", "compared", "rows_of"]
-
-FindingsOf = Callable[[str, int], Findings]
-"""Gives the findings under a method and a k; whoever makes a report remembers them."""
+__all__ = ["CaseContext", "ReportContext", "compared", "rows_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,36 +32,29 @@ class CaseContext:
     `row` is her row in the table, `place` her place among the complainants.
     """
 
-    result: AuditResult
+    result: Audit
     case: Case
     findings: Mapping[tuple[str, int], Findings]
     row: int
     place: int
 
     @classmethod
-    def of(
-        cls,
-        result: AuditResult,
-        id: Any,  # noqa: A002 - the public name
-        findings: Mapping[tuple[str, int], Findings] | None = None,
-    ) -> CaseContext:
-        found = findings or {
-            (method.name, k): result.findings(method, k)
-            for method in result.plan.methods
-            for k in result.plan.settings.ks
+    def of(cls, result: Audit, id: Any) -> CaseContext:  # noqa: A002 - the public name
+        found = {
+            (method, k): result.evaluate(method, k) for method in result.methods for k in result.ks
         }
-        case = result.case(id, found.items())
-        row = int(np.flatnonzero(result.plan.population.ids == case.id)[0])
-        place = int(np.searchsorted(result.situation.complainants, row))
-        return cls(result=result, case=case, findings=found, row=row, place=place)
+        case = result.case(id)
+        return cls(result=result, case=case, findings=found, row=case.row, place=case.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContext:
     """An audit with its findings, and the words for who is compared with whom."""
 
-    result: AuditResult
-    findings: FindingsOf
+    result: Audit
+
+    def findings(self, method: str, k: int) -> Findings:
+        return self.result.evaluate(method, k)
 
     @property
     def plan(self) -> Plan:
@@ -85,9 +74,9 @@ class ReportContext:
         return self.findings(*self.plan.settings.primary)
 
     @property
-    def parts(self) -> Mapping[str, AuditResult]:
+    def parts(self) -> Mapping[str, Audit]:
         """The audits with groups of their own: one by attribute, or just this one, unnamed."""
-        return self.result.parts or {"": self.result}
+        return self.result.by_ground
 
     @property
     def grounds(self) -> str:
@@ -117,7 +106,7 @@ class ReportContext:
     @property
     def others(self) -> str:
         """Say with whom complainants are compared."""
-        if self.plan.settings.test_space == "complement":
+        if self.plan.settings.similarity.test_space == "complement":
             return f"everybody but those with {self.complainants}"
         return f"people with {self.reference}"
 
@@ -129,7 +118,7 @@ class ReportContext:
     @property
     def worse(self) -> bool:
         """Whether worse treatment is looked for, not better."""
-        return self.plan.settings.direction == "negative"
+        return self.plan.settings.evidence.direction == "negative"
 
     @property
     def source_of_counterfactuals(self) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing.run import AuditResult
+    from mutandis.auditing.audit import Audit
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
@@ -204,7 +204,7 @@ def _draw_agreement(
     )
 
 
-def _in_order_of_interest(result: AuditResult) -> list[tuple[Attribute, bool]]:
+def _in_order_of_interest(result: Audit) -> list[tuple[Attribute, bool]]:
     """List the attributes with whether they move: those first, otherwise as they were declared."""
     counterfactual = result.situation.counterfactual
     moved = frozenset() if counterfactual is None else counterfactual.changed
@@ -250,7 +250,7 @@ def _draw_world(
 _Group = tuple[str, str, "Column"]
 
 
-def _world_groups(result: AuditResult, name: str, *, moves: bool) -> Iterator[_Group]:
+def _world_groups(result: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
     """Give the complainants in one world or both, and those they are compared with."""
     situation = result.situation
     rows = situation.complainants
@@ -337,7 +337,7 @@ def _draw_groups(context: ReportContext, samples: Samples) -> tuple[CaptionedPic
     return tuple(pictures)
 
 
-def _find_groups(context: ReportContext, result: AuditResult, place: int) -> _Found:
+def _find_groups(context: ReportContext, result: Audit, place: int) -> _Found:
     """List the rows of one complainant's groups, with the places they hold and her world."""
     situation = result.situation
     index = context.plan.settings.ks.index(context.primary[1])

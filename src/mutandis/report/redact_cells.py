@@ -327,7 +327,7 @@ class _Verdicts:
             )
             for side, group in enumerate((found.control, found.test))
         )
-        if settings.direction == "positive":
+        if settings.evidence.direction == "positive":
             control, test = test, control
         compared = plan.semantics.compare(
             control,

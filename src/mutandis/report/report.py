@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import TYPE_CHECKING
 
+from mutandis.files.audit_file import write_plan
+from mutandis.files.text_files import write_atomically
 from mutandis.report import tables
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
@@ -13,7 +16,6 @@ from mutandis.report.reproducibility import (
     describe_decision,
     facts_of_data,
     facts_of_run,
-    settings_text,
 )
 from mutandis.report.sentences import (
     cautions_of,
@@ -24,11 +26,11 @@ from mutandis.report.sentences import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
+    from mutandis.auditing.audit import Audit
     from mutandis.auditing.placebo import Placebo
-    from mutandis.auditing.run import AuditResult
     from mutandis.causal import Diagnosis
-    from mutandis.report.context import FindingsOf
 
 __all__ = ["Report", "make_report"]
 
@@ -48,23 +50,29 @@ class Report:
     html: str = field(repr=False)
     plots: Mapping[str, str] = field(repr=False)
 
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the page to a file, whole or not at all."""
+        write_atomically(path, self.html)
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook."""
+        return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="800"></iframe>'
+
 
 def make_report(
-    result: AuditResult,
-    findings: FindingsOf,
+    result: Audit,
     *,
     placebo: Placebo | None = None,
     diagnosis: Diagnosis | None = None,
-    source: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write the report of an audit.
 
     The placebo is the audit's noise floor, if it was measured; the diagnosis of the worldview is
-    made here if it is not given. `source` is listed under the data: never a password.
+    made here if it is not given.
     """
-    context = ReportContext(result=result, findings=findings)
+    context, origin = ReportContext(result=result), result.plan.origin
     if diagnosis is None:
-        diagnosis = _diagnose(context)
+        diagnosis = result.plan.check_worldview()
     samples = tables.choose_samples(context)
     agreement = tables.agreement_of(context).records()
     pictures = draw_pictures(context, samples, agreement)
@@ -84,18 +92,8 @@ def make_report(
         samples=samples,
         cautions=cautions_of(context, diagnosis),
         placebo=placebo,
-        settings_text=settings_text(context),
-        data=facts_of_data(context, source),
+        settings_text=write_plan(result.plan),
+        data=facts_of_data(context, None if origin is None else origin.source),
         run=facts_of_run(context),
     )
     return Report(html=html, plots=pictures.files())
-
-
-def _diagnose(context: ReportContext) -> Diagnosis | None:
-    """Check the worldview against the table, if there is one."""
-    plan = context.plan
-    if plan.worldview is None:
-        return None
-    return plan.worldview.check(
-        plan.population, protected=plan.protection.attribute, do=dict(plan.do)
-    )

@@ -14,7 +14,7 @@ from mutandis.report.formatting import count, group_by_value, listed, percent, p
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mutandis.auditing.run import AuditResult
+    from mutandis.auditing.audit import Audit
     from mutandis.causal import Diagnosis
     from mutandis.report.context import ReportContext
 
@@ -98,11 +98,11 @@ def _tested(context: ReportContext) -> str:
         "complainants) chance alone hardly explains the difference, each case taken by itself "
         f"(one-sided test at the level α = {settings.alpha:g})"
     )
-    if settings.adjust == "none":
+    if settings.evidence.adjust == "none":
         return f"{said}; the number of complainants tested was not adjusted for."
     return (
         f"{said}; for {count(row['significant_adjusted'])} also after adjustment for the number of "
-        f"complainants tested ({_named(settings.adjust)})."
+        f"complainants tested ({_named(settings.evidence.adjust)})."
     )
 
 
@@ -276,14 +276,16 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
     method, k = context.primary
     insufficient = context.headline.comparison.insufficient
     if insufficient.any():
-        settings = context.plan.settings
+        similarity = context.plan.settings.similarity
         limit = (
-            "" if settings.max_distance is None else f" within distance {settings.max_distance:g}"
+            ""
+            if similarity.max_distance is None
+            else f" within distance {similarity.max_distance:g}"
         )
         yield Caution(
             about="Too few comparable people",
             sentence=f"{count(int(insufficient.sum()))} of "
-            f"{plural(len(insufficient), 'complainant')} have fewer than {settings.min_group} "
+            f"{plural(len(insufficient), 'complainant')} have fewer than {similarity.min_group} "
             f"people{limit} in a group and get no verdict ({context.where}).",
         )
     if not any(each.count_neighbours for each in context.methods):
@@ -303,10 +305,10 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
             yield from _of_support(context, part, result)
 
 
-def _of_support(context: ReportContext, part: str, result: AuditResult) -> Iterator[Caution]:
+def _of_support(context: ReportContext, part: str, result: Audit) -> Iterator[Caution]:
     method, k = context.primary
     try:
-        support = result.support(method, k)
+        support = result.measure_support(method.name, k)
     except PlanError:
         return
     total = len(support.ids)
@@ -336,7 +338,7 @@ def _of_tests(context: ReportContext) -> Iterator[Caution]:
             "none in the other). Their significance cannot be relied on.",
             serious=True,
         )
-    if settings.adjust == "none":
+    if settings.evidence.adjust == "none":
         yield Caution(
             about="Many tests",
             sentence=f"p-values were not adjusted for {plural(len(found), 'complainant')}: with "

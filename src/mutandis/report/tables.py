@@ -132,7 +132,7 @@ def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
     yield f"Complainants: {context.complainants}", context.result.situation.complainants
     if len(plan.strata) > 1:
         for stratum in plan.strata:
-            yield f"of them {plan.protection.attribute} = {stratum.label}", stratum.complainants
+            yield f"of them {plan.protections[0].attribute} = {stratum.label}", stratum.complainants
     for part, result in context.parts.items():
         label = f"Compared with, on {part}" if part else f"Compared with: {context.others}"
         yield label, np.unique(np.concatenate([stratum.test for stratum in result.plan.strata]))
@@ -150,7 +150,7 @@ def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
         cases = int(found.comparison.evidence[members].sum())
         rows.append(
             {
-                "status": f"{context.plan.protection.attribute} = {stratum.label}",
+                "status": f"{context.plan.protections[0].attribute} = {stratum.label}",
                 "complainants": int(members.sum()),
                 "cases": cases,
                 "share": cases / max(int(members.sum()), 1),

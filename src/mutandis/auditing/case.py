@@ -1,27 +1,32 @@
-"""A case: everything about one complainant, as a view on the findings."""
+"""A case: everything about one complainant, as a view on an audit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case_sentences import explanation_context
 from mutandis.errors import PlanError
-from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import explain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from mutandis.auditing.audit import Audit
     from mutandis.evidence.groups import Members, Pair
-    from mutandis.evidence.methods import Method
-    from mutandis.evidence.sentences import ExplanationContext
 
-__all__ = ["Case"]
+__all__ = ["Case", "plain_value"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def plain_value(value: Any) -> Any:
+    """Give a NumPy scalar as the Python value it stands for."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Case:
     """One complainant.
 
@@ -37,6 +42,8 @@ class Case:
         Her row of the findings, for each (method, k).
     couplings
         The attributes whose counterfactual value rests on an assumption that no data can test.
+    audit, place, row
+        The audit, her place among its complainants, and her row.
     """
 
     id: Any
@@ -46,35 +53,64 @@ class Case:
     counterfactual: Mapping[str, Any] | None
     results: Mapping[tuple[str, int], Mapping[str, Any]]
     couplings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    _members: Callable[[str, int], Pair[Members]] = field(repr=False, compare=False)
-    _balance: Callable[[Method, Pair[Members]], Pair[Mapping[str, float]]] | None = field(
-        default=None, repr=False, compare=False
-    )
-    _context: ExplanationContext | None = field(default=None, repr=False, compare=False)
+    audit: Audit = field(repr=False, compare=False)
+    place: int = field(repr=False, compare=False)
+    row: int = field(repr=False, compare=False)
 
     def result(self, method: str, *, k: int) -> Mapping[str, Any]:
-        """Give her row of the findings under one method and one k."""
+        """Give her row of the findings under one method and one k.
+
+        Parameters
+        ----------
+        method, k
+            What was run.
+        """
         if (method, k) not in self.results:
             raise PlanError(f"The audit did not run method {method!r} at k={k}.")
         return self.results[method, k]
 
     def groups(self, method: str, *, k: int) -> Pair[Members]:
-        """List the people in her control and test group; they are searched when asked for."""
-        return self._members(method, k)
+        """List the people in her control and test group; they are searched when asked for.
+
+        Parameters
+        ----------
+        method, k
+            What was run.
+        """
+        self.result(method, k=k)
+        return self.audit.members(self.place, method, k)
 
     def explain(self, method: str | None = None, k: int | None = None) -> str:
-        """Say in one careful sentence what was found; default: the primary method and k."""
-        if self._context is None:
-            raise PlanError("This case was made without an audit, which its words depend on.")
-        primary_method, primary_k = self._context.primary
+        """Say in one careful sentence what was found.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        primary_method, primary_k = self.audit.plan.settings.primary
         method, k = method or primary_method, primary_k if k is None else k
-        return explain(self.result(method, k=k), method, k, self._context)
+        return explain(self.result(method, k=k), method, k, explanation_context(self.audit.plan))
 
     def balance(self, method: str, k: int) -> Pair[Mapping[str, float]]:
-        """Tell how far her search centers stand from the people around them, by attribute."""
-        if self._balance is None:
-            raise PlanError("This case was made without an audit, which has the attributes.")
-        return self._balance(METHODS[method], self.groups(method, k=k))
+        """Tell how far her search centers stand from the people around them, by attribute.
+
+        Parameters
+        ----------
+        method, k
+            What was run.
+        """
+        self.result(method, k=k)
+        return self.audit.balance(self.place, method, k)
+
+    def __repr__(self) -> str:
+        """Name the case and its primary verdict; no value of a row."""
+        method, k = self.audit.plan.settings.primary
+        return f"Case({method} at k={k}: {self.results[method, k]['verdict']})"
+
+    def _repr_html_(self) -> str:
+        """Show the page of text in a notebook."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         """Show the case as a page of text."""

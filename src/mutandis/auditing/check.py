@@ -1,0 +1,125 @@
+"""Everything short of the search: facts about a plan, a trial of b(), a check of the worldview."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.decision import decide
+from mutandis.frames import open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mutandis.auditing.plan import Plan
+    from mutandis.causal import Diagnosis
+
+__all__ = ["PlanCheck", "check_plan"]
+
+# enough to see whether the decision maker answers as agreed, few enough for one that is slow
+_TRIAL = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanCheck:
+    """What can be said about an audit before it is run.
+
+    Parameters
+    ----------
+    rows, dropped
+        Decisions, and those left out for a missing value, by column.
+    complainants, reference_rows
+        Complainants by protected status, and the rows that they are compared with.
+    refused
+        Decisions with the negative outcome.
+    methods, ks
+        What the audit can run.
+    asked, as_recorded
+        The rows on which the decision maker was tried, and those on which it said what is on
+        record; None without a decision maker.
+    worldview
+        What the table says about the worldview; None without one.
+    """
+
+    rows: int
+    dropped: Mapping[str, int]
+    complainants: Mapping[str, int]
+    reference_rows: int
+    refused: int
+    methods: tuple[str, ...]
+    ks: tuple[int, ...]
+    asked: int | None
+    as_recorded: int | None
+    worldview: Diagnosis | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return {
+            "rows": self.rows,
+            "dropped": dict(self.dropped),
+            "complainants": dict(self.complainants),
+            "reference_rows": self.reference_rows,
+            "refused": self.refused,
+            "methods": list(self.methods),
+            "ks": list(self.ks),
+            "decision": None
+            if self.asked is None
+            else {"asked": self.asked, "as_recorded": self.as_recorded},
+            "worldview": None if self.worldview is None else self.worldview.as_dict(),
+        }
+
+    def sentences(self) -> list[str]:
+        """Say the facts in words; what is said about the worldview is in `worldview`."""
+        who = ", ".join(
+            f"{count:,} with status {label}" for label, count in self.complainants.items()
+        )
+        methods, ks = ", ".join(self.methods), ", ".join(map(str, self.ks))
+        lines = [
+            f"{self.rows:,} decisions, {self.refused:,} of them negative.",
+            f"Complainants: {who}; {self.reference_rows:,} people of the reference status.",
+            f"The audit can run {methods} at k = {ks}.",
+        ]
+        if self.dropped:
+            dropped = ", ".join(f"{count:,} for {name!r}" for name, count in self.dropped.items())
+            lines.append(f"Rows left out because a value is missing: {dropped}.")
+        if self.asked is not None:
+            lines.append(
+                f"Asked about {self.asked:,} people, the decision maker answers, and says what is "
+                f"on record for {self.as_recorded:,} of them."
+            )
+        return lines
+
+    def __str__(self) -> str:
+        """Show the sentences, those about the worldview last."""
+        said = [] if self.worldview is None else self.worldview.sentences()
+        return "\n".join([*self.sentences(), *said])
+
+
+def check_plan(plan: Plan) -> PlanCheck:
+    """Try worldview and decision maker; nothing is searched."""
+    asked, as_recorded = _try_decision(plan)
+    return PlanCheck(
+        rows=len(plan.population),
+        dropped=plan.population.dropped,
+        complainants={s.label: len(s.complainants) for s in plan.strata},
+        reference_rows=len(plan.strata[0].test),
+        refused=int(plan.outcome.is_negative.sum()),
+        methods=tuple(method.name for method in plan.methods),
+        ks=plan.settings.ks,
+        asked=asked,
+        as_recorded=as_recorded,
+        worldview=plan.check_worldview(),
+    )
+
+
+def _try_decision(plan: Plan) -> tuple[int | None, int | None]:
+    """Ask b() about some rows, spread evenly over the table."""
+    if plan.decision is None:
+        return None, None
+    total = len(plan.population)
+    rows = np.unique(np.linspace(0, total - 1, min(_TRIAL, total)).astype(np.intp))
+    some = open_frame(plan.population.frame())[rows].to_native()
+    decided = decide(plan.decision, some, plan.outcome)
+    return len(rows), int((decided == plan.outcome.is_negative[rows]).sum())

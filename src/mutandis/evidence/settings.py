@@ -1,0 +1,320 @@
+"""The settings of an audit: each is defined, documented, validated and given its default here.
+
+The sections are arguments of `mutandis.plan` and sections of an audit file alike; provenance and
+"how to repeat this" are the same objects written down. Each field has a reader, which returns the
+value to keep or raises `PlanError`; `files.audit_file` applies the same readers key by key, so that
+its errors can name a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
+
+from mutandis.errors import PlanError, suggest
+from mutandis.evidence.comparison import Direction
+from mutandis.evidence.intervals import IntervalName
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.multiplicity import Adjustment
+from mutandis.evidence.spaces import ComparedWith, GroupSize
+from mutandis.search.embedding import Scaling
+from mutandis.search.ties import Ties
+
+__all__ = [
+    "Evidence",
+    "MethodName",
+    "Preset",
+    "Settings",
+    "Similarity",
+    "Uncertainty",
+    "read_ks",
+    "read_whole",
+]
+
+MethodName = Literal["st", "cst_without", "cst_with", "cf"]
+Preset = Literal["eaamo23"]
+
+Reader = Callable[[str, Any], Any]
+
+
+def _setting(default: Any, read: Reader) -> Any:
+    return field(default=default, metadata={"read": read})
+
+
+class _Section:
+    """A group of settings: every field is read by its own reader."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            read = each.metadata.get("read")
+            if read is not None:
+                object.__setattr__(self, each.name, read(each.name, getattr(self, each.name)))
+
+
+def _choice(choices: Any) -> Reader:
+    def read(name: str, value: Any) -> Any:
+        if value in get_args(choices):
+            return value
+        allowed = get_args(choices)
+        raise PlanError(
+            f"{name}={value!r} is unknown.{suggest(value, allowed)} Allowed: {', '.join(allowed)}."
+        )
+
+    return read
+
+
+def _unless_none(read: Reader) -> Reader:
+    return lambda name, value: None if value is None else read(name, value)
+
+
+def read_whole(least: int) -> Reader:
+    """Read integers from a least one on."""
+
+    def read(name: str, value: Any) -> int:
+        # np.int64 is Integral too, and becomes an int; so is True, which counts nothing
+        if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least:
+            return int(value)
+        raise PlanError(f"{name}={value!r} is not allowed. Give an integer of at least {least}.")
+
+    return read
+
+
+def _read_least(name: str, value: Any) -> int:
+    try:
+        return int(read_whole(1)(name, value))
+    except PlanError:
+        raise PlanError(
+            f"{name}={value!r} is not allowed. Give the fewest people that a group may hold, an "
+            "integer of at least 1."
+        ) from None
+
+
+def _read_flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise PlanError(f"{name}={value!r} is not allowed. Give True or False.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _read_distance(name: str, value: Any) -> float:
+    if _is_number(value) and isfinite(value) and value >= 0:
+        return float(value)
+    raise PlanError(
+        f"{name}={value!r} is not allowed. Give the largest distance at which people are "
+        "comparable, such as 0.1, or leave it out."
+    )
+
+
+def _read_alpha(name: str, value: Any) -> float:
+    if _is_number(value) and 0 < value < 0.5:
+        return float(value)
+    raise PlanError(
+        f"{name}={value!r} is outside (0, 0.5). Give the level of a one-sided test, such as 0.05."
+    )
+
+
+def _read_tau(name: str, value: Any) -> float:
+    if _is_number(value) and 0 <= value < 1:
+        return float(value)
+    raise PlanError(
+        f"{name}={value!r} is outside [0, 1). Give the least difference between two shares that "
+        "counts as evidence, such as 0.1; 0 takes any."
+    )
+
+
+def _read_primary(name: str, value: Any) -> tuple[str, int]:
+    if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str):
+        return value[0], read_whole(1)("k", value[1])
+    raise PlanError(f"{name}={value!r} is not a method and a k. Write ('cst_without', 30).")
+
+
+def _read_methods(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise PlanError(f"{name}= takes a list, not a text. Write {name}=[{value!r}].")
+    names = tuple(value)
+    for each in names:
+        if each not in METHODS:
+            raise PlanError(
+                f"Unknown method {each!r}.{suggest(each, METHODS)} Allowed: {', '.join(METHODS)}."
+            )
+    if not names:
+        raise PlanError(f"No methods. Name at least one of {', '.join(METHODS)}.")
+    return tuple(each for each in METHODS if each in names)
+
+
+def read_ks(name: str, value: Any) -> tuple[int, ...]:
+    """Read group sizes, each once and smallest first."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise PlanError(f"{name}={value!r} is not a list of group sizes. Write {name}=(15, 30).")
+    sizes = tuple(sorted({read_whole(1)("k", k) for k in value}))
+    if not sizes:
+        raise PlanError(f"{name} is empty. Give at least one group size: {name}=(15, 30).")
+    return sizes
+
+
+def _read_draws(name: str, value: Any) -> int:
+    if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 0:
+        return int(value)
+    raise PlanError(f"{name}={value!r} is not allowed. Give the number to make, 0 for none.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similarity(_Section):
+    """Who is compared with whom.
+
+    Parameters
+    ----------
+    scaling
+        Numeric differences are divided by their range in D ("range"), or were scaled by the caller
+        ("none").
+    ties
+        People at the same distance share the last places of a group ("fair"), or the group takes
+        all of them ("all").
+    group_size
+        Test groups take k rows ("k"), or k·n_t/n_c of n_t reference and n_c protected rows, so
+        that both groups cover an equal part of their spaces, and count as k ("equal-mass").
+    max_distance
+        A caliper: people farther away are left out of the groups. Default: no limit.
+    min_group
+        A complainant whose groups hold fewer people, search centers not counted, gets the verdict
+        "insufficient", and is neither tested nor a case.
+    test_space
+        Compare with people of the reference status ("reference"), or with everyone who is not
+        protected on all attributes ("complement").
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> mm.Similarity(max_distance=0.1, min_group=5).min_group
+    5
+    >>> mm.Similarity(max_distance=-1)
+    Traceback (most recent call last):
+    mutandis.errors.PlanError: max_distance=-1 is not allowed. Give the largest distance at which...
+    """
+
+    scaling: Scaling = _setting("range", _choice(Scaling))
+    ties: Ties = _setting("fair", _choice(Ties))
+    group_size: GroupSize = _setting("k", _choice(GroupSize))
+    max_distance: float | None = _setting(None, _unless_none(_read_distance))
+    min_group: int = _setting(1, _read_least)
+    test_space: ComparedWith = _setting("reference", _choice(ComparedWith))
+
+    def __post_init__(self) -> None:
+        _Section.__post_init__(self)
+        if self.group_size != "k" and self.max_distance is not None:
+            raise PlanError(
+                f"max_distance and group_size={self.group_size!r} contradict each other: a caliper "
+                "takes from each group what lies too far away, and the groups no longer cover an "
+                "equal part of their spaces. Leave one of the two out."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence(_Section):
+    """What counts as evidence.
+
+    Parameters
+    ----------
+    interval
+        The interval, with the test that belongs to it: "miettinen-nurminen" (default),
+        "agresti-caffo", "newcombe", "wald" or "fisher".
+    adjust
+        How p-values are adjusted for the number of complainants.
+    direction
+        Look for complainants who are treated worse ("negative") or better ("positive").
+    primary
+        The (method, k) of the headline verdict, fixed before the run. Default: CST without
+        centers, at the second k.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> mm.Evidence(interval="newcombe", primary=("cst_without", 30)).primary
+    ('cst_without', 30)
+    """
+
+    interval: IntervalName | None = _setting(None, _unless_none(_choice(IntervalName)))
+    adjust: Adjustment = _setting("benjamini-hochberg", _choice(Adjustment))
+    direction: Direction = _setting("negative", _choice(Direction))
+    primary: tuple[str, int] | None = _setting(None, _unless_none(_read_primary))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncertainty(_Section):
+    """What is doubted: how far verdicts depend on open noise and on estimated coefficients.
+
+    Parameters
+    ----------
+    draws
+        The number of further counterfactual tables to draw, where the facts leave the noise open
+        (hidden causes, counts, categories) or, with `bootstrap`, with refitted equations. Findings
+        then end with `draw_share`: the share of draws under which Δp > τ. Default: 20 where a
+        coupling is assumed or the equations are refitted, else none.
+    bootstrap
+        Refit the equations on resampled rows for each draw.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> mm.Uncertainty(draws=50, bootstrap=True).draws
+    50
+    """
+
+    draws: int | None = _setting(None, _unless_none(_read_draws))
+    bootstrap: bool = _setting(False, _read_flag)
+
+    def __post_init__(self) -> None:
+        _Section.__post_init__(self)
+        if self.bootstrap and self.draws == 0:
+            raise PlanError(
+                "bootstrap=True refits the equations for each draw; draws=0 makes none."
+            )
+
+
+def _section(kind: type[Any]) -> Reader:
+    def read(name: str, value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        raise PlanError(
+            f"{name}= takes {kind.__name__}(…), not {type(value).__name__}. "
+            f"Write {name}={kind.__name__}({fields(kind)[0].name}=…)."
+        )
+
+    return read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(_Section):
+    """All choices of an audit that are not data; they are recorded with every result."""
+
+    methods: Sequence[str] | None = _setting(None, _unless_none(_read_methods))
+    ks: tuple[int, ...] = _setting((15, 30, 50, 100), read_ks)
+    alpha: float = _setting(0.05, _read_alpha)
+    tau: float = _setting(0.0, _read_tau)
+    similarity: Similarity = _setting(Similarity(), _section(Similarity))
+    evidence: Evidence = _setting(Evidence(), _section(Evidence))
+    uncertainty: Uncertainty = _setting(Uncertainty(), _section(Uncertainty))
+    seed: int | None = _setting(None, _unless_none(read_whole(0)))
+    preset: Preset | None = _setting(None, _unless_none(_choice(Preset)))
+
+    @property
+    def interval(self) -> IntervalName:
+        """The interval, once a plan has settled it."""
+        if self.evidence.interval is None:
+            raise PlanError("The interval is settled by a plan.")
+        return self.evidence.interval
+
+    @property
+    def primary(self) -> tuple[str, int]:
+        """The method and k of the headline, once a plan has settled them."""
+        if self.evidence.primary is None:
+            raise PlanError("The primary method and k are settled by a plan.")
+        return self.evidence.primary

@@ -1,0 +1,176 @@
+"""Whether results are what was written, and whether they come out again."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mutandis.errors import InputError, OutputError
+from mutandis.files.audit_file import read_plan_text
+from mutandis.files.findings_file import compare_findings
+from mutandis.files.output_folder import recover_output
+from mutandis.files.results_folder import (
+    COUNTS,
+    FINDINGS,
+    find_differences,
+    hash_file,
+    jsonable,
+    read_record,
+)
+from mutandis.files.saved_audit import write_numbers
+from mutandis.files.sources import hash_source, source_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
+    from mutandis.files.results_folder import AuditRecord
+
+__all__ = ["Verification", "verify_results"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was found about a results folder.
+
+    Parameters
+    ----------
+    differences
+        What is not as it was written, in words; empty if everything is.
+    files
+        The number of files that were compared.
+    source
+        The table that was audited: the same, changed, or not reachable from here.
+    rerun
+        Whether the audit was run again.
+    """
+
+    differences: tuple[str, ...]
+    files: int
+    source: Literal["same", "changed", "not reachable"]
+    rerun: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return {
+            "differences": list(self.differences),
+            "files": self.files,
+            "source": self.source,
+            "rerun": self.rerun,
+        }
+
+
+def verify_results(
+    folder: str | os.PathLike[str],
+    *,
+    rerun: bool = False,
+    base: str | os.PathLike[str] | None = None,
+    trust_pickle: bool = False,
+    run: Callable[[Plan], Audit] | None = None,
+) -> Verification:
+    """Compare a results folder with its record, and with a rerun of the audit if asked to.
+
+    Parameters
+    ----------
+    folder
+        The results folder.
+    rerun
+        Run the audit again, and compare findings and counts bit for bit.
+    base
+        The folder that paths in the audit file start from, if it has moved.
+    trust_pickle
+        As for `read_plan`.
+    run
+        How the plan is run; default: `Plan.run`.
+    """
+    path = Path(folder)
+    recover_output(path)
+    record = read_record(path)
+    start = record.config_folder if base is None else Path(base)
+    differences = [str(each) for each in find_differences(record)]
+    changed = _source_changed(record, start)
+    inputs = [
+        f"the model {name} is not the one that was asked" for name in _changed_files(record, start)
+    ]
+    if changed:
+        inputs.append("the source is not the table that was audited")
+    differences += inputs
+    if rerun and inputs:
+        differences.append("the audit cannot be repeated from something else")
+    elif rerun:
+        differences += _compare_rerun(record, start, trust_pickle=trust_pickle, run=run)
+    return Verification(
+        differences=tuple(differences),
+        files=len(record.outputs) + 1,
+        source="not reachable" if changed is None else "changed" if changed else "same",
+        rerun=rerun,
+    )
+
+
+def _source_changed(record: AuditRecord, base: Path) -> bool | None:
+    """Tell whether the source is another one now; None if it cannot be reached from here."""
+    # from what is on record alone: neither a model nor a module is loaded for this
+    try:
+        source = source_of(record.data["source"], folder=base)
+        return hash_source(source) != record.source_sha256
+    except InputError:
+        return None
+
+
+def _changed_files(record: AuditRecord, base: Path) -> list[str]:
+    """Name the further files, such as a model, that are others now; absent ones are not."""
+    there = {name: base / name for name in record.data["files"]}
+    return [
+        name
+        for name, path in there.items()
+        if path.is_file() and hash_file(path) != record.data["files"][name]
+    ]
+
+
+def _compare_rerun(
+    record: AuditRecord,
+    base: Path,
+    *,
+    trust_pickle: bool,
+    run: Callable[[Plan], Audit] | None,
+) -> list[str]:
+    plan = read_plan_text(
+        record.config_text, folder=base, name=record.config_name, trust_pickle=trust_pickle
+    )
+    found = plan.run() if run is None else run(plan)
+    _check_same(record, found)
+    differences = []
+    with tempfile.TemporaryDirectory() as name:
+        again = Path(name)
+        write_numbers(again, found)
+        if (record.folder / FINDINGS).is_file():
+            differences += [
+                f"a rerun gives other findings: {count:,} differences in {column}"
+                for column, count in compare_findings(
+                    record.folder / FINDINGS, again / FINDINGS
+                ).items()
+            ]
+        if hash_file(again / COUNTS) != record.outputs.get(COUNTS):
+            differences.append("a rerun gives other counts")
+    return differences
+
+
+def _check_same(record: AuditRecord, found: Audit) -> None:
+    """Refuse what is not the same audit of the same rows."""
+    before, now = record.data["provenance"], jsonable(found.provenance.as_dict())
+    changed = [
+        name
+        for part in ("data", "settings")
+        for name, value in now[part].items()
+        if before[part].get(name) != value
+    ]
+    if changed:
+        raise OutputError(
+            f"The audit in {str(record.folder)!r} was made with something else than is here now: "
+            f"{', '.join(map(repr, changed))} differ. Restore what has changed, or run the audit "
+            "again."
+        )
