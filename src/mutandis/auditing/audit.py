@@ -482,10 +482,9 @@ class Audit:
         same = ids == id if np.ndim(id) == 0 else np.zeros(len(ids), dtype=np.bool_)
         matches = np.flatnonzero(same)
         if not len(matches):
-            raise UnknownIdError(
-                "No row has this id. Ids in this audit are "
-                + ("row positions, from 0." if self.plan.id is None else "values of the id column.")
-            )
+            column = self.plan.id
+            known = "row positions, from 0" if column is None else f"the values of {column!r}"
+            raise UnknownIdError(f"No row has this id. Ids in this audit are {known}.")
         row = int(matches[0])
         rows = self.situation.complainants
         place = int(np.searchsorted(rows, row))

@@ -6,12 +6,12 @@ for, and both are placed anew when a case is asked for. All that stays are integ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mutandis.evidence.groups import Caliper, NearestGroups
+from mutandis.evidence.groups import Caliper, Counted, NearestGroups
 from mutandis.evidence.methods import Center
 from mutandis.evidence.spaces import rows_in_test
 from mutandis.search.choose import choose_search
@@ -20,7 +20,7 @@ from mutandis.search.engine import Queries, Space, find_neighbourhoods
 from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,8 +41,15 @@ _CHUNK = 1 << 17
 class GroupBuilder:
     """One pass over the strata of a situation: holds what its searches share."""
 
-    def __init__(self, situation: Situation, embedding: Embedding, progress: Progress) -> None:
+    def __init__(
+        self,
+        situation: Situation,
+        embedding: Embedding,
+        progress: Progress,
+        counted: Mapping[str, Counted] | None = None,
+    ) -> None:
         self._situation = situation
+        self._counted = counted
         self._embedding = embedding
         self._progress = progress
         self._everyone = LazyEmbedding(embedding=embedding, population=situation.population)
@@ -67,10 +74,18 @@ class GroupBuilder:
         group_size: GroupSize = "k" if in_control else situation.group_size
         answered = _Accumulator(rows, situation.strata, situation.ks)
         caliper = self._caliper(world, rows)
+        if self._counted is not None:
+            answered.found = self._counted[what].found
+            answered.overflow_distance = embedding.apply(world, rows).overflow_distance
+            within = self._counted[what].within
+            caliper = caliper if caliper is None else replace(caliper, within=within)
         names = []
         for stratum, space in zip(situation.strata, spaces, strict=True):
-            searched = self._search(space, in_control=in_control)
             sizes = rows_in_test(stratum, situation.ks, group_size=group_size)
+            if self._counted is not None:
+                answered.note_stratum(stratum, sizes)
+                continue
+            searched = self._search(space, in_control=in_control)
             for complainants in searched.in_chunks(stratum.complainants):
                 centers = embedding.apply(world, complainants)
                 queries = self._queries(complainants, searched, centers.points)
@@ -83,7 +98,8 @@ class GroupBuilder:
             answered.note_stratum(stratum, sizes)
             names.append(searched.search.name)
         self._last = None if in_control else self._last  # that space is not searched again
-        self.backends[what] = _name_backends(names, situation.strata)
+        if names:
+            self.backends[what] = _name_backends(names, situation.strata)
         return NearestGroups(
             found=answered.found,
             ks=situation.ks,

@@ -18,19 +18,22 @@ import numpy as np
 from mutandis.causal.fitting.ordering import rank_ids
 from mutandis.search.engine import find_within
 from mutandis.search.share import Share
-from mutandis.search.ties import RadiusCounts, share_of
+from mutandis.search.ties import Neighbourhoods, RadiusCounts, share_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from mutandis.search.distance import Metric
     from mutandis.search.embedding import LazyEmbedding
     from mutandis.search.engine import Queries, Search
-    from mutandis.search.ties import Neighbourhoods, Ties
+    from mutandis.search.ties import Ties
 
 __all__ = [
     "Caliper",
     "Centers",
+    "Counted",
     "Group",
     "Groups",
     "Members",
@@ -219,6 +222,30 @@ class Caliper:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What a search has counted: all that groups need to be put together again."""
+
+    found: Neighbourhoods
+    within: RadiusCounts
+
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """Give the counts as arrays by name."""
+        return {
+            f.name: getattr(part, f.name)
+            for part in (self.found, self.within)
+            for f in fields(part)
+        }
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> Counted:
+        """Put counts together from their arrays."""
+        return cls(
+            found=Neighbourhoods(**{f.name: arrays[f.name] for f in fields(Neighbourhoods)}),
+            within=RadiusCounts(**{f.name: arrays[f.name] for f in fields(RadiusCounts)}),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NearestGroups:
     """The k nearest people, ties shared by policy.
 
@@ -262,6 +289,12 @@ class NearestGroups:
     places: NDArray[np.int64] | None = None
     caliper: Caliper | None = None
     centers: Centers | None = None
+
+    @property
+    def counted(self) -> Counted:
+        """What the search has counted."""
+        within = RadiusCounts.empty(0) if self.caliper is None else self.caliper.within
+        return Counted(found=self.found, within=within)
 
     def radius(self, index: int) -> NDArray[np.float64]:
         """Give the distance of the k-th nearest, whatever caliper is applied after."""

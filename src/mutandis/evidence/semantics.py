@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
     from mutandis.evidence.comparison import Depth
-    from mutandis.evidence.groups import Group
+    from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings
@@ -192,11 +192,13 @@ class Semantics(Protocol):
         methods: Collection[Method],
         *,
         control: NearestGroups | None = None,
+        counted: Mapping[str, Counted] | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods and all k in one pass.
 
-        Control groups that are known already are not searched for again.
+        Control groups that are known already are not searched for again; where everything was
+        counted already, by what was searched, nothing is.
         """
         ...
 
@@ -242,13 +244,14 @@ class PaperDefinitions:
         methods: Collection[Method],
         *,
         control: NearestGroups | None = None,
+        counted: Mapping[str, Counted] | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(
             situation.population, situation.attributes, scaling=situation.scaling
         )
-        builder = GroupBuilder(situation, embedding, progress)
+        builder = GroupBuilder(situation, embedding, progress, counted)
         searched: dict[str, NearestGroups] = {}
         wanted = {m.center for m in methods if m.count_neighbours}
         if wanted:

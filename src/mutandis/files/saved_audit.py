@@ -28,6 +28,7 @@ from mutandis.data.columns import Categories, Numbers, frozen
 from mutandis.data.population import Population
 from mutandis.decision import DescribedMaker, RecordAgreement, query_records
 from mutandis.errors import DecisionError, OutputError
+from mutandis.evidence.groups import Counted
 from mutandis.files.audit_file import SavedInputs, read_plan_text, write_plan
 from mutandis.files.findings_file import write_findings
 from mutandis.files.output_folder import check_output, output_folder, recover_output
@@ -175,6 +176,10 @@ def _write_state(path: Path, audit: Audit) -> None:
             stored["counterfactual"] = _store_columns(arrays, f"{name} counterfactual", columns)
         if situation.is_negative_cf is not None:
             arrays[f"{name} refused"] = situation.is_negative_cf
+        for what, nearest in part.grouping.nearest.items():
+            for key, counts in nearest.counted.arrays().items():
+                arrays[f"{name} counted {what} {key}"] = counts
+        stored["counted"] = list(part.grouping.nearest)
         for method, counts in part.draw_counts.items():
             arrays[f"{name} draws {method}"] = counts
         header["parts"].append(stored)
@@ -316,7 +321,7 @@ def _restore(
     return Audit(
         plan=plan,
         situation=situation,
-        grouping=plan.semantics.group(situation, plan.methods),
+        grouping=plan.semantics.group(situation, plan.methods, counted=state.counted(number)),
         clipped=computed["clipped"],
         draw_counts={
             method: state.arrays[f"part {number} draws {method}"]
@@ -354,6 +359,19 @@ class _State:
 
     def refused(self, number: int) -> NDArray[np.bool_] | None:
         return self.arrays.get(f"part {number} refused")
+
+    def counted(self, number: int) -> dict[str, Counted]:
+        """Give what the search has counted, by what was searched."""
+        return {
+            what: Counted.of_arrays(
+                {
+                    name.rpartition(" ")[2]: array
+                    for name, array in self.arrays.items()
+                    if name.startswith(f"part {number} counted {what} ")
+                }
+            )
+            for what in self.header["parts"][number]["counted"]
+        }
 
     def _columns(self, prefix: str, described: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
         columns: dict[str, Column] = {}

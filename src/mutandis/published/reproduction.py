@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.call import audit
+from mutandis.auditing.plan import audit
 from mutandis.published.printed_tables import CASE_TABLES, COUNT_TABLES
 from mutandis.published.scenarios import SCENARIOS
 

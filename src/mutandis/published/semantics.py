@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.evidence.comparison import Depth
-    from mutandis.evidence.groups import Centers, Groups, Members, NearestGroups, RowIdentity
+    from mutandis.evidence.groups import (
+        Centers,
+        Counted,
+        Groups,
+        Members,
+        NearestGroups,
+        RowIdentity,
+    )
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings
@@ -355,6 +362,7 @@ class AsPublished:
         methods: Collection[Method],
         *,
         control: NearestGroups | None = None,  # noqa: ARG002 - searched anew
+        counted: Mapping[str, Counted] | None = None,  # noqa: ARG002 - its groups are no counts
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""
