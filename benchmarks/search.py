@@ -148,10 +148,7 @@ def measure(sources: Sequence[Source], *, settings: Settings) -> list[Case]:
 
 
 def _warm_up() -> None:
-    """Search two tables once, so that none pays for imports, starting threads and loading kernels.
-
-    The second is so large that our engine loads its kernels; from then on it uses them always.
-    """
+    """Search two tables once, so that none pays for imports, threads and loading kernels."""
     settings = Settings(minutes=0, repeats=1, peer_sample=_PILOT)
     (source,) = synthetic([1_000], [10], shapes=[(2, 1)], dependences=["independent"])
     _measure_table(source, settings, seconds=0)

@@ -18,10 +18,10 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.population import Population
-from mutandis.search.choose import choose_search
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import Queries, Search, Space
 from mutandis.search.engine import find_neighbourhoods as find
+from mutandis.search.kernel_search import CompiledSearch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class Engine(Protocol):
 
 @dataclass(slots=True)
 class Ours:
-    """The engine behind `mutandis.search`, whichever backend it chooses."""
+    """The compiled kernels, also where an audit would leave a small table to SciPy."""
 
     table: Table
     order: NDArray[np.intp]
@@ -84,8 +84,8 @@ class Ours:
         if rows is not None:
             points, is_negative = points.take(np.arange(rows)), is_negative[:rows]
         space, _ = Space.of(points, is_negative, self._embedding.metric)
-        self._search = choose_search(space)
-        # an index is made when somebody asks, and which one is chosen by what they ask
+        self._search = CompiledSearch(space)
+        # the kernel is chosen, and its data are laid out, by the first queries
         self.search(_FIRST, min(_TYPICAL_K, len(points)))
 
     def search(self, queries: int, k: int) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """The paper's illustrative loan applications, generated, and what is true about them (Sec. 4.1).
 
-Since the equations are known, two truths are too. The first is about one person: her noise is on
-record, so her true counterfactual is known. The second is about all who look like her: what she
-lost for being a woman is random and not revealed by the attributes, so that people with the same
-attributes have different counterfactuals.
+Since the equations are known, two true values are too. The first is about one person: her noise is
+recorded, so her true counterfactual is known. The second is about all people with her attributes:
+what a woman lost for being one is random and not revealed by the attributes, so that people with
+the same attributes have different counterfactuals.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def loan_expected_refusals(table: pd.DataFrame) -> NDArray[np.float64]:
     Parameters
     ----------
     table
-        Applications of women, with AnnualSalary and AccountBalance; u1 and u2 are not looked at.
+        Applications of women, with AnnualSalary and AccountBalance; u1 and u2 are not used.
 
     Notes
     -----
@@ -168,10 +168,10 @@ def _balance_losses_up_to(
     deviation = _BALANCE_NOISE / _BALANCE_LOSS
     mean = -(deviation * rest / _BALANCE_NOISE + deviation**2 / 2)
 
-    def beyond(bound: NDArray[np.float64]) -> NDArray[np.float64]:
+    def upper_integral(bound: NDArray[np.float64]) -> NDArray[np.float64]:
         """Integrate c times the normal density from a bound to infinity."""
         z = (bound - mean) / deviation
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
         return np.asarray(mean * ndtr(-z) + deviation * density, dtype=np.float64)
 
-    return 1 - beyond(np.maximum(most, 0.0)) / beyond(np.zeros_like(rest))
+    return 1 - upper_integral(np.maximum(most, 0.0)) / upper_integral(np.zeros_like(rest))

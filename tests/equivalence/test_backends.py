@@ -19,10 +19,10 @@ from mutandis.data.population import Population
 from mutandis.errors import MutandisWarning
 from mutandis.search.brute import BruteSearch
 from mutandis.search.choose import choose_search
-from mutandis.search.compiled import CompiledSearch
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import Queries, Search, Space, find_neighbourhoods
 from mutandis.search.kd_tree import TreeSearch
+from mutandis.search.kernel_search import CompiledSearch
 from mutandis.search.ties import Neighbourhoods, share_of
 
 if TYPE_CHECKING:

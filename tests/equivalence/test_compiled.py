@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.search import compiled as compiled_search
+from mutandis.search import kernel_search as compiled_search
 from mutandis.search.brute import BruteSearch
-from mutandis.search.compiled import LEAF, CompiledSearch
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Queries, Space, find_neighbourhoods, find_within
+from mutandis.search.kernel_search import LEAF, CompiledSearch
 from mutandis.search.kernels import scan, selection
 from mutandis.search.ties import Neighbourhoods, share_of
 

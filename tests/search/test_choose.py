@@ -106,7 +106,7 @@ def test_distances_that_float64_cannot_hold_are_left_to_integers(
 def test_without_numba_the_others_do_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "_WORTH_LOADING", 0.0)
     # what an import of a module finds that is None in sys.modules is an ImportError
-    monkeypatch.setitem(sys.modules, "mutandis.search.compiled", None)
+    monkeypatch.setitem(sys.modules, "mutandis.search.kernel_search", None)
     space = space_with(2, [])
     assert assert_as_brute(space, Queries.outside(space.points)) == "tree"
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from mutandis.search import kd_tree as tree
 from mutandis.search.brute import BruteSearch
-from mutandis.search.compiled import CompiledSearch
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import (
     Queries,
@@ -24,6 +23,7 @@ from mutandis.search.engine import (
     group_rows,
 )
 from mutandis.search.kd_tree import TreeSearch
+from mutandis.search.kernel_search import CompiledSearch
 from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:

@@ -94,7 +94,7 @@ def _seconds(space: Space, queries: int) -> float:
 def _can_compile(space: Space) -> bool:
     """Tell whether kernels are available, and exact in this space."""
     try:
-        from mutandis.search.compiled import CompiledSearch
+        from mutandis.search.kernel_search import CompiledSearch
     except ImportError:  # numba may lag behind NumPy: then slower, but just as exact
         return False
     return CompiledSearch.can_search(space)
@@ -105,6 +105,6 @@ def _make(backend: str, space: Space, threads: int) -> Search:
         return BruteSearch(space=space)
     if backend == "tree":
         return TreeSearch.build(space, threads=threads)
-    from mutandis.search.compiled import CompiledSearch
+    from mutandis.search.kernel_search import CompiledSearch
 
     return CompiledSearch(space, threads=threads)

@@ -231,7 +231,7 @@ class LazyEmbedding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
+class _AxisDraft:
     """An axis before the common unit is known."""
 
     low: float
@@ -239,7 +239,7 @@ class _Draft:
     lattice: Lattice | None
     term: Term
 
-    def settled(self, unit: Fraction) -> _Draft:
+    def settled(self, unit: Fraction) -> _AxisDraft:
         """Give up a lattice so fine that its steps would be rounded too coarsely in this unit."""
         if self.term.steps <= FINE_STEPS or self.term.is_exact(unit):
             return self
@@ -256,7 +256,7 @@ class _Draft:
         return f"lattice of {self.term.steps} steps{aside}{rounded}"
 
 
-def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scaling) -> _Draft:
+def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scaling) -> _AxisDraft:
     if attribute.kind is AttributeKind.ORDINAL:
         return _draft_ranks(attribute)
     low, high = float(values.min()), float(values.max())
@@ -269,7 +269,7 @@ def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scalin
     span = _extent(low, high) if scaling == "range" else 1
     if lattice is not None:
         low, high = lattice.low, lattice.high
-    return _Draft(
+    return _AxisDraft(
         low=low,
         high=high,
         lattice=lattice,
@@ -282,12 +282,12 @@ def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scalin
     )
 
 
-def _draft_ranks(attribute: Attribute) -> _Draft:
+def _draft_ranks(attribute: Attribute) -> _AxisDraft:
     """Ranks are whole by definition, whichever of them occur."""
     steps = len(attribute.levels) - 1
     lattice = Lattice(low=0.0, high=float(steps), steps=steps, noise=float_noise(1.0, 1.0))
     term = Term(name=attribute.name, weight=attribute.exact_weight, steps=steps)
-    return _Draft(low=lattice.low, high=lattice.high, lattice=lattice, term=term)
+    return _AxisDraft(low=lattice.low, high=lattice.high, lattice=lattice, term=term)
 
 
 def _extent(low: float, high: float) -> Fraction:
@@ -295,7 +295,7 @@ def _extent(low: float, high: float) -> Fraction:
     return Fraction(repr(high)) - Fraction(repr(low))
 
 
-def _axes(drafts: Sequence[_Draft], unit: Fraction) -> tuple[Axis, ...]:
+def _axes(drafts: Sequence[_AxisDraft], unit: Fraction) -> tuple[Axis, ...]:
     lengths = [draft.term.length(unit) for draft in drafts]
     # one quantum for all: what is rounded off one coordinate can be made up for by another
     quantum = 1 << max(0, min(lengths, default=1).bit_length() - 1 - _QUANTUM_BITS)

@@ -7,7 +7,7 @@ Backends
 `kd_tree`
     SciPy's KD-tree proposes candidates in floating point; they are measured again in integers, and
     more are asked for until no tie can be missing.
-`compiled`
+`kernel_search`
     Kernels of our own in machine code: a tree with boxes and level masks, or a scan of one-byte
     coordinates where boxes prune nothing. For large tables.
 
