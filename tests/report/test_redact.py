@@ -377,6 +377,38 @@ def test_the_attack_succeeds_where_too_little_is_withheld() -> None:
     assert broken
 
 
+def test_figures_do_not_tell_which_of_several_grounds_is_the_weakest() -> None:
+    """They are the figures of one ground: a share that is shown alone would point to it."""
+    table = cloud(4, rows=360)
+    table["foreign"] = np.random.default_rng(9).integers(0, 2, len(table))
+    audit = mm.audit(
+        table,
+        outcome="granted",
+        negative=0,
+        protected=[
+            mm.Protection("woman", value=1, reference=0),
+            mm.Protection("foreign", value=1, reference=0),
+        ],
+        combine="multiple",
+        attributes={"salary": "continuous", "savings": "continuous"},
+        ks=(12,),
+        id="who",
+    )
+    tempted = 0
+    for who in audit.findings()["id"][::3]:
+        document = audit.case_file(who, redact=True)
+        (row,) = document.figures
+        assert (row.p_control == "withheld") is (row.p_test == "withheld")
+        shown = {
+            role: all(getattr(part, role).share != "withheld" for part in document.parts)
+            for role in ("control", "test")
+        }
+        assert (row.p_control == "withheld") is not all(shown.values())
+        # one of the two shares could have been shown by itself
+        tempted += shown["control"] is not shown["test"]
+    assert tempted > 3
+
+
 def test_sizes_are_chosen_so_that_nothing_small_lies_between() -> None:
     cells = {10: [Cells(5, 5)], 15: [Cells(7, 8)], 30: [Cells(15, 15)]}
     assert choose_sizes(cells, first=30) == {10, 30}
@@ -440,6 +472,31 @@ def test_small_counts_in_the_provenance_are_withheld(audit_applicants: Auditing)
     }
     assert any("2 rows without a value in 'salary'" in line for line in full["limits"])
     assert not any("2 rows" in line for line in redacted["limits"])
+
+
+def test_values_that_are_off_the_grid_of_an_attribute_are_not_counted() -> None:
+    """How distances were measured is said; that three people have odd values is not."""
+    table = cloud(3).round({"salary": 0, "savings": 0})
+    table.loc[[5, 50, 150], "salary"] += np.pi / 10
+    audit = mm.audit(
+        table,
+        outcome="granted",
+        negative=0,
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"salary": "continuous", "savings": "continuous"},
+        ks=(12,),
+        id="who",
+    )
+    who = audit.findings()["id"].iloc[0]
+    full, redacted = (
+        audit.case_file(who, redact=each).as_dict()["provenance"]["computed"]["distance_rules"]
+        for each in (False, True)
+    )
+    assert "3 values off it" in full["salary"]
+    assert redacted["salary"] == full["salary"].partition(",")[0]
+    assert redacted["salary"].startswith("lattice of")
+    assert redacted["savings"] == full["savings"]
+    assert "off it" not in audit.case_file(who, redact=True).to_html()
 
 
 def test_a_decision_that_hardly_ever_differs_is_not_counted() -> None:
