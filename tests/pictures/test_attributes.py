@@ -25,6 +25,8 @@ def test_bars_lie_around_values_on_a_grid() -> None:
     edges = bin_edges([np.array([10_000.0, 20_000, 40_000] * 9), np.linspace(9_000, 41_000, 500)])
     assert edges.tolist() == [5_000, 15_000, 25_000, 35_000, 45_000]
     assert bin_edges([np.full(5, 3.0)]).tolist() == [2.5, 3.5]
+    assert bin_edges([np.array([1.0, 2.0, 2.0, 3.0])]).tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert len(bin_edges([np.linspace(0.0, 1.0, 400) ** 2])) == 21
     tenths = bin_edges([np.round(np.arange(20, 41) / 10, 1)])
     assert len(tenths) == 22
     assert tenths[0] == pytest.approx(1.95)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.pictures.layout import Spacing, arrange, crossings, lay_out, longest_paths
-from mutandis.pictures.svg import shortened, text_width
+from mutandis.pictures.svg import element, number, printable, shortened, text_width
 
 
 @given(st.integers(2, 9), st.data())
@@ -80,3 +80,21 @@ def test_shortened_names_fit(name: str, width: float) -> None:
     short = shortened(name, width=width, size=10)
 
     assert short == name or (text_width(short, 10) <= max(width, 35) and "…" in short)
+
+
+def test_the_middle_of_a_long_name_is_left_out() -> None:
+    assert shortened("AnnualSalaryBeforeTaxes2019", width=120, size=14) == "AnnualS…es2019"
+    assert round(text_width("salary", 14), 1) == 39.2
+
+
+def test_svg_is_written_escaped_and_with_short_numbers() -> None:
+    written = element("text", text="a < b", x=3.04, text_anchor="middle", class_="name")
+    assert written == '<text x="3" text-anchor="middle" class="name">a &lt; b</text>'
+    assert [number(each) for each in (12.0, 12.34, -0.01)] == ["12", "12.3", "0"]
+    assert (printable("a\x00b"), printable("")) == ("a�b", '""')
+
+
+def test_a_node_and_its_effect_stand_side_by_side() -> None:
+    layout = lay_out([(60, 30), (60, 30)], {(0, 1): 0}, layers=[0, 1], spacing=Spacing())
+    assert [(box.forward, box.across) for box in layout.boxes] == [(0, 0), (124, 0)]
+    assert layout.routes[0, 1] == ((60, 15), (60, 15), (124, 15), (124, 15))

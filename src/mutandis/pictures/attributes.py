@@ -49,13 +49,6 @@ def bin_edges(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
     Where a group takes few values at equal steps (whole numbers, tens of thousands), bars are laid
     around them: bars of any other width would show gaps that are not there.
-
-    Examples
-    --------
-    >>> bin_edges([np.array([1.0, 2.0, 2.0, 3.0])]).tolist()
-    [0.5, 1.5, 2.5, 3.5]
-    >>> len(bin_edges([np.linspace(0.0, 1.0, 400) ** 2]))
-    21
     """
     pooled = np.concatenate(groups)
     low, high = np.quantile(pooled, [_TAIL, 1 - _TAIL], method="inverted_cdf").tolist()
@@ -173,12 +166,6 @@ def box_of(values: NDArray[np.float64], place: NDArray[np.float64], *, center: f
     """Summarise a group in which people may share places.
 
     The quantile q is the smallest value below or at which at least a part q of the places lies.
-
-    Examples
-    --------
-    >>> box = box_of(np.array([1.0, 2.0, 9.0]), np.array([1.0, 0.5, 0.5]), center=4.0)
-    >>> box.median, box.third, box.high
-    (1.0, 2.0, 9.0)
     """
     order = np.argsort(values, kind="stable")
     ranked, filled = values[order], np.cumsum(place[order])

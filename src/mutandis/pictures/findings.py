@@ -41,13 +41,7 @@ class Differences:
 
 
 def count_differences(delta_p: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Count differences by bars of 0.05, each with its upper end: 0 belongs to (-0.05, 0].
-
-    Examples
-    --------
-    >>> count_differences(np.array([0.0, 0.05, 0.051, 1.0])).nonzero()[0].tolist()
-    [19, 20, 21, 39]
-    """
+    """Count differences by bars of 0.05, each with its upper end: 0 belongs to (-0.05, 0]."""
     # a ten-thousandth of a bar forgives the rounding of floats, and no two shares are so close
     bar = np.ceil((np.asarray(delta_p) + 1) * (_BARS / 2) - 1e-4).astype(np.intp) - 1
     return np.bincount(np.clip(bar, 0, _BARS - 1), minlength=_BARS)
@@ -300,17 +294,7 @@ class ForestRow:
 
 
 def plot_forest(rows: Sequence[ForestRow], *, threshold: float, threshold_name: str) -> Picture:
-    """Draw differences with their intervals, one line each, from top to bottom.
-
-    Examples
-    --------
-    >>> row = ForestRow(
-    ...     group="ST", label="k = 15", delta_p=0.2, low=0.1, high=0.3, words="0.200",
-    ...     verdict="significant", found=True,
-    ... )
-    >>> "k = 15" in str(plot_forest([row], threshold=0.0, threshold_name="τ = 0"))
-    True
-    """
+    """Draw differences with their intervals, one line each, from top to bottom."""
     with figure(width=8.6, height=_REST + _ROW * len(rows)) as (drawn, axes):
         for place, row in enumerate(rows):
             _draw_forest_row(

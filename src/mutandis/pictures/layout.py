@@ -76,11 +76,6 @@ def longest_paths(nodes: int, edges: Sequence[Edge]) -> list[int]:
     """Give each node's layer: the number of arrows on the longest way to it from a root.
 
     The nodes are numbered such that causes come before their effects.
-
-    Examples
-    --------
-    >>> longest_paths(4, [(0, 1), (0, 2), (1, 2)])
-    [0, 1, 2, 0]
     """
     layers = [0] * nodes
     for cause, effect in sorted(edges):
@@ -93,12 +88,6 @@ def arrange(layers: Sequence[int], edges: Mapping[Edge, int]) -> Layered:
 
     Each arrow leads to a later layer and belongs to a strand: arrows from one node share their
     waypoints within a strand.
-
-    Examples
-    --------
-    >>> arranged = arrange([0, 0, 1, 1], {(0, 3): 0, (1, 2): 0})
-    >>> [[vertex.node for vertex in row] for row in arranged.rows]
-    [[0, 1], [3, 2]]
     """
     routes = {
         (cause, effect): (
@@ -174,26 +163,17 @@ def _swap_neighbours(
         one, two = row[first], row[first + 1]
         gain = 0
         for around in links:
-            left = sorted(places[other] for other in around.get(one, ()))
-            right = sorted(places[other] for other in around.get(two, ()))
-            gain += _inversions(left, right) - _inversions(right, left)
+            left = [places[other] for other in around.get(one, ())]
+            right = [places[other] for other in around.get(two, ())]
+            now = [(0, place) for place in left] + [(1, place) for place in right]
+            swapped = [(1 - side, place) for side, place in now]
+            gain += crossings(now) - crossings(swapped)
         if gain > 0:
             row[first], row[first + 1] = two, one
 
 
-def _inversions(left: list[int], right: list[int]) -> int:
-    """Count the pairs whose left end lies beyond the right one: two lines that cross."""
-    return sum(len(left) - bisect_right(left, place) for place in right)
-
-
 def crossings(pairs: Sequence[tuple[int, int]]) -> int:
-    """Count the crossings of lines between two rows, given by their places in both.
-
-    Examples
-    --------
-    >>> crossings([(0, 1), (1, 0), (1, 1)])
-    1
-    """
+    """Count the crossings of lines between two rows, given by their places in both."""
     seen: list[int] = []
     count = 0
     for _, end in sorted(pairs):
@@ -263,16 +243,7 @@ def lay_out(
     layers: Sequence[int],
     spacing: Spacing,
 ) -> Layout:
-    """Place nodes of given sizes (forward, across) and lead the arrows between them.
-
-    Examples
-    --------
-    >>> layout = lay_out([(60, 30), (60, 30)], {(0, 1): 0}, layers=[0, 1], spacing=Spacing())
-    >>> [(box.forward, box.across) for box in layout.boxes]
-    [(0.0, 0.0), (124.0, 0.0)]
-    >>> layout.routes[0, 1]
-    ((60.0, 15.0), (60.0, 15.0), (124.0, 15.0), (124.0, 15.0))
-    """
+    """Place nodes of given sizes (forward, across) and lead the arrows between them."""
     layered = arrange(layers, edges)
     breadths = {
         vertex: sizes[vertex.node][1] if vertex.layer == layers[vertex.node] else 0.0
@@ -304,6 +275,8 @@ def _places_across(
     subject to the distances within rows: with all other rows given, the best places of a row are
     those of an isotonic regression.
     """
+    from scipy.optimize import isotonic_regression
+
     offsets = {}
     for row in layered.rows:
         at = 0.0
@@ -320,12 +293,10 @@ def _places_across(
         for turn in range(_ROUNDS):
             for row in layered.rows if turn % 2 == 0 else layered.rows[::-1]:
                 wanted = [_wanted(vertex, links.get(vertex, ()), middles) for vertex in row]
-                shifted = [
-                    (place - offsets[vertex], pull)
-                    for vertex, (place, pull) in zip(row, wanted, strict=True)
-                ]
-                for vertex, place in zip(row, _ascending(shifted), strict=True):
-                    middles[vertex] = place + offsets[vertex]
+                shifted = [place - offsets[v] for v, (place, _) in zip(row, wanted, strict=True)]
+                weights = [pull for _, pull in wanted]
+                best = isotonic_regression(shifted, weights=weights).x.tolist()
+                middles |= {v: place + offsets[v] for v, place in zip(row, best, strict=True)}
     first = min((middles[vertex] - breadths[vertex] / 2 for vertex in middles), default=0.0)
     return {vertex: place - first for vertex, place in middles.items()}
 
@@ -349,19 +320,6 @@ def _wanted(
         return middles[vertex], 1e-3
     pull = sum(strength for _, strength in around)
     return sum(middles[other] * strength for other, strength in around) / pull, pull
-
-
-def _ascending(wanted: Sequence[tuple[float, float]]) -> list[float]:
-    """Give the ascending numbers nearest to those wanted, by weight (pool adjacent violators)."""
-    pools: list[tuple[float, float, int]] = []
-    for number, pull in wanted:
-        mean, weight, size = number, pull, 1
-        while pools and pools[-1][0] > mean:
-            before, heavy, many = pools.pop()
-            mean = (mean * weight + before * heavy) / (weight + heavy)
-            weight, size = weight + heavy, size + many
-        pools.append((mean, weight, size))
-    return [mean for mean, _, size in pools for _ in range(size)]
 
 
 def _places_forward(

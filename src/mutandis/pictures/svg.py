@@ -47,13 +47,7 @@ _BIDI_CONTROLS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u20
 
 
 def number(value: float) -> str:
-    """Write a coordinate with one decimal, and none if it is whole.
-
-    Examples
-    --------
-    >>> number(12.0), number(12.34), number(-0.01)
-    ('12', '12.3', '0')
-    """
+    """Write a coordinate with one decimal, and none if it is whole."""
     rounded = round(value, 1) + 0.0
     return f"{rounded:.0f}" if rounded.is_integer() else f"{rounded:.1f}"
 
@@ -61,13 +55,7 @@ def number(value: float) -> str:
 def element(
     tag: str, children: Iterable[str] | None = None, *, text: str = "", **attributes: str | float
 ) -> str:
-    """Write one element; an underscore in an attribute's name stands for a hyphen.
-
-    Examples
-    --------
-    >>> element("text", text="a < b", x=3.04, text_anchor="middle", class_="name")
-    '<text x="3" text-anchor="middle" class="name">a &lt; b</text>'
-    """
+    """Write one element; an underscore in an attribute's name stands for a hyphen."""
     written = "".join(
         f" {name.rstrip('_').replace('_', '-')}="
         + quoteattr(value if isinstance(value, str) else number(value))
@@ -79,13 +67,7 @@ def element(
 
 
 def printable(name: str) -> str:
-    """Replace what XML cannot hold, or what would not stay in its place, by a mark.
-
-    Examples
-    --------
-    >>> printable("a" + chr(0) + "b"), printable("")
-    ('a�b', '""')
-    """
+    """Replace what XML cannot hold, or what would not stay in its place, by a mark."""
     shown = "".join(
         "�" if unicodedata.category(c) in {"Cc", "Cs", "Cn"} or c in _BIDI_CONTROLS else c
         for c in name
@@ -94,13 +76,7 @@ def printable(name: str) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Estimate how wide a text is, rather too wide than too narrow.
-
-    Examples
-    --------
-    >>> round(text_width("salary", 14), 1)
-    39.2
-    """
+    """Estimate how wide a text is, rather too wide than too narrow."""
     return sum(map(_character_width, text)) * size / 1000 * 1.05
 
 
@@ -113,13 +89,7 @@ def _character_width(character: str) -> int:
 
 
 def shortened(text: str, *, width: float, size: float) -> str:
-    """Leave out the middle of a text that is too wide: names often differ at their ends.
-
-    Examples
-    --------
-    >>> shortened("AnnualSalaryBeforeTaxes2019", width=120, size=14)
-    'AnnualS…es2019'
-    """
+    """Leave out the middle of a text that is too wide: names often differ at their ends."""
     if text_width(text, size) <= width:
         return text
     kept = len(text) - 1
