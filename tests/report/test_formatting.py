@@ -38,7 +38,7 @@ def test_what_is_missing_or_withheld_is_not_a_number(write: object) -> None:
 
 def test_numpys_numbers_are_rounded_as_pythons() -> None:
     # numpy's own round() multiplies first, and gives 0.918
-    assert signed(0.9175) == signed(np.float64(0.9175)) == "0.917"  # type: ignore[arg-type]
+    assert signed(0.9175) == signed(np.float64(0.9175)) == "0.917"
 
 
 def test_values() -> None:

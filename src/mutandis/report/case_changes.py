@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case import plain_value
 from mutandis.evidence.comparison import compare
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.intervals import INTERVALS
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
 from mutandis.report.case_model import Change, Changes, Step
-from mutandis.report.formatting import known, scalar
+from mutandis.report.formatting import known
 from mutandis.search.share import Share
 from mutandis.search.ties import select, share_of
 
@@ -26,19 +27,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.case import Case
     from mutandis.evidence.comparison import Comparison
     from mutandis.evidence.groups import Members, NearestGroups
     from mutandis.report.case_model import Role
-    from mutandis.report.context import CaseContext
 
 __all__ = ["changes_of", "ranges"]
 
 _LARGEST = 10**7  # no group of people is larger, and places are fractions of its size
 
 
-def changes_of(context: CaseContext) -> Changes:
+def changes_of(case: Case) -> Changes:
     """Compute what would change one complainant's verdict at the primary method and k."""
-    case, settings = context.case, context.result.plan.settings
+    settings = case.audit.plan.settings
     method, k = settings.primary
     row = case.result(method, k=k)
     shared: dict[str, Any] = {
@@ -50,8 +51,8 @@ def changes_of(context: CaseContext) -> Changes:
     if not METHODS[method].count_neighbours:
         return Changes(**shared)
     if row["verdict"] == Verdict.INSUFFICIENT:
-        return Changes(sufficient_distance=_sufficient_distance(context), **shared)
-    comparer = _Comparer(context)
+        return Changes(sufficient_distance=_sufficient_distance(case), **shared)
+    comparer = _Comparer(case)
     by_k = comparer.compare_every_k()
     ks = range(1, max(settings.ks) + 1)
     return Changes(
@@ -114,11 +115,11 @@ class _Weights:
 class _Comparer:
     """Makes one complainant's comparison again, under other circumstances."""
 
-    def __init__(self, context: CaseContext) -> None:
-        self._context, self._result, self._place = context, context.result, context.place
-        method, k = context.result.plan.settings.primary
-        self._method, self._found = METHODS[method], context.findings[method, k]
-        members = context.case.groups(method, k=k)
+    def __init__(self, case: Case) -> None:
+        self._case, self._audit, self._place = case, case.audit, case.place
+        method, k = case.audit.plan.settings.primary
+        self._method, self._found = METHODS[method], case.audit.evaluate(method, k)
+        members = case.groups(method, k=k)
         self._groups: dict[Role, _Weights] = {
             "control": _Weights.of(members.control),
             "test": _Weights.of(members.test),
@@ -130,7 +131,7 @@ class _Comparer:
 
     def _compare(self, control: Share, test: Share) -> Comparison:
         """Compare by the rules of the audit."""
-        plan, settings = self._result.plan, self._result.plan.settings
+        plan, settings = self._audit.plan, self._audit.plan.settings
         rule = partial(
             plan.semantics.compare,
             tau=settings.tau,
@@ -158,7 +159,7 @@ class _Comparer:
         return Verdict.SIGNIFICANT_ADJUSTED if adjusted else Verdict.SIGNIFICANT
 
     def _q_value(self, p_value: float) -> float:
-        method = self._result.plan.settings.evidence.adjust
+        method = self._audit.plan.settings.evidence.adjust
         if method == "none":
             return float("nan")
         p_values = self._found.comparison.interval.p_value.copy()
@@ -167,7 +168,7 @@ class _Comparer:
 
     def flips(self) -> Iterator[Change]:
         """Find, for each group and each outcome, how many people decide the verdict."""
-        outcome = self._result.plan.outcome
+        outcome = self._audit.plan.outcome
         for role, group in self._groups.items():
             for to_negative in (False, True):
                 counts = group.flipped(to_negative=to_negative)
@@ -180,7 +181,7 @@ class _Comparer:
                 }
                 yield Change(
                     group=role,
-                    outcome=scalar(outcome.negative if to_negative else outcome.positive),
+                    outcome=plain_value(outcome.negative if to_negative else outcome.positive),
                     of=len(counts) - 1,
                     steps=_steps(self._verdicts(shares["control"], shares["test"])),
                 )
@@ -191,8 +192,8 @@ class _Comparer:
         Significant ⇔ p ≤ α ⇔ the bound is at least τ: so the bound and the p-value are themselves
         the thresholds. Where the semantics rounds before it compares, neither is exact: None.
         """
-        settings = self._result.plan.settings
-        if not self._result.plan.semantics.compares_exactly:
+        settings = self._audit.plan.settings
+        if not self._audit.plan.semantics.compares_exactly:
             return {}
         mirrored = settings.evidence.direction == "positive"
         bound = -row["ci_high"] if mirrored else row["ci_low"]
@@ -206,8 +207,8 @@ class _Comparer:
     def with_herself(self) -> str | None:
         """Give the verdict with her own outcome counted in, or left out where it is counted."""
         other = {"cst_without": "cst_with", "cst_with": "cst_without"}.get(self._method.name, "")
-        if (other, self._found.k) in self._context.case.results:
-            return str(self._context.case.result(other, k=self._found.k)["verdict"])
+        if (other, self._found.k) in self._case.results:
+            return str(self._case.result(other, k=self._found.k)["verdict"])
         if self._method.count_centers:
             return None
         own, there = (
@@ -215,18 +216,18 @@ class _Comparer:
             for role, group in self._groups.items()
         )
         own = own.with_center(np.array([bool(self._found.is_negative[self._place])]))
-        decided = self._result.situation.is_negative_cf
+        decided = self._audit.situation.is_negative_cf
         if self._method.name == "cst_without" and decided is not None:
-            there = there.with_center(np.array([bool(decided[self._context.row])]))
+            there = there.with_center(np.array([bool(decided[self._case.row])]))
         return self._verdicts(own, there)[0]
 
     def compare_every_k(self) -> Comparison | None:
         """Compare at every k up to the largest that was run, from one look at the distances."""
-        settings, nearest = self._result.plan.settings, self._result.grouping.nearest
+        settings, nearest = self._audit.plan.settings, self._audit.grouping.nearest
         plain = settings.similarity.group_size == "k" and settings.similarity.max_distance is None
         if not nearest or not plain or settings.similarity.min_group > 1:
             return None
-        situation, row = self._result.situation, self._context.row
+        situation, row = self._audit.situation, self._case.row
         decided = situation.is_negative_cf
         centers = (situation.is_negative[row], decided is not None and decided[row])
         shares = []
@@ -240,11 +241,11 @@ class _Comparer:
     def _shares_by_k(self, nearest: NearestGroups, largest: int) -> Share:
         rows, distance = nearest.others(self._place)
         near = distance <= nearest.found.radius[self._place].max()
-        negative = self._result.situation.is_negative[rows[near]].astype(np.int64)
+        negative = self._audit.situation.is_negative[rows[near]].astype(np.int64)
         ones = np.ones((1, int(near.sum())), np.int64)
         ks = tuple(range(1, largest + 1))
         counted = select(distance[near][None, :], ones, negative[None, :], ks)
-        ties = self._result.plan.settings.similarity.ties
+        ties = self._audit.plan.settings.similarity.ties
         each = [share_of(counted, index, k=k, ties=ties) for index, k in enumerate(ks)]
         return Share(
             negatives=np.concatenate([one.negatives for one in each]),
@@ -262,20 +263,20 @@ def _steps(verdicts: Sequence[str]) -> tuple[Step, ...]:
     )
 
 
-def _sufficient_distance(context: CaseContext) -> float | None:
+def _sufficient_distance(case: Case) -> float | None:
     """Find the distance within which both groups would have as many people as are asked for."""
-    settings, nearest = context.result.plan.settings, context.result.grouping.nearest
+    settings, nearest = case.audit.plan.settings, case.audit.grouping.nearest
     if settings.similarity.max_distance is None:
         return None
     needed = []
     for what in ("control", METHODS[settings.primary[0]].center.value):
         searched = nearest[what]
-        _, distance = searched.others(context.place)
+        _, distance = searched.others(case.place)
         if len(distance) < settings.similarity.min_group:
             return None
         last = np.sort(distance)[settings.similarity.min_group - 1 : settings.similarity.min_group]
         needed.append(
-            float(searched.metric.as_float(last)[0] + searched.overflow_distance[context.place])
+            float(searched.metric.as_float(last)[0] + searched.overflow_distance[case.place])
         )
     return max(needed)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case import plain_value
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.data.columns import Numbers
 from mutandis.evidence.methods import METHODS, Center
@@ -26,8 +27,8 @@ from mutandis.report.case_model import (
 )
 from mutandis.report.case_movement import movements_of, value_at
 from mutandis.report.case_sentences import assumptions_of, limits_of, shared_neighbours_of
-from mutandis.report.context import CaseContext, rows_of
-from mutandis.report.formatting import known, scalar
+from mutandis.report.context import rows_of
+from mutandis.report.formatting import known
 from mutandis.report.redact import redact_case
 from mutandis.report.redact_cells import LEAST
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
+    from mutandis.auditing.case import Case
     from mutandis.evidence.groups import Members, Pair
     from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import Role
@@ -44,7 +46,7 @@ __all__ = ["case_document"]
 
 
 def case_document(
-    result: Audit,
+    audit: Audit,
     id: Any,  # noqa: A002 - the public name
     *,
     redact: bool = False,
@@ -79,45 +81,45 @@ def case_document(
     >>> approved.group, approved.outcome, [(step.people, step.verdict) for step in approved.steps]
     ('control', 1, [(15, 'significant'), (17, 'evidence'), (19, 'no-evidence')])
     """
-    settings = result.plan.settings
+    settings = audit.plan.settings
     # what a redacted file does not count, it does not say in words either
     least = LEAST if redact else 0
-    whole, origin = CaseContext.of(result, id), result.plan.origin
+    whole, origin = audit.case(id), audit.plan.origin
     # one for each attribute, where several were audited one by one
-    contexts = [CaseContext.of(part, id) for part in result.parts]
-    parts = tuple(_part(context) for context in contexts)
+    cases = [whole if part is audit else part.case(id) for part in audit.parts]
+    parts = tuple(_part(case) for case in cases)
     method, k = settings.primary
-    verdict = str(whole.case.result(method, k=k)["verdict"])
+    verdict = str(whole.result(method, k=k)["verdict"])
     document = CaseDocument(
         complainant=_complainant(whole),
-        verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.case.explain()),
+        verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.explain()),
         figures=_figures(whole),
         parts=parts,
-        assumptions=assumptions_of(result, least=least),
-        limits=limits_of(result, parts, verdict, least=least),
-        shared_neighbours=shared_neighbours_of(result, least=least),
+        assumptions=assumptions_of(audit, least=least),
+        limits=limits_of(audit, parts, verdict, least=least),
+        shared_neighbours=shared_neighbours_of(audit, least=least),
         redaction=Redaction(redacted=False),
         provenance={
-            **result.provenance.as_dict(),
+            **audit.provenance.as_dict(),
             "source": None if origin is None else dict(origin.source),
             "redacted": False,
         },
         alpha=settings.alpha,
         tau=settings.tau,
         direction=settings.evidence.direction,
-        worldview=_draw_worldview(result),
+        worldview=_draw_worldview(audit),
     )
-    return redact_case(document, explanation_context(result.plan), contexts) if redact else document
+    return redact_case(document, explanation_context(audit.plan), cases) if redact else document
 
 
-def _complainant(context: CaseContext) -> Complainant:
-    plan, case = context.result.plan, context.case
+def _complainant(case: Case) -> Complainant:
+    plan = case.audit.plan
     return Complainant(
         id=case.id,
         statuses=tuple(
             Status(
                 attribute=each.attribute,
-                value=value_at(plan.population, each.attribute, context.row),
+                value=value_at(plan.population, each.attribute, case.row),
                 reference=each.reference,
             )
             for each in plan.protections
@@ -125,14 +127,14 @@ def _complainant(context: CaseContext) -> Complainant:
         outcome_column=plan.outcome.column,
         outcome=case.outcome,
         negative=plan.outcome.negative,
-        refused=bool(context.result.situation.is_negative[context.row]),
+        refused=bool(case.audit.situation.is_negative[case.row]),
         outcome_cf=case.outcome_cf,
         attributes=dict(case.factual),
     )
 
 
-def _figures(context: CaseContext) -> tuple[Figures, ...]:
-    primary = context.result.plan.settings.primary
+def _figures(case: Case) -> tuple[Figures, ...]:
+    primary = case.audit.plan.settings.primary
     columns = {each.name for each in fields(Figures)} - {"method", "title", "k", "primary"}
     return tuple(
         Figures(
@@ -142,35 +144,35 @@ def _figures(context: CaseContext) -> tuple[Figures, ...]:
             primary=(method, k) == primary,
             **{name: known(row.get(name)) for name in columns},
         )
-        for (method, k), row in context.case.results.items()
+        for (method, k), row in case.results.items()
     )
 
 
-def _part(context: CaseContext) -> Part:
-    result, case = context.result, context.case
-    method, k = result.plan.settings.primary
+def _part(case: Case) -> Part:
+    audit = case.audit
+    method, k = audit.plan.settings.primary
     groups = case.groups(method, k=k) if METHODS[method].count_neighbours else None
     return Part(
-        ground=tuple(each.attribute for each in result.plan.protections),
-        do=result.plan.do,
+        ground=tuple(each.attribute for each in audit.plan.protections),
+        do=audit.plan.do,
         verdict=str(case.result(method, k=k)["verdict"]),
         outcome_cf=case.outcome_cf,
-        movements=movements_of(result, context.row),
-        control=None if groups is None else _GroupLister(context, "control", groups).group(),
-        test=None if groups is None else _GroupLister(context, "test", groups).group(),
-        support=_support(context),
-        changes=changes_of(context),
+        movements=movements_of(audit, case.row),
+        control=None if groups is None else _GroupLister(case, "control", groups).group(),
+        test=None if groups is None else _GroupLister(case, "test", groups).group(),
+        support=_support(case),
+        changes=changes_of(case),
     )
 
 
 class _GroupLister:
     """One of the complainant's groups under the primary method and k, person by person."""
 
-    def __init__(self, context: CaseContext, role: Role, groups: Pair[Members]) -> None:
-        self._context, self._result, self._role = context, context.result, role
-        method, k = self._result.plan.settings.primary
+    def __init__(self, case: Case, role: Role, groups: Pair[Members]) -> None:
+        self._case, self._audit, self._role = case, case.audit, role
+        method, k = self._audit.plan.settings.primary
         self._members: Members = getattr(groups, role)
-        self._found = context.case.result(method, k=k)
+        self._found = case.result(method, k=k)
         self._method = METHODS[method]
         # the group was searched around her counterfactual
         self._around_other = role == "test" and self._method.center is Center.COUNTERFACTUAL
@@ -193,7 +195,7 @@ class _GroupLister:
         )
 
     def _each_member(self) -> list[Member]:
-        members, plan = self._members, self._result.plan
+        members, plan = self._members, self._audit.plan
         rows = rows_of(plan.population, members.ids)
         parts = self._parts(rows)
         outcomes = plan.outcome.labels(members.is_negative)
@@ -201,12 +203,12 @@ class _GroupLister:
         for index, row in enumerate(rows.tolist()):
             center = bool(members.is_center[index])
             counterfactual = center and self._role == "test"
-            world = self._result.situation.counterfactual if counterfactual else None
+            world = self._audit.situation.counterfactual if counterfactual else None
             role = "counterfactual" if counterfactual else "complainant"
             place = float(members.place[index])
             listed.append(
                 Member(
-                    person=scalar(members.ids[index]),
+                    person=plain_value(members.ids[index]),
                     role=role if center else "person",  # type: ignore[arg-type]
                     distance=float(members.distance[index]),
                     parts=None
@@ -218,19 +220,19 @@ class _GroupLister:
                     },
                     place=place,
                     place_text=str(Fraction(place).limit_denominator(10**7)),
-                    outcome=scalar(outcomes[index]),
+                    outcome=plain_value(outcomes[index]),
                 )
             )
         return listed
 
     def _parts(self, rows: NDArray[np.intp]) -> dict[str, NDArray[np.float64]] | None:
         """Split each distance by attribute, in the exact units it was measured in."""
-        embedding = self._result.grouping.embedding
+        embedding = self._audit.grouping.embedding
         if embedding is None:
             return None
         what = "control" if self._role == "control" else self._method.center.value
-        nearest = self._result.grouping.nearest[what]
-        here = nearest.origins.take(np.array([self._context.place]))
+        nearest = self._audit.grouping.nearest[what]
+        here = nearest.origins.take(np.array([self._case.place]))
         there = nearest.points.take(rows)
         unit = nearest.metric.unit
         parts = {}
@@ -244,21 +246,21 @@ class _GroupLister:
 
     def _overflow(self, axis: Axis) -> float:
         """Give how much farther the center lies on one axis than the metric reaches: mostly 0."""
-        world = self._result.situation.counterfactual if self._around_other else None
-        column = (world or self._result.plan.population).columns[axis.name]
+        world = self._audit.situation.counterfactual if self._around_other else None
+        column = (world or self._audit.plan.population).columns[axis.name]
         values = column.values if isinstance(column, Numbers) else column.codes
-        _, beyond = axis.place(np.asarray(values[[self._context.row]], dtype=np.float64))
+        _, beyond = axis.place(np.asarray(values[[self._case.row]], dtype=np.float64))
         return float(beyond[0]) * axis.length
 
 
-def _support(context: CaseContext) -> tuple[SupportCheck, ...]:
+def _support(case: Case) -> tuple[SupportCheck, ...]:
     """Measure how well her groups support the comparison; empty where that is not measured."""
-    result, place = context.result, context.place
-    method, k = result.plan.settings.primary
-    if not METHODS[method].count_neighbours or result.grouping.embedding is None:
+    audit, place = case.audit, case.place
+    method, k = audit.plan.settings.primary
+    if not METHODS[method].count_neighbours or audit.grouping.embedding is None:
         return ()
-    measured = result.measure_support(method, k)
-    balance = context.case.balance(method, k)
+    measured = audit.measure_support(method, k)
+    balance = case.balance(method, k)
     outside = tuple(name for name, marked in measured.outside.items() if marked[place])
     roles: tuple[Role, Role] = ("control", "test")
     return tuple(
@@ -276,8 +278,8 @@ def _support(context: CaseContext) -> tuple[SupportCheck, ...]:
     )
 
 
-def _draw_worldview(result: Audit) -> Picture | None:
-    plan = result.plan
+def _draw_worldview(audit: Audit) -> Picture | None:
+    plan = audit.plan
     if plan.worldview is None:
         return None
     from mutandis.decision import required_columns

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case import plain_value
 from mutandis.causal import Linear, Worldview
 from mutandis.causal.contributions import decompose, paths_between
 from mutandis.data.columns import Numbers
 from mutandis.report.case_model import Cause, Movement
-from mutandis.report.formatting import scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,31 +35,31 @@ def value_at(population: Population, name: str, row: int) -> Any:
     column = population.columns[name]
     if isinstance(column, Numbers):
         return float(column.values[row])
-    return scalar(column.levels[column.codes[row]])
+    return plain_value(column.levels[column.codes[row]])
 
 
-def movements_of(result: Audit, row: int) -> tuple[Movement, ...]:
+def movements_of(audit: Audit, row: int) -> tuple[Movement, ...]:
     """Say how each attribute moved: those compared, and those that pass the change on."""
-    after = result.situation.counterfactual
+    after = audit.situation.counterfactual
     if after is None:
         return ()
-    mover = _Mover(result, after, row)
+    mover = _Mover(audit, after, row)
     return tuple(mover.movement(name) for name in mover.names)
 
 
 class _Mover:
     """One complainant in both worlds."""
 
-    def __init__(self, result: Audit, after: Population, row: int) -> None:
-        plan = result.plan
+    def __init__(self, audit: Audit, after: Population, row: int) -> None:
+        plan = audit.plan
         self._before, self._after, self._row = plan.population, after, row
         self._do = plan.do
         self._worldview = plan.worldview
-        self._moved: Sequence[str] = result.provenance.computed["moved"]
-        self._held: Sequence[str] = result.provenance.computed["held"]
-        self._couplings: Mapping[str, str] = result.provenance.computed["couplings"]
+        self._moved: Sequence[str] = audit.provenance.computed["moved"]
+        self._held: Sequence[str] = audit.provenance.computed["held"]
+        self._couplings: Mapping[str, str] = audit.provenance.computed["couplings"]
         self._compared = [attribute.name for attribute in plan.attributes]
-        self._fitted = _fit_linear(result, self._moved)
+        self._fitted = _fit_linear(audit, self._moved)
 
     @property
     def names(self) -> list[str]:
@@ -155,9 +155,9 @@ def _remainder(parts: Decomposition, factual: float, counterfactual: float) -> f
     return 0.0 if abs(rest) <= _NOTHING * size else rest
 
 
-def _fit_linear(result: Audit, moved: Sequence[str]) -> FittedWorldview | None:
+def _fit_linear(audit: Audit, moved: Sequence[str]) -> FittedWorldview | None:
     """Fit once more the equations that can be taken apart: the run keeps their results alone."""
-    plan = result.plan
+    plan = audit.plan
     if plan.worldview is None:
         return None
     declared = plan.semantics.worldview(plan.worldview).equations

@@ -61,19 +61,19 @@ _NO_CLEARANCE = (
 )
 
 
-def assumptions_of(result: Audit, *, least: int = 0) -> tuple[str, ...]:
+def assumptions_of(audit: Audit, *, least: int = 0) -> tuple[str, ...]:
     """Say what the answer takes for granted; numbers of fewer than `least` people are left out."""
-    plan = result.plan
+    plan = audit.plan
     return (
-        *_on_counterfactuals(result),
+        *_on_counterfactuals(audit),
         _on_likeness(plan),
-        *_on_decisions(result, least=least),
-        *_on_chance(plan, len(result.situation.complainants), least=least),
+        *_on_decisions(audit, least=least),
+        *_on_chance(plan, len(audit.situation.complainants), least=least),
     )
 
 
-def _on_counterfactuals(result: Audit) -> Iterator[str]:
-    plan = result.plan
+def _on_counterfactuals(audit: Audit) -> Iterator[str]:
+    plan = audit.plan
     ground = listed([repr(each.attribute) for each in plan.protections])
     if plan.worldview is None:
         if plan.counterfactuals is None:
@@ -99,14 +99,14 @@ def _on_counterfactuals(result: Audit) -> Iterator[str]:
         "common cause that it leaves out would distort the counterfactual, and the data need not "
         "show it."
     )
-    couplings = result.provenance.computed["couplings"]
+    couplings = audit.provenance.computed["couplings"]
     for coupling, names in group_by_value(couplings).items():
         yield (
             f"For {listed(map(repr, names))} the facts do not determine how chance carries over to "
             "the other world. "
             f"What is assumed about it, {coupling}, no data can test."
         )
-    held = {name: None for part in _runs(result) for name in part.provenance.computed["held"]}
+    held = {name: None for part in _runs(audit) for name in part.provenance.computed["held"]}
     if held:
         yield (
             f"{listed(map(repr, held))} {'is' if len(held) == 1 else 'are'} held as on record: the "
@@ -155,8 +155,8 @@ def _weighted(attribute: Any) -> str:
     return f"{attribute.name!r}" + (f" ({aside})" if aside else "")
 
 
-def _on_decisions(result: Audit, *, least: int) -> Iterator[str]:
-    plan = result.plan
+def _on_decisions(audit: Audit, *, least: int) -> Iterator[str]:
+    plan = audit.plan
     if plan.decision is None:
         decided = plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None
         yield "The outcomes compared are those on record. " + (
@@ -165,12 +165,12 @@ def _on_decisions(result: Audit, *, least: int) -> Iterator[str]:
             else "No decision was made on a counterfactual."
         )
         return
-    if result.disagreement is None:
+    if audit.disagreement is None:
         return
     rows = len(plan.population)
-    differing = round(result.disagreement * rows)
+    differing = round(audit.disagreement * rows)
     few = 0 < differing < least or 0 < rows - differing < least
-    how_often = "some" if few else percent(result.disagreement)
+    how_often = "some" if few else percent(audit.disagreement)
     yield (
         "The outcomes of groups are those on record. The decision on a counterfactual comes from "
         f"a decision maker that differs from the record in {how_often} of the rows."
@@ -205,15 +205,15 @@ def _on_chance(plan: Plan, complainants: int, *, least: int) -> Iterator[str]:
 
 
 def limits_of(
-    result: Audit, parts: tuple[Part, ...], verdict: str, *, least: int = 0
+    audit: Audit, parts: tuple[Part, ...], verdict: str, *, least: int = 0
 ) -> tuple[str, ...]:
     """Say what the answer cannot carry, for this audit and this complainant."""
     return (
         _NO_PROOF,
         *((_NO_CLEARANCE,) if verdict in {Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT} else ()),
         *_on_support(parts),
-        *_on_table(result, least=least),
-        *_on_draws(result),
+        *_on_table(audit, least=least),
+        *_on_draws(audit),
     )
 
 
@@ -234,17 +234,17 @@ def _on_support(parts: tuple[Part, ...]) -> Iterator[str]:
                 )
 
 
-def _runs(result: Audit) -> list[Audit]:
-    return list(result.parts)
+def _runs(audit: Audit) -> list[Audit]:
+    return list(audit.parts)
 
 
-def _on_table(result: Audit, *, least: int) -> Iterator[str]:
-    dropped = result.plan.population.dropped
+def _on_table(audit: Audit, *, least: int) -> Iterator[str]:
+    dropped = audit.plan.population.dropped
     few = any(rows < least for rows in dropped.values())
     for name, rows in dropped.items():
         some = "Some rows" if few else plural(rows, "row")
         yield f"{some} without a value in {name!r} took no part."
-    for part in _runs(result):
+    for part in _runs(audit):
         for name, number in part.clipped.items():
             if number:
                 some = "some" if number < least else f"{number:,}"
@@ -254,29 +254,29 @@ def _on_table(result: Audit, *, least: int) -> Iterator[str]:
                 )
 
 
-def _on_draws(result: Audit) -> Iterator[str]:
-    draws = result.plan.settings.uncertainty.draws
+def _on_draws(audit: Audit) -> Iterator[str]:
+    draws = audit.plan.settings.uncertainty.draws
     if draws:
         doubt = (
-            " and in the estimated equations" if result.plan.settings.uncertainty.bootstrap else ""
+            " and in the estimated equations" if audit.plan.settings.uncertainty.bootstrap else ""
         )
         yield (
             f"{plural(draws, 'further table')} of counterfactuals {'was' if draws == 1 else 'were'}"
             f" drawn to show the doubt in the noise{doubt}. The share of draws with evidence "
             "is not a probability of discrimination."
         )
-    method, _ = result.plan.settings.primary
+    method, _ = audit.plan.settings.primary
     if METHODS[method].count_centers and not METHODS[method].count_neighbours:
         yield "Counterfactual fairness compares two decisions on one person: no test applies."
 
 
-def shared_neighbours_of(result: Audit, *, least: int = 0) -> tuple[str, ...]:
+def shared_neighbours_of(audit: Audit, *, least: int = 0) -> tuple[str, ...]:
     """Say how far the tests of all complainants are one test; empty where that has no meaning."""
-    k = result.plan.settings.primary[1]
-    if len(result.situation.complainants) < max(least, 2):
+    k = audit.plan.settings.primary[1]
+    if len(audit.situation.complainants) < max(least, 2):
         return ()
     found = []
-    for name, part in result.by_ground.items():
+    for name, part in audit.by_ground.items():
         try:
             sentence = measure_shared_neighbours(part, k).sentence()
         except PlanError:  # no groups of neighbours that could overlap

@@ -15,50 +15,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
-    from mutandis.auditing.case import Case
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.methods import Method
 
-__all__ = ["CaseContext", "ReportContext", "compared", "rows_of"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseContext:
-    """One audit, one complainant of it, and what it found by method and k.
-
-    `row` is her row in the table, `place` her place among the complainants.
-    """
-
-    result: Audit
-    case: Case
-    findings: Mapping[tuple[str, int], Findings]
-    row: int
-    place: int
-
-    @classmethod
-    def of(cls, result: Audit, id: Any) -> CaseContext:  # noqa: A002 - the public name
-        found = {
-            (method, k): result.evaluate(method, k) for method in result.methods for k in result.ks
-        }
-        case = result.case(id)
-        return cls(result=result, case=case, findings=found, row=case.row, place=case.place)
+__all__ = ["ReportContext", "compared", "rows_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContext:
     """An audit with its findings, and the words for who is compared with whom."""
 
-    result: Audit
+    audit: Audit
 
     def findings(self, method: str, k: int) -> Findings:
-        return self.result.evaluate(method, k)
+        return self.audit.evaluate(method, k)
 
     @property
     def plan(self) -> Plan:
-        return self.result.plan
+        return self.audit.plan
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -76,7 +53,7 @@ class ReportContext:
     @property
     def parts(self) -> Mapping[str, Audit]:
         """The audits with groups of their own: one by attribute, or just this one, unnamed."""
-        return self.result.by_ground
+        return self.audit.by_ground
 
     @property
     def grounds(self) -> str:
@@ -134,9 +111,9 @@ class ReportContext:
             each.attribute: f"{each.attribute} = {each.reference}" for each in self.plan.protections
         }
         return [
-            (references.get(part, self.reference), result.situation.is_negative_cf)
-            for part, result in self.parts.items()
-            if result.situation.is_negative_cf is not None
+            (references.get(part, self.reference), audit.situation.is_negative_cf)
+            for part, audit in self.parts.items()
+            if audit.situation.is_negative_cf is not None
         ]
 
     def by_part(self, part: str) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case import plain_value
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -23,7 +25,6 @@ __all__ = [
     "percent",
     "plain",
     "plural",
-    "scalar",
     "signed",
     "value",
 ]
@@ -39,7 +40,7 @@ def _for_numbers(write: Callable[[Any], str]) -> Callable[[float | str | None], 
         if isinstance(number, str):
             return number
         # numpy's round() is not Python's
-        return MISSING if number is None or isnan(number) else write(scalar(number))
+        return MISSING if number is None or isnan(number) else write(plain_value(number))
 
     return written
 
@@ -158,20 +159,15 @@ def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
     return names
 
 
-def scalar(shown: Any) -> Any:
-    """Give numpy's scalars as Python's."""
-    return shown.item() if isinstance(shown, np.generic) else shown
-
-
 def known(shown: Any) -> Any:
     """Give a value as Python has it, and None for a number that is missing."""
-    shown = scalar(shown)
+    shown = plain_value(shown)
     return None if isinstance(shown, float) and isnan(shown) else shown
 
 
 def plain(shown: Any) -> Any:
     """Give anything in the types that JSON and YAML have; what they have no type for, as text."""
-    shown = scalar(shown)
+    shown = plain_value(shown)
     if is_dataclass(shown):
         return {each.name: plain(getattr(shown, each.name)) for each in fields(shown)}
     if hasattr(shown, "items"):

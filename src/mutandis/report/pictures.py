@@ -204,20 +204,20 @@ def _draw_agreement(
     )
 
 
-def _in_order_of_interest(result: Audit) -> list[tuple[Attribute, bool]]:
+def _in_order_of_interest(audit: Audit) -> list[tuple[Attribute, bool]]:
     """List the attributes with whether they move: those first, otherwise as they were declared."""
-    counterfactual = result.situation.counterfactual
+    counterfactual = audit.situation.counterfactual
     moved = frozenset() if counterfactual is None else counterfactual.changed
-    every = [(attribute, attribute.name in moved) for attribute in result.plan.attributes]
+    every = [(attribute, attribute.name in moved) for attribute in audit.plan.attributes]
     return sorted(every, key=lambda pair: not pair[1])
 
 
 def _draw_worlds(context: ReportContext) -> tuple[CaptionedPicture, ...]:
     """Draw each attribute, those that move first; of many attributes, the first ones."""
     pictures: list[CaptionedPicture] = []
-    for number, (part, result) in enumerate(context.parts.items(), start=1):
+    for number, (part, audit) in enumerate(context.parts.items(), start=1):
         prefix = f"distribution-{number}" if part else "distribution"
-        for place, (attribute, moves) in enumerate(_in_order_of_interest(result), start=1):
+        for place, (attribute, moves) in enumerate(_in_order_of_interest(audit), start=1):
             if len(pictures) == _MOST_WORLDS:
                 return tuple(pictures)
             name = f"{prefix}-{place}-{_slug(attribute.name)}"
@@ -228,16 +228,16 @@ def _draw_worlds(context: ReportContext) -> tuple[CaptionedPicture, ...]:
 def _draw_world(
     context: ReportContext, part: str, attribute: Attribute, name: str, *, moves: bool
 ) -> CaptionedPicture:
-    result = context.parts[part]
-    groups = list(_world_groups(result, attribute.name, moves=moves))
+    audit = context.parts[part]
+    groups = list(_world_groups(audit, attribute.name, moves=moves))
     columns = [column for _, _, column in groups]
     if all(isinstance(column, Numbers) for column in columns):
         drawing, said = _numbers(attribute, groups)
     else:
         drawing, said = _levels(attribute, groups)
-    held = attribute.name in result.provenance.computed["held"]
+    held = attribute.name in audit.provenance.computed["held"]
     why = "held: it is resolving" if held else "the same in both worlds"
-    known = result.situation.counterfactual is not None
+    known = audit.situation.counterfactual is not None
     return CaptionedPicture(
         name=name,
         drawing=drawing,
@@ -250,9 +250,9 @@ def _draw_world(
 _Group = tuple[str, str, "Column"]
 
 
-def _world_groups(result: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
+def _world_groups(audit: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
     """Give the complainants in one world or both, and those they are compared with."""
-    situation = result.situation
+    situation = audit.situation
     rows = situation.complainants
     yield "factual", "complainants, as they are", situation.population.columns[name].take(rows)
     if moves and situation.counterfactual is not None:
@@ -321,14 +321,14 @@ _Found = dict["GroupName", tuple["NDArray[np.intp]", "NDArray[np.float64]", "Pop
 def _draw_groups(context: ReportContext, samples: Samples) -> tuple[CaptionedPicture, ...]:
     """Draw the groups of the samples, for the attributes that have an order."""
     pictures: list[CaptionedPicture] = []
-    for number, (part, result) in enumerate(context.parts.items(), start=1):
+    for number, (part, audit) in enumerate(context.parts.items(), start=1):
         prefix = f"groups-{number}" if part else "groups"
         attributes = [
             attribute
-            for attribute, _ in _in_order_of_interest(result)
+            for attribute, _ in _in_order_of_interest(audit)
             if attribute.kind is not AttributeKind.NOMINAL
         ][: max(1, _MOST_GROUPS // len(context.parts))]
-        found = {place: _find_groups(context, result, place) for _, place in samples.places}
+        found = {place: _find_groups(context, audit, place) for _, place in samples.places}
         if not attributes or not any(found.values()):
             continue
         for place, attribute in enumerate(attributes, start=1):
@@ -337,12 +337,12 @@ def _draw_groups(context: ReportContext, samples: Samples) -> tuple[CaptionedPic
     return tuple(pictures)
 
 
-def _find_groups(context: ReportContext, result: Audit, place: int) -> _Found:
+def _find_groups(context: ReportContext, audit: Audit, place: int) -> _Found:
     """List the rows of one complainant's groups, with the places they hold and her world."""
-    situation = result.situation
+    situation = audit.situation
     index = context.plan.settings.ks.index(context.primary[1])
     names = [method.name for method in context.methods if method.count_neighbours]
-    pairs = {name: result.grouping.pairs[name] for name in names}
+    pairs = {name: audit.grouping.pairs[name] for name in names}
     found: _Found = {}
     if pairs:
         control = next(iter(pairs.values())).control.members(place, index)
@@ -366,13 +366,13 @@ def _rows(population: Population, members: Members) -> tuple[NDArray[np.intp], N
 def _draw_group(
     context: ReportContext, part: str, attribute: Attribute, found: Mapping[int, _Found], name: str
 ) -> CaptionedPicture:
-    result = context.parts[part]
-    rows = result.situation.complainants
+    audit = context.parts[part]
+    rows = audit.situation.complainants
     ids = context.headline.ids
     boxes: dict[str, dict[GroupName, Box]] = {
         str(ids[place]): {
             group: box_of(
-                _numbers_of(result.situation.population, attribute)[members],
+                _numbers_of(audit.situation.population, attribute)[members],
                 held,
                 center=float(_numbers_of(world, attribute)[rows[place]]),
             )

@@ -4,8 +4,8 @@ The complainant's own data and the verdicts stay. The people she is compared wit
 their values are coarsened, and what would tell how few of them had an outcome is withheld.
 
 Which numbers are withheld is decided on cells: the people with and without the unfavourable outcome
-in each group. A cell with one to four people is too small to be shown; an empty cell has nobody in
-it. As numbers can be computed from other numbers, more is withheld than the small cells:
+in each group. A cell with one to four people is too small to be shown; an empty cell has nothing to
+hide. As numbers can be computed from other numbers, more is withheld than the small cells:
 
 * the other cell of the same group, since both add up to its size; the share, which is their
   quotient; and everything computed from it (Δp, bounds, p, q, and what would change the verdict);
@@ -15,7 +15,7 @@ it. As numbers can be computed from other numbers, more is withheld than the sma
   since the share tells them apart;
 * the same group under every method, with or without the search centers, whose outcomes are known;
 * whatever else would, together with the verdicts, leave one possibility only
-  (`redact_inference`).
+  (`redact_cells`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from mutandis.report.redact_values import DISTANCES, bands_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from mutandis.auditing.case import Case
     from mutandis.evidence.sentences import ExplanationContext
     from mutandis.report.case_model import (
         CaseDocument,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
         SupportCheck,
         VerdictText,
     )
-    from mutandis.report.context import CaseContext
     from mutandis.report.redact_cells import Published
     from mutandis.report.redact_values import Bands, Levels
 
@@ -71,17 +71,17 @@ _TOLD = (
 
 
 def redact_case(
-    document: CaseDocument, terms: ExplanationContext, contexts: Sequence[CaseContext]
+    document: CaseDocument, terms: ExplanationContext, cases: Sequence[Case]
 ) -> CaseDocument:
-    """Redact a case file, whose parts come from these contexts.
+    """Redact a case file, whose parts come from these cases.
 
     Its sentences already leave out what is too small to be said.
     """
-    published = [published_groups(context) for context in contexts]
+    published = [published_groups(case) for case in cases]
     numbers = count(1)
     parts = [
-        _part(part, context, shown, numbers)
-        for part, context, shown in zip(document.parts, contexts, published, strict=True)
+        _part(part, case, shown, numbers)
+        for part, case, shown in zip(document.parts, cases, published, strict=True)
     ]
     figures = tuple(_figures(row, published) for row in document.figures)
     told = (_TOLD,) if any(each.told for each in published) else ()
@@ -163,8 +163,8 @@ def _figures(row: Figures, published: Sequence[Published]) -> Figures:
     )
 
 
-def _part(part: Part, context: CaseContext, published: Published, numbers: Iterator[int]) -> Part:
-    plan = context.result.plan
+def _part(part: Part, case: Case, published: Published, numbers: Iterator[int]) -> Part:
+    plan = case.audit.plan
     method, k = plan.settings.primary
     bands = bands_of(plan.population, plan.attributes)
     shown = {role: published.shows(method, k, role) for role in _ROLES}

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.evidence.findings import Findings
+    from mutandis.auditing.case import Case
     from mutandis.evidence.groups import Members
     from mutandis.report.case_model import Role
-    from mutandis.report.context import CaseContext
 
 __all__ = [
     "LEAST",
@@ -174,17 +173,17 @@ class Published:
         return k in self.sizes.get(searched_for(method, role), frozenset())
 
 
-def published_groups(context: CaseContext) -> Published:
+def published_groups(case: Case) -> Published:
     """Decide for one complainant which groups may be counted."""
     cells: dict[str, dict[int, list[Cells]]] = defaultdict(lambda: defaultdict(list))
-    for method, k in context.findings:
+    for method, k in case.results:
         if METHODS[method].count_neighbours:
-            groups = context.case.groups(method, k=k)
+            groups = case.groups(method, k=k)
             cells["control"][k].append(Cells.of(groups.control))
             cells[searched_for(method, "test")][k].append(Cells.of(groups.test))
-    first = context.result.plan.settings.primary[1]
+    first = case.audit.plan.settings.primary[1]
     kept = {what: choose_sizes(each, first=first) for what, each in cells.items()}
-    while pinned := _pinned(context, cells, kept):
+    while pinned := _pinned(case, cells, kept):
         fewer = _withhold(pinned, kept)
         if fewer == kept:
             return Published(kept, told=True)
@@ -193,12 +192,12 @@ def published_groups(context: CaseContext) -> Published:
 
 
 def _pinned(
-    context: CaseContext,
+    case: Case,
     cells: _GroupCells,
     kept: _Sizes,
 ) -> list[tuple[str, int]]:
     """List the withheld groups whose one possible number would tell a small cell."""
-    possible = possible_by_group(context, cells, kept)
+    possible = possible_by_group(case, cells, kept)
     return [
         (what, k)
         for (what, k), counts in possible.items()
@@ -256,7 +255,7 @@ def _is_nested(tried: Cells, k: int, shown: Mapping[int, Cells]) -> bool:
 
 
 def possible_by_group(
-    context: CaseContext,
+    case: Case,
     cells: _GroupCells,
     shown: _Sizes,
 ) -> dict[Key, set[int]]:
@@ -277,11 +276,11 @@ def possible_by_group(
             }
             if for_itself:
                 possible[what, k] &= set(possible_counts(k, known, people=first.people))
-    verdicts = _Verdicts(context, cells)
+    verdicts = _Verdicts(case, cells)
     before = None
     while before != possible:
         before = {key: set(counts) for key, counts in possible.items()}
-        for key in context.findings:
+        for key in case.results:
             verdicts.narrow(key, possible)
     return possible
 
@@ -289,15 +288,13 @@ def possible_by_group(
 class _Verdicts:
     """The verdicts of one complainant, as a reader can use them."""
 
-    def __init__(self, context: CaseContext, cells: _GroupCells) -> None:
-        self._context, self._cells = context, cells
-        self._place = context.place
+    def __init__(self, case: Case, cells: _GroupCells) -> None:
+        self._case, self._cells = case, cells
 
     def narrow(self, key: Key, possible: dict[Key, set[int]]) -> None:
         """Rule out numbers with which the verdict of a method at one k would be another."""
         method, k = key
-        found = self._context.findings[key]
-        verdict = found.verdicts()[self._place]
+        verdict = self._case.result(method, k=k)["verdict"]
         if not METHODS[method].count_neighbours or verdict == Verdict.INSUFFICIENT:
             return
         keys = [(searched_for(method, role), k) for role in ("control", "test")]
@@ -309,20 +306,20 @@ class _Verdicts:
         pairs = np.array(list(product(*(sorted(possible[each]) for each in keys))), dtype=np.int64)
         if not len(pairs):
             return
-        kept = pairs[self._classes(found, pairs) == _class_of(verdict)]
+        kept = pairs[self._classes(key, pairs) == _class_of(verdict)]
         possible[keys[0]] &= set(kept[:, 0].tolist())
         possible[keys[1]] &= set(kept[:, 1].tolist())
 
-    def _classes(self, found: Findings, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _classes(self, key: Key, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Judge pairs of numbers: 0 for no evidence, 1 for evidence, 2 if the test rejects."""
-        plan, settings = self._context.result.plan, self._context.result.plan.settings
-        negative = plan.outcome.negative
-        case, centered = self._context.case, METHODS[found.method].count_centers
+        case, plan, settings = self._case, self._case.audit.plan, self._case.audit.plan.settings
+        found = case.audit.evaluate(*key)
+        negative, centered = plan.outcome.negative, METHODS[found.method].count_centers
         own = (case.outcome == negative, case.outcome_cf == negative)
         control, test = (
             Share(
                 negatives=pairs[:, side] + int(centered and own[side]),
-                size=np.full(len(pairs), int(group.share.size[self._place])),
+                size=np.full(len(pairs), int(group.share.size[case.place])),
                 split=np.ones(len(pairs), dtype=np.int64),
             )
             for side, group in enumerate((found.control, found.test))

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mutandis.files.audit_file import write_plan
 from mutandis.files.text_files import write_atomically
 from mutandis.report import tables
 from mutandis.report.context import ReportContext
+from mutandis.report.formatting import listed, plain, value
 from mutandis.report.html import render
 from mutandis.report.pictures import draw_pictures
-from mutandis.report.reproducibility import (
-    describe_decision,
-    facts_of_data,
-    facts_of_run,
-)
 from mutandis.report.sentences import (
     cautions_of,
     describe_flips,
@@ -60,7 +56,7 @@ class Report:
 
 
 def make_report(
-    result: Audit,
+    audit: Audit,
     *,
     placebo: Placebo | None = None,
     diagnosis: Diagnosis | None = None,
@@ -70,9 +66,9 @@ def make_report(
     The placebo is the audit's noise floor, if it was measured; the diagnosis of the worldview is
     made here if it is not given.
     """
-    context, origin = ReportContext(result=result), result.plan.origin
+    context, origin = ReportContext(audit=audit), audit.plan.origin
     if diagnosis is None:
-        diagnosis = result.plan.check_worldview()
+        diagnosis = audit.plan.check_worldview()
     samples = tables.choose_samples(context)
     agreement = tables.agreement_of(context).records()
     pictures = draw_pictures(context, samples, agreement)
@@ -84,7 +80,7 @@ def make_report(
         tables=tables,
         pictures=pictures,
         summary=summarise(context),
-        decision=describe_decision(context),
+        decision=_describe_decision(context),
         diagnosis=diagnosis,
         diagnosis_sentences=() if diagnosis is None else diagnosis_sentences(diagnosis),
         flips=describe_flips(context),
@@ -92,8 +88,54 @@ def make_report(
         samples=samples,
         cautions=cautions_of(context, diagnosis),
         placebo=placebo,
-        settings_text=write_plan(result.plan),
-        data=facts_of_data(context, None if origin is None else origin.source),
-        run=facts_of_run(context),
+        settings_text=write_plan(audit.plan),
+        data=_facts_of_data(context, None if origin is None else origin.source),
+        run=_facts_of_run(context),
     )
     return Report(html=html, plots=pictures.files())
+
+
+def _describe_decision(context: ReportContext) -> str:
+    """Say who decides, from what is on record about them: no secrets, and no rows."""
+    described = context.audit.provenance.settings["decision"]
+    if described is None:
+        return "none: outcomes on record only"
+    if set(described) == {"kind", "rule"}:
+        return str(described["rule"])
+    further = {name: each for name, each in described.items() if name != "kind" and each}
+    details = "; ".join(f"{name} {_described(each)}" for name, each in further.items())
+    return f"{described['kind']}: {details}" if details else str(described["kind"])
+
+
+def _described(each: Any) -> str:
+    return listed(each) if isinstance(each, list | tuple) else str(plain(each))
+
+
+def _facts_of_data(
+    context: ReportContext, source: Mapping[str, Any] | None
+) -> tuple[tuple[str, str], ...]:
+    """List what identifies the data, with what is known of where it came from."""
+    data = context.audit.provenance.data
+    given = [(str(name), value(each)) for name, each in (source or {}).items() if each is not None]
+    facts = [
+        ("Rows", f"{data['rows']:,}"),
+        ("Complainants", f"{data['complainants']:,}"),
+        ("SHA-256 of the columns used", str(data["sha256"])),
+    ]
+    if data["sha256_counterfactuals"]:
+        facts.append(("SHA-256 of the counterfactuals", str(data["sha256_counterfactuals"])))
+    return (*given, *facts)
+
+
+def _facts_of_run(context: ReportContext) -> tuple[tuple[str, str], ...]:
+    """List what computed the numbers, and how distances were told apart."""
+    provenance = context.audit.provenance
+    facts = [(name, str(version)) for name, version in provenance.versions.items()]
+    for part, audit in context.parts.items():
+        computed = audit.provenance.computed
+        about = context.by_part(part)
+        rules = computed["distance_rules"]
+        facts += [(f"Distances on {name}{about}", str(rule)) for name, rule in rules.items()]
+        searched = computed["search"]
+        facts += [(f"Search, {name}{about}", str(backend)) for name, backend in searched.items()]
+    return tuple(facts)

@@ -53,7 +53,7 @@ def _asked(context: ReportContext) -> str:
 
 
 def _rates(context: ReportContext) -> str:
-    situation = context.result.situation
+    situation = context.audit.situation
     rows = situation.complainants
     facts = situation.is_negative
     said = f"On record, {percent(float(facts[rows].mean()))} of the complainants were refused"
@@ -134,8 +134,8 @@ def _left_out(context: ReportContext) -> str:
 
 def describe_flips(context: ReportContext) -> Iterator[str]:
     """Say how many complainants' outcomes change with their status."""
-    for part, result in context.parts.items():
-        situation = result.situation
+    for part, audit in context.parts.items():
+        situation = audit.situation
         if situation.is_negative_cf is None:
             continue
         rows = situation.complainants
@@ -202,8 +202,8 @@ def _of_worldview(context: ReportContext, diagnosis: Diagnosis | None) -> Iterat
             "Counterfactuals may be biased; see the section on the worldview.",
             serious=True,
         )
-    for part, result in context.parts.items():
-        held = result.provenance.computed["held"]
+    for part, audit in context.parts.items():
+        held = audit.provenance.computed["held"]
         if held:
             yield Caution(
                 about=f"Resolving attributes{context.by_part(part)}",
@@ -220,8 +220,8 @@ def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
             sentence="The counterfactuals were supplied as a table. How they were made is not "
             "known here and was not checked.",
         )
-    for part, result in context.parts.items():
-        clipped = {name: number for name, number in result.clipped.items() if number}
+    for part, audit in context.parts.items():
+        clipped = {name: number for name, number in audit.clipped.items() if number}
         if clipped:
             rows = len(context.plan.population)
             said = listed(
@@ -233,7 +233,7 @@ def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
                 sentence=f"Counterfactual values that the equations led beyond what can be, and "
                 f"that were moved to the bounds: {said}.",
             )
-    couplings = context.result.provenance.computed["couplings"]
+    couplings = context.audit.provenance.computed["couplings"]
     for coupling, names in group_by_value(couplings).items():
         yield Caution(
             about=f"Assumed for {listed(names)}",
@@ -243,7 +243,7 @@ def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
 
 
 def _of_decision(context: ReportContext) -> Iterator[Caution]:
-    agreement = context.result.with_record
+    agreement = context.audit.with_record
     plan = context.plan
     if agreement is not None:
         rows = agreement.rows
@@ -290,9 +290,9 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
         )
     if not any(each.count_neighbours for each in context.methods):
         return
-    for part, result in context.parts.items():
+    for part, audit in context.parts.items():
         try:
-            shared = measure_shared_neighbours(result, k)
+            shared = measure_shared_neighbours(audit, k)
         except PlanError:  # the preset keeps no groups that could be measured
             pass
         else:
@@ -302,13 +302,13 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
                 serious=shared.strong,
             )
         if method.count_neighbours:
-            yield from _of_support(context, part, result)
+            yield from _of_support(context, part, audit)
 
 
-def _of_support(context: ReportContext, part: str, result: Audit) -> Iterator[Caution]:
+def _of_support(context: ReportContext, part: str, audit: Audit) -> Iterator[Caution]:
     method, k = context.primary
     try:
-        support = result.measure_support(method.name, k)
+        support = audit.measure_support(method.name, k)
     except PlanError:
         return
     total = len(support.ids)

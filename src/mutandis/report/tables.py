@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.case import plain_value
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.sentences import explain
 from mutandis.report.context import compared
-from mutandis.report.formatting import plural, scalar
+from mutandis.report.formatting import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,13 +130,13 @@ def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float]]
 def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
     """Name the groups of rows: complainants by status, those they are compared with, all."""
     plan = context.plan
-    yield f"Complainants: {context.complainants}", context.result.situation.complainants
+    yield f"Complainants: {context.complainants}", context.audit.situation.complainants
     if len(plan.strata) > 1:
         for stratum in plan.strata:
             yield f"of them {plan.protections[0].attribute} = {stratum.label}", stratum.complainants
-    for part, result in context.parts.items():
+    for part, audit in context.parts.items():
         label = f"Compared with, on {part}" if part else f"Compared with: {context.others}"
-        yield label, np.unique(np.concatenate([stratum.test for stratum in result.plan.strata]))
+        yield label, np.unique(np.concatenate([stratum.test for stratum in audit.plan.strata]))
     yield "Everybody in the table", np.arange(len(plan.population))
 
 
@@ -146,7 +147,7 @@ def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
         return []
     rows = []
     for stratum in strata:
-        members = np.isin(context.result.situation.complainants, stratum.complainants)
+        members = np.isin(context.audit.situation.complainants, stratum.complainants)
         cases = int(found.comparison.evidence[members].sum())
         rows.append(
             {
@@ -244,7 +245,7 @@ def sample_rows(context: ReportContext, samples: Samples) -> list[dict[str, Any]
     """Give the samples' rows of the headline's findings, and why each was `chosen`."""
     columns = context.headline.columns()
     return [
-        {"chosen": label, **{name: scalar(values[place]) for name, values in columns.items()}}
+        {"chosen": label, **{name: plain_value(values[place]) for name, values in columns.items()}}
         for label, place in samples.places
     ]
 
