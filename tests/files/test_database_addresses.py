@@ -9,7 +9,7 @@ import pytest
 
 from mutandis.errors import InputError, MutandisError
 from mutandis.files.audit_file import read_plan
-from mutandis.files.database import DatabaseAddress
+from mutandis.files.database import connection_string
 from mutandis.files.sources import DatabaseQuery
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_a_password_is_refused_and_not_repeated(url: str) -> None:
 @pytest.mark.parametrize("url", WITH_PASSWORD[:8])
 def test_what_to_do_instead_is_said(url: str) -> None:
     with pytest.raises(InputError, match=r"PGPASSWORD|parameter that is not known|cannot be read"):
-        DatabaseAddress.parse(url)
+        DatabaseQuery(url=url, query="SELECT 1")
 
 
 @pytest.mark.parametrize(
@@ -87,18 +87,18 @@ def test_wherever_it_is_written_in_a_file_it_is_not_repeated(tmp_path: Path, sec
     ],
 )
 def test_addresses_without_a_password_are_fine(url: str) -> None:
-    assert DatabaseAddress.parse(url).name == "loans"
+    assert DatabaseQuery(url=url, query="SELECT 1").name == "loans"
 
 
 def test_the_password_reaches_the_driver_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANK", "p@ss/w%rd")
     named = "BANK"
     source = DatabaseQuery(url="postgresql://u@h/db", query="SELECT 1", password_env=named)
-    string = DatabaseAddress.parse(source.url).connection_string("BANK")
+    string = connection_string(source.url, "BANK")
     assert string == "postgresql://u:p%40ss%2Fw%25rd@h/db?connect_timeout=10"
     assert "p@ss" not in repr(source) + str(source.describe())
     with pytest.raises(InputError, match="password_env needs a user"):
-        DatabaseAddress.parse("postgresql://h/db").connection_string("BANK")
+        connection_string("postgresql://h/db", "BANK")
 
 
 @pytest.mark.parametrize(

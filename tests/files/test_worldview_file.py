@@ -523,7 +523,7 @@ REFUSED = {
         "g: {equation: ordinal, parents: [x], levels: [a, null]}\n",
         1,
         "g › levels",
-        "'null' is written here, but a level is a text, a number or a boolean.",
+        "'null' is written here, but a text, a number or a boolean is needed.",
     ),
     "an equation that is a word": Case(
         "equations:\n  salary: linear\n",

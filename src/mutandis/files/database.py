@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["DatabaseAddress", "DatabaseQuery", "is_url"]
+__all__ = ["DatabaseQuery", "connection_string", "is_url"]
 
 # SQLite has types per cell: the driver decides on the type of a column by this many rows
 _SQLITE_ROWS = 10_000_000
@@ -99,109 +99,68 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseAddress:
-    """Where a database is, without any password.
-
-    `kind` is "postgresql" or "sqlite".
-    """
-
-    kind: str
-    url: str
-
-    @classmethod
-    def parse(cls, url: str) -> DatabaseAddress:
-        """Look an address through; nothing of it is repeated in an error."""
-        scheme, separator, _ = url.partition("://")
-        if not separator or scheme.lower() not in {*_POSTGRES, "sqlite"}:
-            raise InputError(
-                "The url cannot be read. Allowed are "
-                "postgresql://user@host:port/database and sqlite:///file.db."
-            )
-        if scheme.lower() == "sqlite":
-            return cls._sqlite(url)
-        return cls._postgres(url)
-
-    @classmethod
-    def _sqlite(cls, url: str) -> DatabaseAddress:
-        parts = urlsplit(url)
-        if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
-            raise InputError(
-                "The url of an SQLite database is sqlite:///file.db, with one more slash for an "
-                "absolute path: sqlite:////folder/file.db."
-            )
-        return cls(kind="sqlite", url=url)
-
-    @classmethod
-    def _postgres(cls, url: str) -> DatabaseAddress:
-        try:
-            parts = urlsplit(url)
-            secret = parts.password is not None
-            parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
-            hosts = parts.netloc.rpartition("@")[2]
-            whole = bool(hosts == "" or "," in hosts or parts.port or parts.hostname)
-        except ValueError:
-            raise cls._unreadable() from None
-        # a password with an unescaped '/', '?' or '#' ends up behind the host
-        behind = "@" in parts.path or "@" in parts.fragment or bool(parts.fragment)
-        if secret or behind or any("password" in name.lower() for name in parameters):
-            raise InputError(
-                "The url holds a password. Settings are copied and handed over, so take it out, "
-                "and set the variable PGPASSWORD, name another variable with password_env, or put "
-                "the password into ~/.pgpass (PGPASSFILE). If it has none, write '@' in it as %40."
-            )
-        if not whole:
-            raise cls._unreadable()
-        unknown = sorted(set(parameters) - _PARAMETERS)
-        if unknown:
-            raise InputError(
-                f"The url has a parameter that is not known: {unknown[0]!r}. Known are "
-                f"{', '.join(sorted(_PARAMETERS))}."
-            )
-        return cls(kind="postgresql", url=url)
-
-    @staticmethod
-    def _unreadable() -> InputError:
-        return InputError(
-            "The url cannot be read. Write postgresql://user@host:port/database, with %-escapes "
-            "for special characters."
-        )
-
-    @property
-    def name(self) -> str:
-        """A short name for messages: that of the database."""
-        parts = urlsplit(self.url)
-        return unquote(parts.path.rpartition("/")[2]) or self.kind
-
-    def file(self, folder: Path) -> Path:
-        """Give the file of an SQLite database; a relative path is relative to the folder."""
-        return folder / unquote(urlsplit(self.url).path[1:])
-
-    def connection_string(self, password_env: str | None) -> str:
-        """Add the password, for the driver alone: it must not be kept or shown."""
-        parts = urlsplit(self.url)
-        place = parts.netloc
-        if password_env is not None:
-            user, _, host = place.rpartition("@")
-            if not user:
-                raise InputError("password_env needs a user: postgresql://user@host/database.")
-            place = f"{user}:{quote(_password(password_env), safe='')}@{host}"
-        parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
-        if "PGCONNECT_TIMEOUT" not in os.environ:
-            parameters.setdefault("connect_timeout", _TIMEOUT)
-        query = urlencode(parameters, quote_via=quote)
-        return urlunsplit(("postgresql", place, parts.path, query, ""))
-
-
-def _password(variable: str) -> str:
-    found = os.environ.get(variable)
-    if not found:
-        # not named here: it may be the password itself, written by mistake
+def _check_sqlite(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
         raise InputError(
-            "The environment variable that password_env names is not set. Set it to the password; "
-            "password_env is the name of the variable, never the password."
+            "The url of an SQLite database is sqlite:///file.db, with one more slash for an "
+            "absolute path: sqlite:////folder/file.db."
         )
-    return found
+
+
+def _check_postgresql(url: str) -> None:
+    """Refuse an address with a password; nothing of it is repeated in an error."""
+    unreadable = InputError(
+        "The url cannot be read. Write postgresql://user@host:port/database, with %-escapes "
+        "for special characters."
+    )
+    try:
+        parts = urlsplit(url)
+        secret = parts.password is not None
+        parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+        hosts = parts.netloc.rpartition("@")[2]
+        whole = bool(hosts == "" or "," in hosts or parts.port or parts.hostname)
+    except ValueError:
+        raise unreadable from None
+    # a password with an unescaped '/', '?' or '#' ends up behind the host
+    behind = "@" in parts.path or "@" in parts.fragment or bool(parts.fragment)
+    if secret or behind or any("password" in name.lower() for name in parameters):
+        raise InputError(
+            "The url holds a password. Settings are copied and handed over, so take it out, "
+            "and set the variable PGPASSWORD, name another variable with password_env, or put "
+            "the password into ~/.pgpass (PGPASSFILE). If it has none, write '@' in it as %40."
+        )
+    if not whole:
+        raise unreadable
+    unknown = sorted(set(parameters) - _PARAMETERS)
+    if unknown:
+        raise InputError(
+            f"The url has a parameter that is not known: {unknown[0]!r}. Known are "
+            f"{', '.join(sorted(_PARAMETERS))}."
+        )
+
+
+def connection_string(url: str, password_env: str | None) -> str:
+    """Add the password to an address, for the driver alone: it must not be kept or shown."""
+    parts = urlsplit(url)
+    place = parts.netloc
+    if password_env is not None:
+        user, _, host = place.rpartition("@")
+        if not user:
+            raise InputError("password_env needs a user: postgresql://user@host/database.")
+        password = os.environ.get(password_env)
+        if not password:
+            # not named here: it may be the password itself, written by mistake
+            raise InputError(
+                "The environment variable that password_env names is not set. Set it to the "
+                "password; password_env is the name of the variable, never the password."
+            )
+        place = f"{user}:{quote(password, safe='')}@{host}"
+    parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if "PGCONNECT_TIMEOUT" not in os.environ:
+        parameters.setdefault("connect_timeout", _TIMEOUT)
+    query = urlencode(parameters, quote_via=quote)
+    return urlunsplit(("postgresql", place, parts.path, query, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,19 +194,30 @@ class DatabaseQuery:
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        address = DatabaseAddress.parse(self.url)
+        scheme, separator, _ = self.url.partition("://")
+        if not separator or scheme.lower() not in {*_POSTGRES, "sqlite"}:
+            raise InputError(
+                "The url cannot be read. Allowed are postgresql://user@host:port/database and "
+                "sqlite:///file.db."
+            )
+        (_check_sqlite if self._is_sqlite else _check_postgresql)(self.url)
         query = self.query.strip().rstrip(";").rstrip()
         if not query:
             raise InputError("The query is empty. Write one SELECT, such as SELECT * FROM loans.")
         # PostgreSQL refuses several statements; SQLite would answer the first, and say nothing
-        if address.kind == "sqlite" and ";" in _ASIDE.sub("", query):
+        if self._is_sqlite and ";" in _ASIDE.sub("", query):
             raise InputError("The query has several statements. Write one SELECT.")
         object.__setattr__(self, "query", query)
 
     @property
+    def _is_sqlite(self) -> bool:
+        return self.url.lower().startswith("sqlite:")
+
+    @property
     def name(self) -> str:
-        """A short name for messages."""
-        return DatabaseAddress.parse(self.url).name
+        """A short name for messages: that of the database."""
+        database = unquote(urlsplit(self.url).path.rpartition("/")[2])
+        return database or ("sqlite" if self._is_sqlite else "postgresql")
 
     def describe(self) -> dict[str, Any]:
         """Say where the table is, as plain data; there is no password in it."""
@@ -286,21 +256,25 @@ class DatabaseQuery:
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
         """Open a transaction that cannot write; every look at the table sees the same one."""
-        address = DatabaseAddress.parse(self.url)
-        if address.kind == "sqlite":
-            driver, where = _driver("sqlite"), _sqlite_uri(address.file(self.folder))
+        if self._is_sqlite:
+            driver, where = _driver("sqlite"), self._sqlite_uri()
         else:
-            driver, where = _driver("postgresql"), address.connection_string(self.password_env)
+            driver, where = _driver("postgresql"), connection_string(self.url, self.password_env)
         with _explain_connection(self.name):
             connection = driver.connect(where)
         with connection, connection.cursor() as cursor, _explain_query(self.name):
-            if address.kind == "postgresql":
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if self._is_sqlite:
+                option = {"adbc.sqlite.query.batch_rows": str(_SQLITE_ROWS)}
+                cursor.adbc_statement.set_options(**option)
             else:
-                cursor.adbc_statement.set_options(
-                    **{"adbc.sqlite.query.batch_rows": str(_SQLITE_ROWS)}
-                )
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield cursor
+
+    def _sqlite_uri(self) -> str:
+        path = self.folder / unquote(urlsplit(self.url).path[1:])
+        if not path.is_file():
+            raise InputError(f"There is no file {path.name!r}. Check the path.")
+        return f"file:{quote(str(path.absolute()))}?mode=ro"
 
     def _names(self, cursor: Any) -> tuple[str, ...]:
         cursor.execute(f"SELECT * FROM (\n{self.query}\n) AS decisions LIMIT 0")  # noqa: S608
@@ -333,12 +307,6 @@ def _driver(kind: str) -> Any:
         raise InputError(
             "Databases are read through ADBC. Install it: pip install 'mutandis[db]'."
         ) from None
-
-
-def _sqlite_uri(path: Path) -> str:
-    if not path.is_file():
-        raise InputError(f"There is no file {path.name!r}. Check the path.")
-    return f"file:{quote(str(path.absolute()))}?mode=ro"
 
 
 def _plain_table(table: pa.Table) -> tuple[pa.Table, list[str]]:

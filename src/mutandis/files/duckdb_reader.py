@@ -419,44 +419,27 @@ def read_text_columns(
     decimal: str = ".",
 ) -> dict[str, str]:
     """Find out how the text columns of a table are read; give an SQL expression for each."""
-    possible = _plausible(connection, table, columns, list(readings), decimal)
+    wanted = ", ".join(map(quoted, columns))
+    first = connection.execute(f"SELECT {wanted} FROM {table} LIMIT {_FIRST}").fetchall()  # noqa: S608
+    possible = {}
+    for place, column in enumerate(columns):
+        texts = {row[place].replace(decimal, ".") for row in first if row[place] is not None}
+        possible[column] = [kind for kind in readings if all(map(_PLAUSIBLE[kind], texts))]
     read: dict[str, str] = {}
     while asked := [(column, kinds.pop(0)) for column, kinds in possible.items() if kinds]:
         for start in range(0, len(asked), _AT_ONCE):
             some = asked[start : start + _AT_ONCE]
-            conditions = [_condition(name, kind, readings[kind], decimal) for name, kind in some]
-            answers = _all_fit(connection, table, conditions)
+            conditions = ", ".join(
+                f"bool_and({_condition(name, kind, readings[kind], decimal)})"
+                for name, kind in some
+            )
+            # a column without any value gives NULL
+            (answers,) = connection.execute(f"SELECT {conditions} FROM {table}").fetchall()  # noqa: S608
             for (column, kind), fits in zip(some, answers, strict=True):
                 if fits:
                     read[column] = f"CAST({_text(column, kind, decimal)} AS {kind})"
                     possible[column].clear()
     return {column: read.get(column, quoted(column)) for column in columns}
-
-
-def _plausible(
-    connection: duckdb.DuckDBPyConnection,
-    table: str,
-    columns: Sequence[str],
-    kinds: Sequence[str],
-    decimal: str,
-) -> dict[str, list[str]]:
-    """Leave the readings that the first rows allow."""
-    wanted = ", ".join(map(quoted, columns))
-    rows = connection.execute(f"SELECT {wanted} FROM {table} LIMIT {_FIRST}").fetchall()  # noqa: S608
-    possible = {}
-    for place, column in enumerate(columns):
-        texts = {row[place].replace(decimal, ".") for row in rows if row[place] is not None}
-        possible[column] = [kind for kind in kinds if all(map(_PLAUSIBLE[kind], texts))]
-    return possible
-
-
-def _all_fit(
-    connection: duckdb.DuckDBPyConnection, table: str, conditions: Sequence[str]
-) -> list[bool | None]:
-    """Ask which conditions hold in every row; a column without any value gives None."""
-    asked = ", ".join(f"bool_and({condition})" for condition in conditions)
-    (answers,) = connection.execute(f"SELECT {asked} FROM {table}").fetchall()  # noqa: S608
-    return list(answers)
 
 
 def _condition(column: str, kind: str, reading: str, decimal: str) -> str:
@@ -477,7 +460,7 @@ def fetch(relation: Relation) -> EncodedTable:
     """Read all of a relation."""
     import pandas as pd
 
-    columns = _asked_for(relation)
+    columns = _plan_columns(relation)
     # numbered names: those of the source may differ in case only
     wanted = ", ".join(f"{column.sql} AS c{place}" for place, column in enumerate(columns))
     arrays = relation.connection.execute(f"SELECT {wanted} FROM {relation.relation}").fetchnumpy()  # noqa: S608
@@ -499,7 +482,7 @@ class _Column:
     levels: tuple[str, ...] | None = None
 
 
-def _asked_for(relation: Relation) -> list[_Column]:
+def _plan_columns(relation: Relation) -> list[_Column]:
     """Decide for each column how it is asked for."""
     names = [quoted(own) for own in relation.columns.values()]
     described = relation.connection.execute(
@@ -508,15 +491,12 @@ def _asked_for(relation: Relation) -> list[_Column]:
     kinds = [str(line[1]) for line in described]
     plain = [_plain_sql(name, kind) for name, kind in zip(names, kinds, strict=True)]
     encode = plain.count(None) <= _LONG
-    return [
-        _text_column(relation, name, kind, encode=encode) if sql is None else _Column(sql=sql)
-        for name, kind, sql in zip(names, kinds, plain, strict=True)
-    ]
-
-
-def _text_column(relation: Relation, name: str, kind: str, *, encode: bool) -> _Column:
-    text = f"({name} ->> '$')" if kind == "JSON" else f"CAST({name} AS VARCHAR)"
-    return _encoded(relation, text) if encode else _Column(sql=text)
+    columns = []
+    for name, kind, sql in zip(names, kinds, plain, strict=True):
+        text = f"({name} ->> '$')" if kind == "JSON" else f"CAST({name} AS VARCHAR)"
+        as_codes = encode and sql is None
+        columns.append(_encode(relation, text) if as_codes else _Column(sql=sql or text))
+    return columns
 
 
 def _plain_sql(name: str, kind: str) -> str | None:
@@ -532,7 +512,7 @@ def _plain_sql(name: str, kind: str) -> str | None:
     return f"CAST({name} AS DOUBLE)" if decimal else None
 
 
-def _encoded(relation: Relation, text: str) -> _Column:
+def _encode(relation: Relation, text: str) -> _Column:
     connection, rows = relation.connection, relation.relation
     different = connection.execute(
         f"SELECT count(DISTINCT t) FROM (SELECT {text} AS t FROM {rows} LIMIT {_LOOKED_AT})"  # noqa: S608

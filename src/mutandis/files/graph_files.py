@@ -19,7 +19,6 @@ from mutandis.files.yaml_nodes import listed, located, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-    import networkx as nx
 
 __all__ = ["GRAPH_READERS", "read_dot", "read_gml", "worldview_from_graph"]
 
@@ -45,28 +44,12 @@ _DOT_INERT = re.compile(
 _DOT_DEFAULTS = {"node", "edge", "graph"}
 
 
-def worldview_from_graph(graph: nx.DiGraph) -> Worldview:
+def worldview_from_graph(graph: Any) -> Worldview:  # Any: networkx has no types
     """Make a worldview of a directed graph: every node is linear in the nodes that point to it.
 
     A node is named by itself if it is text, unless that text is a number and the node has a
     ``label``; any other node is named by its ``label``.
-
-    Raises
-    ------
-    WorldviewError
-        An undirected graph, an arrow from a node to itself, a cycle, a node without a name or two
-        nodes with the same name.
-
-    Examples
-    --------
-    >>> import networkx as nx
-    >>> worldview_from_graph(nx.DiGraph([("gender", "salary"), ("salary", "balance")]))
-    Worldview({'salary': Linear('gender'), 'balance': Linear('salary')})
     """
-    return _worldview_of(graph)
-
-
-def _worldview_of(graph: Any) -> Worldview:  # Any: networkx has no types
     if not graph.is_directed():
         raise WorldviewError(
             "The graph is undirected: its lines do not tell cause from effect. "
@@ -107,14 +90,14 @@ def read_gml(text: str, source: str) -> Worldview:
     except _READER_ERRORS:
         raise _unreadable(source, "GML", None, "it does not hold one 'graph [ … ]'") from None
     with located(source):
-        return _worldview_of(graph)
+        return worldview_from_graph(graph)
 
 
 def read_dot(text: str, source: str) -> Worldview:
     """Read a worldview from DOT, the language of Graphviz. It needs pydot: mutandis[graph]."""
     graph = _parse_dot(text, source)
     with located(source):
-        return _worldview_of(graph)
+        return worldview_from_graph(graph)
 
 
 GRAPH_READERS: Mapping[str, Callable[[str, str], Worldview]] = {

@@ -171,34 +171,7 @@ FAMILIES = (
 
 
 def read_worldview(source: str | Path) -> Worldview:
-    """Read a worldview from a file.
-
-    Parameters
-    ----------
-    source
-        The path of a ``.yaml`` or ``.yml`` file, or of a graph (``.gml``, ``.dot``, ``.gv``), all
-        of whose arrows are read as linear equations. Text with line breaks is taken for the YAML
-        itself, as `write_worldview` gives it.
-
-    Raises
-    ------
-    SettingsError
-        The file does not exist, or cannot be read as it is written; the message names the line.
-    WorldviewError
-        The file can be read, but what it says is not a worldview: a cycle, for example.
-
-    Examples
-    --------
-    >>> worldview = read_worldview('''
-    ... equations:
-    ...   salary: {equation: linear, parents: [gender], bounds: [0, null]}
-    ... edges: [gender -> balance, salary -> balance]
-    ... ''')
-    >>> worldview.names
-    ('gender', 'salary', 'balance')
-    >>> worldview.equations["salary"]
-    Linear('gender', bounds=(0.0, None))
-    """
+    """Read YAML or a graph from a file; text with line breaks is the YAML itself."""
     if isinstance(source, str) and "\n" in source:
         return worldview_from_node(read_yaml(source))
     path = Path(source)
@@ -214,19 +187,7 @@ def read_worldview(source: str | Path) -> Worldview:
 
 
 def write_worldview(worldview: Worldview) -> str:
-    """Write a worldview as YAML; reading that gives an equal worldview.
-
-    Raises
-    ------
-    WorldviewError
-        An equation that no file can hold: one around a Python object, or of a family of your own.
-
-    Examples
-    --------
-    >>> print(write_worldview(Worldview({"salary": Linear("gender", decimals=2)})), end="")
-    equations:
-      salary: {equation: linear, parents: [gender], decimals: 2}
-    """
+    """Write a worldview as YAML; reading that gives an equal worldview."""
     sections: dict[str, Any] = {"equations": _describe_equations(worldview.equations)}
     if worldview.latents:
         sections["latent"] = {each.name: _describe_latent(each) for each in worldview.latents}

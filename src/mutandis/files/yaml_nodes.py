@@ -490,7 +490,9 @@ def read_value(node: YamlNode) -> Any:
     """Give one text, number or boolean."""
     if isinstance(node, Scalar) and node.value is not None:
         return node.value
-    raise node.place.error("A text, a number or a boolean is needed here.")
+    raise node.place.error(
+        f"{_describe(node)}, but a text, a number or a boolean is needed. Put 'null' in quotes."
+    )
 
 
 def read_values(node: YamlNode) -> Any:
@@ -500,11 +502,20 @@ def read_values(node: YamlNode) -> Any:
     )
 
 
+def _number_of(node: YamlNode) -> float | None:
+    value: Any = node.value if isinstance(node, Scalar) else None
+    try:
+        return float(value) if type(value) in (int, float) else None
+    except OverflowError:  # a whole number of more than 300 digits
+        return None
+
+
 def read_number(node: YamlNode) -> float:
     """Give a number."""
-    if isinstance(node, Scalar) and type(node.value) in (int, float):
-        return float(node.value)
-    raise node.place.error("A number is needed here.")
+    number = _number_of(node)
+    if number is None:
+        raise node.place.error("A number is needed here.")
+    return number
 
 
 def read_whole(node: YamlNode) -> int:
@@ -531,28 +542,15 @@ def read_bounds(node: YamlNode) -> tuple[float | None, float | None]:
 
 
 def _read_bound(node: YamlNode) -> float | None:
-    value = node.value if isinstance(node, Scalar) and not node.missing else node
-    if value is None or type(value) is float:
-        return value
-    try:
-        if type(value) is int:
-            return float(value)
-    except OverflowError:
-        pass  # a number of more than 300 digits bounds nothing
-    raise node.place.error(f"{_describe(node)}, but bounds are numbers: {_BOUNDS}.")
+    number = _number_of(node)
+    if number is None and not _is_null(node):
+        raise node.place.error(f"{_describe(node)}, but bounds are numbers: {_BOUNDS}.")
+    return number
 
 
 def read_levels(node: YamlNode) -> tuple[Any, ...]:
     """Give the levels of an ordinal attribute."""
-    return tuple(_read_level(item) for item in read_items(node, "[low, mid, high]"))
-
-
-def _read_level(node: YamlNode) -> Any:
-    if isinstance(node, Scalar) and node.value is not None:
-        return node.value
-    raise node.place.error(
-        f"{_describe(node)}, but a level is a text, a number or a boolean. Put 'null' in quotes."
-    )
+    return tuple(read_value(item) for item in read_items(node, "[low, mid, high]"))
 
 
 def one_of(*allowed: str, what: str | None = None) -> Callable[[YamlNode], str]:
@@ -570,11 +568,10 @@ def one_of(*allowed: str, what: str | None = None) -> Callable[[YamlNode], str]:
     return read
 
 
+def _is_null(node: YamlNode) -> bool:
+    return isinstance(node, Scalar) and not node.missing and node.value is None
+
+
 def optional(read: Reader) -> Reader:
     """Make a reader that takes null for "as if it were left out"."""
-
-    def read_unless_null(node: YamlNode) -> Any:
-        null = isinstance(node, Scalar) and not node.missing and node.value is None
-        return None if null else read(node)
-
-    return read_unless_null
+    return lambda node: None if _is_null(node) else read(node)
