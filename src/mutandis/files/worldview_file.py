@@ -237,61 +237,120 @@ def _list_families() -> str:
 
 def worldview_from_node(node: YamlNode) -> Worldview:
     """Make a worldview of a mapping with sections, or of one of attributes to equations."""
-    root = read_entries(node, "a worldview")
-    return (_read_sections(root) if _has_sections(root) else _read_attributes(root)).worldview()
+    return _WorldviewReader(read_entries(node, "a worldview")).read()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    """The parts of a worldview, and where each attribute's equation stands."""
+class _WorldviewReader:
+    """Collects the parts of a worldview, and where each attribute's equation stands."""
 
-    root: Entries
-    equations: Mapping[str, Equation]
-    places: Mapping[str, YamlPlace]
-    latents: tuple[Latent, ...] = ()
-    resolving: tuple[str, ...] = ()
+    def __init__(self, root: Entries) -> None:
+        self._root = root
+        self._equations: dict[str, Equation] = {}
+        self._latents: list[Latent] = []
+        self._places: dict[str, YamlPlace] = {}
 
-    def worldview(self) -> Worldview:
+    def read(self) -> Worldview:
         """Put the parts together, or say in which line that fails."""
+        sections = self._sections()
+        if "equations" in sections:
+            self._equations |= self._read_equations(
+                sections["equations"], "the section 'equations'"
+            )
+        if "latent" in sections:
+            self._read_latents(sections["latent"])
+        if "edges" in sections:
+            self._read_edges(sections["edges"])
+        self._check_resolving()
         try:
-            return Worldview(self.equations, latents=self.latents, resolving=self.resolving)
+            return Worldview(
+                self._equations, latents=self._latents, resolving=sections.get("resolving", ())
+            )
         except WorldviewError:
             # an equation whose arrows contradict those above it is the one to look at
             self._check_arrows()
-            with located(self.root.place):
+            with located(self._root.place):
                 raise
 
+    def _sections(self) -> dict[str, Any]:
+        """Tell sections from attributes, one of which may be called 'edges' too."""
+        root = self._root
+        given = [k for k, part in root.entries.items() if k in _SECTIONS and not _is_equation(part)]
+        for key, part in root.entries.items():
+            if given and key not in _SECTIONS and _is_equation(part):
+                raise root.keys[key].error(
+                    f"The equation for {shown(key)} stands beside sections ({listed(given)}). "
+                    "Move it under 'equations:'."
+                )
+            if not given and not isinstance(part, Entries):
+                raise root.keys[key].error(
+                    f"No equation is written for {shown(key)}.{nearest(key, _SECTIONS)} "
+                    "Write {equation: linear, parents: [gender]}, for example; without an "
+                    "equation, an attribute is a root and need not be mentioned."
+                )
+        return read_keys(root, _SECTIONS, what="a worldview") if given else {"equations": root}
+
+    def _read_equations(self, node: YamlNode, what: str) -> dict[str, Any]:
+        entries = read_entries(node, what)
+        found = {child: read_equation(part) for child, part in entries.entries.items()}
+        for child, place in entries.keys.items():
+            self._claim(child, place)
+        return found
+
+    def _claim(self, child: str, place: YamlPlace) -> None:
+        if child in self._places:
+            raise place.error(
+                f"{shown(child)} has an equation already, in line {self._places[child].line}. An "
+                "attribute has one equation with all its causes in it: keep one of the two."
+            )
+        self._places[child] = place
+
+    def _read_latents(self, node: YamlNode) -> None:
+        hidden = read_entries(node, "the section 'latent'")
+        for name, part in hidden.entries.items():
+            keys = read_keys(part, _LATENT, required=("equations",), what="a hidden common cause")
+            equations = self._read_equations(keys["equations"], "a set of equations")
+            with located(hidden.keys[name]):
+                noise = keys.get("residual_noise", True)
+                self._latents.append(Latent(name, equations, residual_noise=noise))
+
+    def _read_edges(self, node: YamlNode) -> None:
+        """Read the short form: all the arrows into an attribute make one linear equation."""
+        causes: dict[str, list[str]] = {}
+        for item in read_items(node, f"[gender {_ARROW} salary]"):
+            cause, effect = _read_edge(item)
+            if effect not in causes:
+                self._claim(effect, item.place)
+            if cause in causes.setdefault(effect, []):
+                raise item.place.error(
+                    f"The arrow {shown(cause)} {_ARROW} {shown(effect)} is written twice. Keep one."
+                )
+            causes[effect].append(cause)
+        self._equations |= {effect: Linear(*parents) for effect, parents in causes.items()}
+
+    def _parents(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        for group in (self._equations, *(latent.equations for latent in self._latents)):
+            yield from ((child, equation.parents) for child, equation in group.items())
+
     def _check_arrows(self) -> None:
-        parents: dict[str, tuple[str, ...]] = {}
-        for group in (self.equations, *(latent.equations for latent in self.latents)):
-            for child, equation in group.items():
-                parents[child] = equation.parents
-                with located(self.places[child]):
-                    Graph.from_parents(parents)
+        above: dict[str, tuple[str, ...]] = {}
+        for child, parents in self._parents():
+            above[child] = parents
+            with located(self._places[child]):
+                Graph.from_parents(above)
 
-
-def _has_sections(root: Entries) -> bool:
-    """Tell sections from attributes, one of which may be called 'edges' too."""
-    return any(key in _SECTIONS and not _is_equation(part) for key, part in root.entries.items())
+    def _check_resolving(self) -> None:
+        known = {name for child, parents in self._parents() for name in (child, *parents)}
+        node = self._root.entries.get("resolving")
+        for item in node.items if isinstance(node, Items) else ():
+            if isinstance(item, Scalar) and item.text not in known:
+                raise item.place.error(
+                    f"The resolving attribute {shown(item.text)} is not in the worldview."
+                    f"{nearest(item.text, known)} It has {listed(sorted(known))}."
+                )
 
 
 def _is_equation(node: YamlNode) -> bool:
     return isinstance(node, Entries) and isinstance(node.entries.get("equation"), Scalar)
-
-
-def _read_attributes(root: Entries) -> _Written:
-    for key, part in root.entries.items():
-        if not isinstance(part, Entries):
-            raise root.keys[key].error(
-                f"No equation is written for {shown(key)}.{nearest(key, _SECTIONS)} "
-                f"Write {{equation: linear, parents: [gender]}}, for example; without an equation, "
-                "an attribute is a root and need not be mentioned."
-            )
-    return _Written(root=root, equations=_read_equations(root), places=root.keys)
-
-
-def _read_equations(entries: Entries) -> dict[str, Equation]:
-    return {child: read_equation(part) for child, part in entries.entries.items()}
 
 
 def read_equation(node: YamlNode) -> Equation:
@@ -317,68 +376,6 @@ def read_equation(node: YamlNode) -> Equation:
     )
 
 
-def _read_sections(root: Entries) -> _Written:
-    for key, part in root.entries.items():
-        if key not in _SECTIONS and _is_equation(part):
-            raise root.keys[key].error(
-                f"The equation for {shown(key)} stands beside sections ("
-                f"{listed([key for key in root.entries if key in _SECTIONS])}). "
-                "Move it under 'equations:'."
-            )
-    sections = read_keys(root, _SECTIONS, what="a worldview")
-    places: dict[str, YamlPlace] = {}
-    equations: dict[str, Equation] = {}
-    if "equations" in sections:
-        entries = read_entries(sections["equations"], "the section 'equations'")
-        equations.update(_read_equations(entries))
-        places.update(entries.keys)
-    latents = tuple(_read_latents(sections["latent"], places)) if "latent" in sections else ()
-    if "edges" in sections:
-        equations.update(_read_edges(sections["edges"], places))
-    resolving = sections.get("resolving", ())
-    written = _Written(
-        root=root, equations=equations, places=places, latents=latents, resolving=resolving
-    )
-    _check_resolving(written)
-    return written
-
-
-def _read_latents(node: YamlNode, places: dict[str, YamlPlace]) -> Iterator[Latent]:
-    hidden = read_entries(node, "the section 'latent'")
-    for name, part in hidden.entries.items():
-        keys = read_keys(part, _LATENT, required=("equations",), what="a hidden common cause")
-        entries = read_entries(keys["equations"], "a set of equations")
-        equations: Any = _read_equations(entries)  # Any: Latent says which families it takes
-        for child, place in entries.keys.items():
-            _claim(child, place, places)
-        with located(hidden.keys[name]):
-            yield Latent(name, equations, residual_noise=keys.get("residual_noise", True))
-
-
-def _read_edges(node: YamlNode, places: dict[str, YamlPlace]) -> dict[str, Equation]:
-    """Read the short form: all the arrows into an attribute make one linear equation."""
-    causes: dict[str, list[str]] = {}
-    for item in read_items(node, f"[gender {_ARROW} salary]"):
-        cause, effect = _read_edge(item)
-        if effect not in causes:
-            _claim(effect, item.place, places)
-        if cause in causes.setdefault(effect, []):
-            raise item.place.error(
-                f"The arrow {shown(cause)} {_ARROW} {shown(effect)} is written twice. Keep one."
-            )
-        causes[effect].append(cause)
-    return {effect: Linear(*parents) for effect, parents in causes.items()}
-
-
-def _claim(child: str, place: YamlPlace, places: dict[str, YamlPlace]) -> None:
-    if child in places:
-        raise place.error(
-            f"{shown(child)} has an equation already, in line {places[child].line}. An attribute "
-            "has one equation with all its causes in it: keep one of the two."
-        )
-    places[child] = place
-
-
 def _read_edge(item: YamlNode) -> tuple[str, str]:
     text = item.text if isinstance(item, Scalar) else ""
     ends = [end.strip() for end in text.split(_ARROW)]
@@ -388,23 +385,6 @@ def _read_edge(item: YamlNode) -> tuple[str, str]:
         f"{shown(text) if text else 'What is written here'} is not one arrow. Write one at a time, "
         f"cause {_ARROW} effect. A name that itself contains '{_ARROW}' goes under 'equations:'."
     )
-
-
-def _check_resolving(written: _Written) -> None:
-    groups = (written.equations, *(latent.equations for latent in written.latents))
-    known = {
-        name
-        for group in groups
-        for child, equation in group.items()
-        for name in (child, *equation.parents)
-    }
-    node = written.root.entries.get("resolving")
-    for item in node.items if isinstance(node, Items) else ():
-        if isinstance(item, Scalar) and item.text not in known:
-            raise item.place.error(
-                f"The resolving attribute {shown(item.text)} is not in the worldview."
-                f"{nearest(item.text, known)} It has {listed(sorted(known))}."
-            )
 
 
 def name_protected(node: YamlNode, names: Sequence[str]) -> YamlNode:
