@@ -432,10 +432,8 @@ def _read_population(
     if isinstance(decisions, Population):
         return decisions, len(decisions)
     if isinstance(decisions, str | PathLike) or hasattr(decisions, "sha256"):
-        from mutandis.files.sources import TableFiles, read_source
+        from mutandis.files.sources import read_source
 
-        if isinstance(decisions, str | PathLike):
-            decisions = TableFiles(path=str(decisions))
         names = None if needed is None else list(dict.fromkeys(needed))
         decisions = read_source(decisions, columns=names)
     table = decisions if isinstance(decisions, EncodedTable) else open_frame(decisions)
