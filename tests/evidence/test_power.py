@@ -11,7 +11,6 @@ import pytest
 import mutandis as mm
 from mutandis.errors import PlanError
 from mutandis.evidence.intervals import INTERVALS, REJECTS
-from mutandis.evidence.power import power, smallest_difference, smallest_k
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.search.share import Share
 
@@ -21,6 +20,18 @@ if TYPE_CHECKING:
 TESTS: list[tuple[IntervalName, float]] = [
     (name, tau) for name in INTERVALS for tau in (0.0, 0.1) if name != "fisher" or tau == 0
 ]
+
+
+def power(p_control: float, p_test: float, *, k: int, **options: Any) -> float:
+    return mm.power(p_control, p_test, ks=(k,), k_max=1, **options).powers[0]
+
+
+def smallest_k(p_control: float, p_test: float, **options: Any) -> int | None:
+    return mm.power(p_control, p_test, ks=(1,), **options).smallest_k
+
+
+def smallest_difference(k: int, p_test: float, **options: Any) -> float | None:
+    return mm.power(p_test, p_test, ks=(k,), k_max=1, **options).smallest_differences[0]
 
 
 def share(negatives: np.ndarray[Any, Any], k: int) -> Share:

@@ -1,4 +1,4 @@
-"""Power: how likely a true difference is found, before anybody is audited.
+"""Power: how likely a true difference is found, before an audit.
 
 Two groups of k people are refused with probabilities p_control and p_test, each person
 independently. There are (k + 1)² outcomes; power is the probability of those that an audit calls
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["PowerAnalysis", "analyse_power", "power", "smallest_difference", "smallest_k"]
+__all__ = ["PowerAnalysis", "analyse_power"]
 
 # outcomes that are less likely than this are left out: of a thousand they make up 1e-15
 _NEGLIGIBLE = 1e-18
@@ -37,94 +37,19 @@ _NEGLIGIBLE = 1e-18
 _PRECISION = 1e-6
 
 
-def power(
-    p_control: float,
-    p_test: float,
-    *,
-    k: int,
-    alpha: float = 0.05,
-    tau: float = 0.0,
-    interval: IntervalName = DEFAULT_INTERVAL,
-) -> float:
-    """Give the probability that two groups of k people show a significant difference.
-
-    Parameters
-    ----------
-    p_control, p_test
-        The true probabilities of a negative outcome.
-    k
-        Size of each group.
-    alpha, tau, interval
-        As in an audit.
-
-    Examples
-    --------
-    >>> round(power(0.6, 0.3, k=30), 3)
-    0.755
-    >>> round(power(0.3, 0.3, k=30), 3)
-    0.05
-    """
-    _check(p_control, p_test, alpha=alpha, tau=tau, interval=interval)
-    sizes = [_size("k", k)]
-    return float(_powers(p_control, p_test, sizes, alpha=alpha, tau=tau, interval=interval)[0])
-
-
-def smallest_k(
-    p_control: float,
-    p_test: float,
-    *,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    tau: float = 0.0,
-    interval: IntervalName = DEFAULT_INTERVAL,
-    k_max: int = 500,
-) -> int | None:
-    """Give the smallest k from which on the power stays at its target, up to `k_max`.
-
-    Counts are whole numbers, so power moves up and down a little as k grows: one k that reaches
-    the target does not mean that the next one does. None: not even `k_max` is enough.
-
-    Examples
-    --------
-    >>> smallest_k(0.6, 0.3)
-    33
-    """
-    _check(p_control, p_test, alpha=alpha, tau=tau, interval=interval)
-    _check_target(power)
-    options: dict[str, Any] = {"alpha": alpha, "tau": tau, "interval": interval}
-    longest = _size("k_max", k_max)
-    return _stays(_powers(p_control, p_test, range(1, longest + 1), **options), power)
-
-
 def smallest_difference(
-    k: int,
-    p_test: float,
-    *,
-    power: float = 0.8,
-    alpha: float = 0.05,
-    tau: float = 0.0,
-    interval: IntervalName = DEFAULT_INTERVAL,
+    k: int, p_test: float, *, power: float, alpha: float, tau: float, interval: IntervalName
 ) -> float | None:
     """Give the smallest difference above p_test that groups of k people show with this power.
 
     None: not even a control group that is refused throughout is enough.
-
-    Examples
-    --------
-    >>> round(smallest_difference(30, 0.3), 3)
-    0.318
     """
-    _check(p_test, p_test, alpha=alpha, tau=tau, interval=interval)
-    _check_target(power)
-    size = _size("k", k)
-    tests = np.arange(size + 1)
-    least = _least_refusals(
-        tests, np.full_like(tests, size), alpha=alpha, tau=tau, interval=interval
-    )
-    weights = _binomial(tests, size, p_test)
+    tests = np.arange(k + 1)
+    least = _least_refusals(tests, np.full_like(tests, k), alpha=alpha, tau=tau, interval=interval)
+    weights = _binomial(tests, k, p_test)
 
     def reached(p_control: float) -> bool:
-        return float((weights * _at_least(least, size, p_control)).sum()) >= power
+        return float((weights * _at_least(least, k, p_control)).sum()) >= power
 
     low, high = float(p_test), 1.0
     if not reached(high):
@@ -197,7 +122,7 @@ class PowerAnalysis:
         }
 
     def __str__(self) -> str:
-        """Show the analysis as a page of text."""
+        """Give the analysis as a page of text."""
         refused = f"{self.p_control:.3g} in the control group, {self.p_test:.3g} in the test group"
         lines = [
             f"Refused: {refused}.",
@@ -262,7 +187,8 @@ def analyse_power(
     From k = 33 on, power stays at or above 0.8 (looked at up to k = 500).
     """
     _check(p_control, p_test, alpha=alpha, tau=tau, interval=interval)
-    _check_target(power)
+    if not (isinstance(power, Real) and 0 < float(power) < 1):
+        raise PlanError(f"power={power!r} is outside (0, 1). Give a probability such as 0.8.")
     sizes = tuple(sorted({_size("k", k) for k in ks}))
     if not sizes:
         raise PlanError("ks is empty. Give at least one group size: ks=(15, 30).")
@@ -286,7 +212,11 @@ def analyse_power(
 
 
 def _stays(powers: NDArray[np.float64], target: float) -> int | None:
-    """Give the smallest k from which on the powers at k = 1, 2, … stay at the target."""
+    """Give the smallest k from which on the powers at k = 1, 2, … stay at the target.
+
+    Counts are whole numbers, so power moves up and down a little as k grows: one k that reaches
+    the target does not mean that the next one does.
+    """
     too_low = np.flatnonzero(powers < target)
     k = int(too_low[-1]) + 2 if len(too_low) else 1
     return k if k <= len(powers) else None
@@ -374,11 +304,6 @@ def _check(
     if interval not in get_args(IntervalName):
         allowed = ", ".join(get_args(IntervalName))
         raise PlanError(f"interval={interval!r} is unknown. Allowed: {allowed}.")
-
-
-def _check_target(power: object) -> None:
-    if not (isinstance(power, Real) and 0 < float(power) < 1):
-        raise PlanError(f"power={power!r} is outside (0, 1). Give a probability such as 0.8.")
 
 
 def _size(name: str, value: object) -> int:
