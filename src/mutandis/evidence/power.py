@@ -187,8 +187,7 @@ def analyse_power(
     From k = 33 on, power stays at or above 0.8 (looked at up to k = 500).
     """
     _check(p_control, p_test, alpha=alpha, tau=tau, interval=interval)
-    if not (isinstance(power, Real) and 0 < float(power) < 1):
-        raise PlanError(f"power={power!r} is outside (0, 1). Give a probability such as 0.8.")
+    _check_target(power)
     sizes = tuple(sorted({_size("k", k) for k in ks}))
     if not sizes:
         raise PlanError("ks is empty. Give at least one group size: ks=(15, 30).")
@@ -304,6 +303,11 @@ def _check(
     if interval not in get_args(IntervalName):
         allowed = ", ".join(get_args(IntervalName))
         raise PlanError(f"interval={interval!r} is unknown. Allowed: {allowed}.")
+
+
+def _check_target(power: object) -> None:
+    if not (isinstance(power, Real) and 0 < float(power) < 1):
+        raise PlanError(f"power={power!r} is outside (0, 1). Give a probability such as 0.8.")
 
 
 def _size(name: str, value: object) -> int:
