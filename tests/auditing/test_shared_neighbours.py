@@ -106,7 +106,7 @@ def test_sorting_the_table_in_another_way_changes_nothing(
         "protected": mm.Protection("sex", reference="m"),
         "attributes": {"score": "continuous", "job": "nominal"},
         "ks": (4, 9),
-        **options,
+        "similarity": mm.Similarity(**options),
     }
     found = [in_another_order(table, seed, **settings) for seed in range(4)]
     assert found[0].mean_overlap > 0
