@@ -292,7 +292,7 @@ def test_an_intervention_that_changes_nobody() -> None:
     table = {"age": np.linspace(0, 1, 50), "wealth": np.zeros(50), "x": np.sin(np.arange(50.0))}
     diagnosis = _check(Worldview({"x": Linear("age")}), table, do={"wealth": 0})
     assert diagnosis.changed == 0
-    assert "The intervention changes nobody" in str(diagnosis)
+    assert "The intervention changes no rows" in str(diagnosis)
 
 
 def test_an_intervention_inside_the_facts() -> None:

@@ -12,17 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mutandis.causal import FittedLinear, Linear, Worldview
-from mutandis.causal.fitting.predictor import (
-    CellShifts,
-    LevelShifts,
-    LevelSlopes,
-    ProductSlope,
-    Slope,
-    fit_linear_predictor,
-)
+from mutandis.causal.fitting.predictor import Interaction, LevelShifts, Slope, fit_linear_predictor
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
-from mutandis.errors import EquationError
+from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,22 +75,39 @@ def test_all_products_against_statsmodels() -> None:
     assert isinstance(ages, Slope)
     assert isinstance(towns, LevelShifts)
     assert isinstance(scores, Slope)
-    assert isinstance(job_age, LevelSlopes)
-    assert isinstance(job_town, CellShifts)
-    assert isinstance(job_score, LevelSlopes)
-    assert isinstance(age_town, LevelSlopes)
-    assert isinstance(age_score, ProductSlope)
-    assert isinstance(town_score, LevelSlopes)
+    assert isinstance(job_age, Interaction)
+    assert isinstance(job_town, Interaction)
+    assert isinstance(job_score, Interaction)
+    assert isinstance(age_town, Interaction)
+    assert isinstance(age_score, Interaction)
+    assert isinstance(town_score, Interaction)
     found: list[float | None]
     found = [fitted.intercept, jobs.shifts["b"], jobs.shifts["c"], ages.slope, towns.shifts["y"]]
-    found += [scores.slope, job_age.slopes["b"], job_age.slopes["c"], job_town.shifts["b", "y"]]
-    found += [job_town.shifts["c", "y"], job_score.slopes["b"], job_score.slopes["c"]]
-    found += [age_town.slopes["y"], age_score.slope, town_score.slopes["y"]]
+    found += [
+        scores.slope,
+        job_age.effects["b", None],
+        job_age.effects["c", None],
+        job_town.effects["b", "y"],
+    ]
+    found += [
+        job_town.effects["c", "y"],
+        job_score.effects["b", None],
+        job_score.effects["c", None],
+    ]
+    found += [
+        age_town.effects[None, "y"],
+        age_score.effects[None, None],
+        town_score.effects["y", None],
+    ]
     assert found == pytest.approx(oracle.params.tolist(), rel=1e-8)
     assert fitted.at(parents, rows=rows) == pytest.approx(oracle.fittedvalues, rel=1e-10)
     # everything with a first level in it is what the others are measured against
-    assert (job_age.slopes["a"], age_town.slopes["x"], town_score.slopes["x"]) == (0.0, 0.0, 0.0)
-    assert [job_town.shifts[cell] for cell in [("a", "x"), ("a", "y"), ("b", "x")]] == [0.0] * 3
+    assert (
+        job_age.effects["a", None],
+        age_town.effects[None, "x"],
+        town_score.effects["x", None],
+    ) == (0.0, 0.0, 0.0)
+    assert [job_town.effects[cell] for cell in [("a", "x"), ("a", "y"), ("b", "x")]] == [0.0] * 3
 
 
 def test_two_numbers_by_hand() -> None:
@@ -107,9 +117,11 @@ def test_two_numbers_by_hand() -> None:
     first, second, product = fitted.predictor.terms
     assert isinstance(first, Slope)
     assert isinstance(second, Slope)
-    assert isinstance(product, ProductSlope)
+    assert isinstance(product, Interaction)
     assert fitted.predictor.intercept == pytest.approx(1.0)
-    assert [first.slope, second.slope, product.slope] == pytest.approx([2.0, 3.0, 4.0])
+    assert [first.slope, second.slope, product.effects[None, None]] == pytest.approx(
+        [2.0, 3.0, 4.0]
+    )
     assert product.parents == ("A", "B")
 
 
@@ -212,9 +224,9 @@ def test_a_combination_that_never_occurs_has_no_column_and_is_refused_later() ->
     race = _names([0, 1, 2, 0, 1, 0], "xyz")
     fitted = _fit([1, 2, 3, 4, 9, 6], Gender=gender, Race=race)
     *_, cells = fitted.predictor.terms
-    assert isinstance(cells, CellShifts)
-    assert cells.shifts["m", "y"] == pytest.approx((9 - 5) - (2 - 1))
-    assert ("m", "z") not in cells.shifts
+    assert isinstance(cells, Interaction)
+    assert cells.effects["m", "y"] == pytest.approx((9 - 5) - (2 - 1))
+    assert ("m", "z") not in cells.effects
     everybody_male = {"Gender": gender.filled(1), "Race": race}
     with pytest.raises(EquationError) as caught:
         fitted.explained(everybody_male, rows=6)
@@ -249,11 +261,11 @@ def test_a_level_that_only_zeros_go_with() -> None:
     fitted = _fit([10, 10, 22, 30, 36, 42], Job=job, Years=years)
     _, slope, slopes = fitted.predictor.terms
     assert isinstance(slope, Slope)
-    assert isinstance(slopes, LevelSlopes)
-    assert slopes.slopes["none"] is None
-    assert slopes.slopes["clerk"] == 0.0
+    assert isinstance(slopes, Interaction)
+    assert slopes.effects["none", None] is None
+    assert slopes.effects["clerk", None] == 0.0
     assert slope.slope == pytest.approx(2.0)
-    assert slopes.slopes["cook"] == pytest.approx(1.0)
+    assert slopes.effects["cook", None] == pytest.approx(1.0)
     assert fitted.explained({"Job": job, "Years": years}, rows=6) == pytest.approx(
         [10, 10, 22, 30, 36, 42]
     )
@@ -265,15 +277,17 @@ def test_a_number_before_a_name() -> None:
     years, job = _numbers(1, 2, 1, 3), _names([0, 0, 1, 1], ["a", "b"])
     fitted = _fit([2, 4, 5, 15], Years=years, Job=job)
     *_, slopes = fitted.predictor.terms
-    assert isinstance(slopes, LevelSlopes)
-    assert (slopes.parents, slopes.nominal, slopes.numeric) == (("Years", "Job"), "Job", "Years")
-    assert slopes.slopes["b"] == pytest.approx(3.0)
+    assert isinstance(slopes, Interaction)
+    assert (slopes.parents, slopes.nominal) == (("Years", "Job"), (False, True))
+    assert slopes.effects[None, "b"] == pytest.approx(3.0)
 
 
 def test_two_indicators_that_never_meet() -> None:
     a, b = _numbers(0, 0, 1, 1), _numbers(0, 1, 0, 0)
     fitted = _fit([1, 2, 5, 5], A=a, B=b)
-    assert fitted.predictor.terms[2] == ProductSlope(parents=("A", "B"), slope=None)
+    assert fitted.predictor.terms[2] == Interaction(
+        parents=("A", "B"), nominal=(False, False), effects={(None, None): None}
+    )
     assert fitted.explained({"A": a, "B": b}, rows=4) == pytest.approx([1, 2, 5, 5])
     with pytest.raises(EquationError, match="'A' and 'B' have 1 rows with a combination"):
         fitted.explained({"A": _numbers(1, 1, 1, 1), "B": b}, rows=4)
@@ -341,3 +355,99 @@ def test_repr_makes_the_same_equation_again(equation: Linear, shown: str) -> Non
 
 def test_interactions_make_another_equation() -> None:
     assert Linear("A", "B", interactions=True) != Linear("A", "B")
+
+
+def test_a_product_that_is_the_same_everywhere() -> None:
+    a = _numbers(1, 2, 4, 8)
+    b = _numbers(8, 4, 2, 1)
+    with pytest.raises(EquationError) as caught:
+        _fit([1, 2, 3, 5], A=a, B=b)
+    assert str(caught.value) == (
+        "the product of 'A' × 'B' is the same in every row, so nothing tells what they do "
+        "together. Leave the interactions out, or remove one of these parents."
+    )
+
+
+def test_a_collinear_interaction_is_named() -> None:
+    rng = np.random.default_rng(3)
+    a, b, c = rng.normal(size=(3, 50))
+    with pytest.raises(EquationError) as caught:
+        _fit(
+            rng.normal(size=50), A=Numbers(a), B=Numbers(b), C=Numbers(2 * a * b - c), D=Numbers(c)
+        )
+    assert str(caught.value) == (
+        "interaction 'A' × 'B' is perfectly collinear with 'C' and 'D': it says nothing that is "
+        "not said already, so their effects cannot be told apart. Leave the interactions out, or "
+        "remove one of these parents."
+    )
+
+
+def test_interactions_that_determine_each_other() -> None:
+    """Gender × Race says who is in the group; group × anything says it again."""
+    gender, race = np.array([0, 0, 1, 1] * 6), np.array([0, 1, 0, 1] * 6)
+    age = np.random.default_rng(0).normal(size=24)
+    group = gender & race
+    with pytest.raises(
+        EquationError, match="interaction 'Gender' × 'Race' is perfectly collinear with 'Group':"
+    ):
+        _fit(age, Gender=_names(gender, "fm"), Race=_names(race, "xy"), Group=_names(group, "no"))
+
+
+def test_a_name_with_one_number_has_no_slope_of_its_own() -> None:
+    job, age = _names([0, 0, 0, 1, 1], "ab"), _numbers(1, 2, 3, 7, 7)
+    with pytest.raises(
+        EquationError, match="interaction 'Job' × 'Age' is perfectly collinear with 'Job':"
+    ):
+        _fit([1, 2, 3, 4, 5], Job=job, Age=age)
+
+
+def test_parents_that_cannot_be_told_apart_are_refused_as_without_interactions() -> None:
+    town, region = _names([0, 1, 2, 0, 1], "abc"), _names([0, 0, 1, 0, 0], "xy")
+    with pytest.raises(EquationError, match="parent 'Region' is perfectly collinear with 'Town':"):
+        _fit([1, 2, 3, 4, 5], Town=town, Region=region)
+
+
+def test_products_count_as_coefficients() -> None:
+    gender, race = _names([0, 0, 1, 1], "fm"), _names([0, 1, 0, 1], "xy")
+    age = _numbers(20, 35, 30, 50)
+    plain = Linear("G", "R", "A").fit(age, {"G": gender, "R": race, "A": _numbers(1, 2, 4, 9)})
+    assert len(plain.predictor.terms) == 3
+    with pytest.raises(EquationError, match="7 coefficients cannot be fitted to 4 rows"):
+        _fit([1, 2, 3, 4], Gender=gender, Race=race, Age=age)
+
+
+def test_products_too_large_for_a_number() -> None:
+    with pytest.raises(EquationError, match="too large or too small for floating-point numbers"):
+        _fit([1, 2, 3, 5], A=_numbers(1e200, 2e200, 5e200, 7e200), B=_numbers(1e200, 1, 2, 3e200))
+
+
+@pytest.mark.parametrize("parents", [(), ("A",)])
+def test_interactions_need_two_parents(parents: tuple[str, ...]) -> None:
+    with pytest.raises(EquationError) as caught:
+        Linear(*parents, interactions=True)
+    assert str(caught.value) == (
+        f"interactions=True needs two parents or more, and the equation has {len(parents)}. "
+        "Name the parents that act together, or leave interactions out."
+    )
+
+
+def test_interactions_are_true_or_false() -> None:
+    setting: Any = "all"
+    with pytest.raises(EquationError, match="interactions='all' is neither True nor False"):
+        Linear("A", "B", interactions=setting)
+
+
+def test_a_parent_that_changed_its_kind() -> None:
+    names, numbers = _names([0], "a"), _numbers(1)
+    with pytest.raises(KindError, match=r"'A' held numbers when .* and now holds names"):
+        Interaction(parents=("A", "B"), nominal=(False, False), effects={}).at(
+            {"A": names, "B": numbers}
+        )
+    with pytest.raises(KindError, match=r"'B' held names when .* and now holds numbers"):
+        Interaction(parents=("A", "B"), nominal=(True, True), effects={}).at(
+            {"A": names, "B": numbers}
+        )
+    with pytest.raises(KindError, match=r"'A' held names when .* and now holds numbers"):
+        Interaction(parents=("A", "B"), nominal=(True, False), effects={}).at(
+            {"A": numbers, "B": numbers}
+        )

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import special, stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel  # type: ignore[import-untyped]
 
 from mutandis.causal import Equation, FittedOrdinal, Ordinal, Worldview
 from mutandis.causal.equations.equation import KnownLevels, coupling_of
+from mutandis.causal.equations.ordinal import FittedShares
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
+from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
-from mutandis.errors import EquationError
+from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -267,7 +273,7 @@ def test_counterfactual_by_hand() -> None:
     fitted = _sloped(thresholds=(0.0, math.log(3)))
     child = _names("lmh", GRADES[:3])
     noise = fitted.abduct(child, {"A": _numbers(0, 0, 0)})
-    assert noise.ranked.rank.tolist() == pytest.approx([0.25, 0.625, 0.875], rel=1e-12)
+    assert noise.rank.tolist() == pytest.approx([0.25, 0.625, 0.875], rel=1e-12)
     moved = fitted.predict({"A": Numbers(np.full(3, math.log(3)))}, noise).column
     assert _codes(moved) == [0, 2, 2]
 
@@ -291,7 +297,7 @@ def test_both_tails_keep_their_digits() -> None:
     for value, code in ((500.0, 0), (-500.0, 3), (2000.0, 1), (-2000.0, 2)):
         child = Categories(np.array([code]), GRADES)
         noise = fitted.abduct(child, {"A": _numbers(value)})
-        assert np.isfinite(noise.ranked.log_tail).all()
+        assert np.isfinite(noise.log_tail).all()
         near = fitted.predict({"A": _numbers(value + math.copysign(0.01, -value))}, noise).column
         assert _codes(near) == [code]
         back = fitted.predict({"A": _numbers(-value)}, noise).column
@@ -341,3 +347,200 @@ def test_alphabetical_levels_can_be_put_in_order() -> None:
         "high",
         "high",
     ]
+
+
+def _overlap(
+    below: NDArray[np.float64], other: NDArray[np.float64], code: int
+) -> NDArray[np.float64]:
+    """The share of [F(x-1), F(x)] that each [F'(y-1), F'(y)] covers."""
+    edges, others = np.array([0, *below, 1]), np.array([0, *other, 1])
+    low, high = edges[code], edges[code + 1]
+    covered = np.minimum(others[1:], high) - np.maximum(others[:-1], low)
+    shares: NDArray[np.float64] = np.maximum(covered, 0) / (high - low)
+    return shares
+
+
+@pytest.mark.parametrize("code", range(4))
+def test_draws_have_the_analytic_distribution(code: int) -> None:
+    fitted, rows = _sloped(), 20000
+    child = Categories(np.full(rows, code, dtype=np.int32), GRADES)
+    rng = np.random.default_rng(code)
+    noise = fitted.abduct(child, {"A": Numbers(np.zeros(rows))}, rng=rng)
+    drawn = _codes(fitted.predict({"A": Numbers(np.full(rows, 1.1))}, noise).column)
+    expected = _overlap(special.expit(THRESHOLDS), special.expit(THRESHOLDS - 1.1), code)
+    possible = expected > 1e-12
+    observed = np.bincount(drawn, minlength=4)
+    assert observed[~possible].sum() == 0
+    if possible.sum() > 1:
+        outcome = stats.chisquare(observed[possible], rows * expected[possible])
+        assert outcome.pvalue > 0.001
+    else:
+        assert code == 3  # whoever is at the top stays there
+
+
+def test_the_same_seed_gives_the_same_draws() -> None:
+    fitted = _sloped()
+    child = Categories(np.full(200, 1, dtype=np.int32), GRADES)
+
+    def drawn(seed: int) -> list[int]:
+        facts = {"A": Numbers(np.zeros(200))}
+        noise = fitted.abduct(child, facts, rng=np.random.default_rng(seed))
+        return _codes(fitted.predict({"A": Numbers(np.full(200, 0.7))}, noise).column)
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+
+
+@pytest.mark.parametrize("method", ["logit", "empirical"])
+def test_counterfactuals_of_a_known_model(method: Any) -> None:
+    """Two groups with a shift of 1.2 in logistic noise; draws against the joint truth."""
+
+    def error(rows: int, seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        group, noise = rng.integers(0, 2, rows, dtype=np.int32), rng.logistic(size=rows)
+        facts = np.searchsorted(THRESHOLDS, noise - 1.2 * group)
+        truth = np.searchsorted(THRESHOLDS, noise)
+        child = Categories(facts.astype(np.int32), GRADES)
+        parents: dict[str, Column] = {"G": Categories(group, ("a", "b"))}
+        fitted: Any = Ordinal("G", method=method).fit(child, parents)
+        known = fitted.abduct(child, parents, rng=rng)
+        reference = Categories(np.zeros(rows, dtype=np.int32), ("a", "b"))
+        made = np.array(_codes(fitted.predict({"G": reference}, known).column))
+        assert (made[group == 0] == facts[group == 0]).all()
+        assert (made >= facts).all()
+        joint = np.zeros((2, 4, 4))
+        treated = group == 1
+        np.add.at(joint[0], (facts[treated], truth[treated]), 1)
+        np.add.at(joint[1], (facts[treated], made[treated]), 1)
+        return float(np.abs(joint[0] - joint[1]).sum() / (2 * treated.sum()))
+
+    errors = [np.mean([error(rows, seed) for seed in range(6)]) for rows in (200, 3200, 51200)]
+    assert errors[1] < errors[0] / 2
+    assert errors[2] < errors[1] / 2
+    assert errors[2] < 0.02
+
+
+@pytest.mark.parametrize("method", ["logit", "empirical"])
+def test_draws_preserve_the_distribution_of_the_reference(method: Any) -> None:
+    rng = np.random.default_rng(21)
+    rows = 12000
+    status = rng.choice(["f", "m"], rows)
+    latent = np.where(status == "f", -0.9, 0.0) + rng.logistic(size=rows)
+    grades = np.array(GRADES)[np.searchsorted(THRESHOLDS, latent)]
+    people = Population.from_frame(
+        pd.DataFrame({"A": status, "X": grades}),
+        columns=["A"],
+        attributes=[Attribute(name="X", kind=AttributeKind.ORDINAL, levels=GRADES)],
+    )
+    worldview = Worldview({"X": Ordinal("A", method=method)})
+    made = worldview.counterfactuals(people, do={"A": "m"}, draws=1, rng=np.random.default_rng(2))
+    assert made.couplings == {"X": "monotone coupling"}
+    drawn = made.draws[0].categories("X")
+    assert drawn.levels == GRADES
+    facts = people.categories("X").codes
+    reference = np.bincount(facts[status == "m"], minlength=4)
+    treated = np.bincount(drawn.codes[status == "f"], minlength=4)
+    factual = np.bincount(facts[status == "f"], minlength=4)
+    assert stats.chi2_contingency([treated, reference]).pvalue > 0.001
+    assert stats.chi2_contingency([factual, reference]).pvalue < 1e-9
+    assert (drawn.codes[status == "m"] == facts[status == "m"]).all()
+
+
+def _slow_shares(
+    rows: Sequence[tuple[tuple[int, ...], int]],
+    own: tuple[int, ...],
+    code: int,
+    other: tuple[int, ...],
+) -> int:
+    """Middle of the interval and its inverse, in fractions."""
+
+    def cumulative(cell: tuple[int, ...], upto: int) -> Fraction:
+        inside = [level for causes, level in rows if causes == cell]
+        return Fraction(sum(level <= upto for level in inside), len(inside))
+
+    u = (cumulative(own, code - 1) + cumulative(own, code)) / 2
+    return next(level for level in itertools.count() if cumulative(other, level) >= u)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_empirical_counterfactuals_against_fractions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = 80
+    first = rng.integers(0, 2, size, dtype=np.int32)
+    second = rng.integers(0, 3, size, dtype=np.int32)
+    level = rng.integers(0, 4, size, dtype=np.int32)
+    parents: dict[str, Column] = {
+        "S": Categories(second, ("x", "y", "z")),
+        "F": Categories(first, ("f", "m")),
+    }
+    child = Categories(level, GRADES)
+    fitted: Any = Ordinal("S", "F", method="empirical").fit(child, parents)
+    assert isinstance(fitted, FittedShares)
+    noise = fitted.abduct(child, parents)
+    for value in (0, 1):
+        moved = {**parents, "F": Categories(np.full(size, value, dtype=np.int32), ("f", "m"))}
+        found = _codes(fitted.predict(moved, noise).column)
+        rows = list(
+            zip(zip(second.tolist(), first.tolist(), strict=True), level.tolist(), strict=True)
+        )
+        expected = [_slow_shares(rows, causes, code, (causes[0], value)) for causes, code in rows]
+        assert found == expected
+
+
+def test_empirical_shares_by_hand_with_a_tie() -> None:
+    """Group a: low 2, high 2; group b: low 1, mid 1, high 2. The middle of a's low is F_b(low)."""
+    group = _names("aaaabbbb", ("a", "b"))
+    child = _names("llhhlmhh", ("low", "mid", "high"))
+    fitted: Any = Ordinal("G", method="empirical").fit(child, {"G": group})
+    shares = fitted.probabilities({"G": group}, rows=8)[[0, 4]]
+    assert shares.tolist() == [[0.5, 0, 0.5], [0.25, 0.25, 0.5]]
+    moved = fitted.predict({"G": group.filled(1)}, fitted.abduct(child, {"G": group})).column
+    assert _codes(moved) == [0, 0, 2, 2, 0, 1, 2, 2]
+
+
+def test_empirical_without_causes() -> None:
+    child = _names("llmh", ("low", "mid", "high"))
+    fitted: Any = Ordinal(method="empirical").fit(child, {})
+    assert fitted.probabilities({}, rows=1).tolist() == [[0.5, 0.25, 0.25]]
+    assert _codes(fitted.predict({}, fitted.abduct(child, {})).column) == [0, 0, 1, 2]
+
+
+def test_empirical_draws_have_the_analytic_distribution() -> None:
+    """Low in group a is u in [0, 1/2]; in group b that is low, mid and high by 1/5, 2/5, 2/5."""
+    group = Categories(np.repeat([0, 1], [20000, 10]), ("a", "b"))
+    child = Categories(np.concatenate([np.arange(20000) % 2 * 2, [0, 1, 1, *[2] * 7]]), GRADES[:3])
+    fitted: Any = Ordinal("G", method="empirical").fit(child, {"G": group})
+    noise = fitted.abduct(child, {"G": group}, rng=np.random.default_rng(7))
+    drawn = np.array(_codes(fitted.predict({"G": group.filled(1)}, noise).column))
+    observed = np.bincount(drawn[:20000:2], minlength=3)
+    assert stats.chisquare(observed, [2000, 4000, 4000]).pvalue > 0.001
+    assert (drawn[1:20000:2] == 2).all()
+
+
+@pytest.mark.parametrize("code", range(2))
+def test_combinations_that_were_never_observed(code: int) -> None:
+    first, second = _names("aabb", ("a", "b")), _names("xyxx", ("x", "y", "z"))
+    child = _names("lhlh", ("low", "high"))
+    facts: dict[str, Column] = {"F": first, "S": second}
+    fitted: Any = Ordinal("F", "S", method="empirical").fit(child, facts)
+    noise = fitted.abduct(child, facts)
+    message = "of 4 rows have a combination of parents that did not occur when the equation was fit"
+    with pytest.raises(EquationError, match=f"1 {message}"):
+        fitted.predict({"F": first.filled(1), "S": second}, noise)
+    with pytest.raises(EquationError, match=f"4 {message}"):
+        fitted.predict({"F": first, "S": second.filled(2)}, noise)
+    with pytest.raises(EquationError, match=f"2 {message}"):
+        fitted.abduct(child, {"F": _names("aacc", ("a", "c")), "S": second})
+    one: dict[str, Column] = {"F": _names("a", ("a",)), "S": _names("x", ("x",))}
+    with pytest.raises(EquationError, match="1 of 1 rows have a level that no row with the same"):
+        fitted.abduct(_names("h", ("low", "high")), one)
+    with pytest.raises(KindError, match="Parent 'F' held names when its equation was fitted"):
+        fitted.predict({"F": _numbers(0, 0, 0, 0), "S": second}, noise)
+
+
+def test_empirical_needs_nominal_causes() -> None:
+    child = _names("lhlh", ("low", "high"))
+    with pytest.raises(
+        EquationError, match=r"parent 'Age' holds numbers\. Declare it as nominal or"
+    ):
+        Ordinal("Age", method="empirical").fit(child, {"Age": _numbers(1, 2, 3, 4)})

@@ -68,7 +68,7 @@ def _exponential() -> Any:
 
 
 def test_what_is_no_model() -> None:
-    with pytest.raises(WorldviewError, match="DiGraph is no graphical causal model"):
+    with pytest.raises(WorldviewError, match="DiGraph is not a graphical causal model"):
         Worldview.from_dowhy(nx.DiGraph(LOAN))
 
 
@@ -168,7 +168,7 @@ def test_nodes_are_columns() -> None:
     model.set_causal_mechanism(0, gcm.EmpiricalDistribution())
     model.set_causal_mechanism(1, gcm.AdditiveNoiseModel(gcm.ml.create_linear_regressor()))
     gcm.fit(model, table)
-    with pytest.raises(WorldviewError, match="Node 0 of the DoWhy model is no text"):
+    with pytest.raises(WorldviewError, match="Node 0 of the DoWhy model is not text"):
         Worldview.from_dowhy(model)
 
 

@@ -57,8 +57,8 @@ def test_the_documented_draws(applicants: pd.DataFrame) -> None:
     assert len(shares["race"]) == 325
     assert (shares["race"] == 1).all()
     assert len(shares["gender"]) == 148
-    assert round(100 * float(np.mean(shares["gender"]))) == 70
-    assert float(shares["gender"].min()) == 0.45
+    assert round(100 * float(np.mean(shares["gender"]))) == 68
+    assert float(shares["gender"].min()) == 0.35
 
 
 def test_the_documented_dispersion(data_folder: Path) -> None:

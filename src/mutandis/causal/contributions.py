@@ -11,66 +11,41 @@ from mutandis.causal.equations.linear import FittedLinear
 from mutandis.data.columns import Numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from mutandis.causal.graph import Graph
-    from mutandis.data.columns import Column
-
-__all__ = ["Contribution", "Decomposition", "decompose", "paths_between"]
+    from mutandis.data.columns import Column, Columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """What one cause, or two acting together, did to an attribute.
-
-    Parameters
-    ----------
-    parents
-        The cause; two of them where they act together.
-    amount
-        What it added, in units of the attribute; under the log link, the factor.
-    """
+    """What one cause, or two acting together, did to an attribute."""
 
     parents: tuple[str, ...]
     amount: float
+    """What it added, in units of the attribute; under the log link, the factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decomposition:
-    """A counterfactual change, taken apart.
-
-    Parameters
-    ----------
-    how
-        "sum": the contributions add up to the change; "factor": their product is its factor.
-    contributions
-        One for each term whose causes changed, in the order of the equation.
-    """
+    """A counterfactual change, taken apart."""
 
     how: Literal["sum", "factor"]
+    """Whether the contributions add up to the change, or their product is its factor."""
     contributions: tuple[Contribution, ...]
+    """One for each term whose causes changed, in the order of the equation."""
 
     @property
     def total(self) -> float:
-        """All of them together: a sum, or a product of factors."""
         amounts = [each.amount for each in self.contributions]
         return float(np.sum(amounts) if self.how == "sum" else np.prod(amounts))
 
 
-def decompose(
-    fitted: object, before: Mapping[str, Column], after: Mapping[str, Column]
-) -> Decomposition | None:
+def decompose(fitted: object, before: Columns, after: Columns) -> Decomposition | None:
     """Take the change of one person's attribute apart, by what changed among its causes.
 
     Exact for linear equations: their terms add up, on the scale of the attribute or of its
     logarithm. Equations of other families do not say what each cause did on its own: None.
-
-    Parameters
-    ----------
-    fitted
-        The attribute's fitted equation.
-    before, after
-        Its causes in both worlds, one row each.
 
     Examples
     --------

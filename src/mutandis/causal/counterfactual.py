@@ -26,22 +26,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.causal.equations.equation import FittedEquation, Predicted
+    from mutandis.causal.equations.equation import FittedEquation, Predicted, Rng
     from mutandis.causal.latent.latent import FittedLatent
+    from mutandis.data.columns import Columns
     from mutandis.data.population import Population
 
-__all__ = [
-    "Counterfactuals",
-    "Draws",
-    "StructuralEquation",
-    "abduct",
-    "act",
-    "make_draws",
-    "predict",
-    "require_columns",
-    "take_rows",
-    "take_three_steps",
-]
 
 # More column names than these do not help to find the right one.
 _SHOWN = 20
@@ -127,7 +116,7 @@ def abduct(
     equations: Mapping[str, StructuralEquation],
     latents: Iterable[FittedLatent] = (),
     *,
-    rng: np.random.Generator | None = None,
+    rng: Rng = None,
 ) -> Mapping[str, Any]:
     """Abduct: recover each row's noise from the facts (the first step, P(U | X, A)).
 
@@ -209,7 +198,7 @@ def take_three_steps(
     equations: Mapping[str, StructuralEquation],
     latents: Iterable[FittedLatent] = (),
     *,
-    rng: np.random.Generator | None = None,
+    rng: Rng = None,
 ) -> Counterfactuals:
     """Abduct, act and predict, one attribute after the other.
 
@@ -239,7 +228,7 @@ def make_draws(
     *,
     do: Mapping[str, Any],
     draws: int,
-    rng: np.random.Generator | None,
+    rng: Rng,
     draw: Callable[[Population, np.random.Generator], Counterfactuals],
 ) -> Draws:
     """Prepare draws, made from rows in an order that depends on what they hold.
@@ -267,8 +256,7 @@ def make_draws(
     return Draws(states, make)
 
 
-def _spawn(draws: int, rng: np.random.Generator | None) -> tuple[np.random.SeedSequence, ...]:
-    """Derive one seed per draw from the generator that was passed."""
+def _spawn(draws: int, rng: Rng) -> tuple[np.random.SeedSequence, ...]:
     if draws < 0:
         raise PlanError(f"draws={draws} is negative. Give how many to make, or 0.")
     if not draws:
@@ -307,12 +295,11 @@ def require_columns(population: Population, names: Iterable[str]) -> None:
         )
 
 
-def _causes(population: Population, equation: StructuralEquation) -> Mapping[str, Column]:
+def _causes(population: Population, equation: StructuralEquation) -> Columns:
     return {name: population.columns[name] for name in equation.parents}
 
 
 def _constant(name: str, column: Column, value: object) -> Column:
-    """Give the column that holds the intervened value in every row."""
     if np.ndim(value) != 0:  # type: ignore[arg-type]
         raise PlanError(
             f"do sets {name!r} to a {type(value).__name__}. An intervention sets one value in "

@@ -11,8 +11,6 @@ from mutandis.errors import CycleError, WorldviewError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-__all__ = ["Graph"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
@@ -76,7 +74,7 @@ class Graph:
 def _read_parents(child: object, causes: Iterable[str]) -> tuple[str, ...]:
     if not isinstance(child, str):
         raise WorldviewError(
-            f"A worldview has an equation for {child!r}, which is no text. "
+            f"A worldview has an equation for {child!r}, which is not text. "
             "Use the column's name, as text."
         )
     # a text is iterable too, and would be taken apart into its letters

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     from mutandis.causal.diagnostics.diagnosis import Diagnosis
+    from mutandis.causal.equations.equation import Rng
     from mutandis.causal.latent.latent import FittedLatent, Latent
     from mutandis.data.attribute import AttributeDeclaration
-    from mutandis.data.columns import Column
+    from mutandis.data.columns import Columns
     from mutandis.pictures.picture import Picture
 
-__all__ = ["FittedWorldview", "Worldview"]
 
 # A level that one row in a thousand has is lost from a resample of a thousand with probability
 # 0.37; that often in succession only if the worldview cannot be bootstrapped at all.
@@ -314,7 +314,7 @@ class Worldview(Declaration):
         *,
         do: Mapping[str, Any],
         draws: int = 0,
-        rng: np.random.Generator | None = None,
+        rng: Rng = None,
         bootstrap: bool = False,
     ) -> Counterfactuals:
         """Fit to a population, and ask what would have been.
@@ -424,7 +424,7 @@ class Worldview(Declaration):
                 return fitted
         raise AssertionError("the last attempt returns or raises")
 
-    def _fit_columns(self, columns: Mapping[str, Column]) -> FittedWorldview:
+    def _fit_columns(self, columns: Columns) -> FittedWorldview:
         # a column is reordered where it is needed: all of them at once would be a second table
         order = canonical_order(columns)
         ordered = ReorderedColumns(columns, columns, order=order)
@@ -470,28 +470,15 @@ class FittedWorldview:
     couplings: Mapping[str, str] = field(default_factory=dict)
 
     def counterfactuals(
-        self,
-        table: Any,
-        *,
-        do: Mapping[str, Any],
-        draws: int = 0,
-        rng: np.random.Generator | None = None,
+        self, table: Any, *, do: Mapping[str, Any], draws: int = 0, rng: Rng = None
     ) -> Counterfactuals:
         """Ask what would have been: abduction, action, prediction.
 
         Only effects of the intervened attributes are recomputed; all other columns are passed on
         as they are. An intervened attribute that has an equation of its own loses it.
 
-        Parameters
-        ----------
-        table
-            The facts; not necessarily those that the equations were fitted to.
-        do
-            The intervened attributes and the value each is set to, in all rows.
-        draws
-            How many further counterfactual populations to draw (`Counterfactuals.draws`).
-        rng
-            The generator of the draws.
+        `table` need not be the one that the equations were fitted to; `draws` and `rng` are as in
+        `Worldview.counterfactuals`.
         """
 
         def draw(ordered: Population, generator: np.random.Generator) -> Counterfactuals:
@@ -505,11 +492,7 @@ class FittedWorldview:
         return replace(point, draws=made)
 
     def counterfactuals_once(
-        self,
-        population: Population,
-        *,
-        do: Mapping[str, Any],
-        rng: np.random.Generator | None = None,
+        self, population: Population, *, do: Mapping[str, Any], rng: Rng = None
     ) -> Counterfactuals:
         """Go through the three steps once, with one draw of the noise if `rng` is given."""
         moved = self.graph.descendants(do, held=self.resolving)

@@ -17,10 +17,13 @@ import numpy as np
 from mutandis.errors import KindError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import narwhals as nw
     from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Columns = Mapping[str, "Column"]
 
 __all__ = [
     "Categories",

@@ -5,14 +5,14 @@ What is tested, how to read it and what it cannot see is said in docs/diagnostic
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 import numpy as np
 
-from mutandis.causal.counterfactual import act, require_columns
+from mutandis.causal.counterfactual import act, require_columns, take_rows
 from mutandis.causal.diagnostics.dependence import holm
 from mutandis.causal.diagnostics.diagnosis import (
     Diagnosis,
@@ -21,7 +21,7 @@ from mutandis.causal.diagnostics.diagnosis import (
     ResidualCheck,
 )
 from mutandis.causal.diagnostics.independences import check_independences, implied_independences
-from mutandis.causal.diagnostics.residuals import check_residuals, fit_of, residuals_of
+from mutandis.causal.diagnostics.residuals import Residuals, check_residuals, fit_of, residuals_of
 from mutandis.causal.equations.equation import naming
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.causal.graph import Graph
@@ -33,12 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.causal.diagnostics.residuals import Residuals
     from mutandis.causal.worldview import FittedWorldview, Worldview
-    from mutandis.data.columns import Column
+    from mutandis.data.columns import Column, Columns
     from mutandis.data.population import Population
 
-__all__ = ["check_worldview"]
 
 # Draws of noise that the facts leave open start here: the same table gets the same diagnosis.
 _SEED = 1996
@@ -52,46 +50,9 @@ def check_worldview(
     do: Mapping[str, Any] | None = None,
     alpha: float = 0.01,
 ) -> Diagnosis:
-    """Look for signs that a table contradicts a worldview.
-
-    Parameters
-    ----------
-    worldview
-        The worldview; its equations are fitted to the table.
-    population
-        The facts.
-    protected
-        The protected attribute A. Residuals are tested on it even where it is no cause, and its
-        effect is tested for interactions with other causes.
-    do
-        An intervention, as counterfactuals will ask for. Its attributes are treated as A is, and it
-        is reported how many counterfactuals lie outside the facts, or were cut off.
-    alpha
-        The chance of finding any problem in a worldview that is right. p-values are adjusted for
-        the number of tests by Holm's method.
-
-    Returns
-    -------
-    Diagnosis
-        The checks; `print` shows them as sentences.
-
-    Examples
-    --------
-    >>> from mutandis.causal import Linear, Worldview
-    >>> from mutandis.data.population import Population
-    >>> rng = np.random.default_rng(1)
-    >>> age = rng.uniform(20, 60, size=1000)
-    >>> salary = 30 + 0.02 * (age - 20) ** 2 + rng.normal(size=1000)
-    >>> people = Population.from_frame({"Age": age, "Salary": salary}, columns=["Age", "Salary"])
-    >>> diagnosis = check_worldview(Worldview({"Salary": Linear("Age")}), people)
-    >>> round(diagnosis.equations[0].fit, 2), len(diagnosis.problems)
-    (0.93, 1)
-    >>> print(diagnosis.sentences()[1])
-    Salary: residuals still depend on Age (p < 0.001): the equation misses part of the effect of
-    Age, counterfactuals for it will be biased. That is 83.9 % of the variance that the equation
-    leaves.
-    """
-    _check_alpha(alpha)
+    """Look for signs that a table contradicts a worldview: see `Worldview.check`."""
+    if not 0.0 < alpha < 0.5:
+        raise PlanError(f"alpha={alpha} is outside (0, 0.5). Give the level of the tests: 0.01.")
     if protected is not None:
         worldview.check_root(protected)
     attributes = tuple(dict.fromkeys([*([protected] if protected else []), *(do or {})]))
@@ -103,7 +64,8 @@ def check_worldview(
     order = canonical_order(columns)
     ordered = {name: column.take(order) for name, column in columns.items()}
     # an attribute that the worldview does not know is one that it says to be without causes
-    graph = Graph.from_parents({**_alone(attributes, worldview), **worldview.graph.parents})
+    alone: dict[str, tuple[str, ...]] = {n: () for n in attributes if n not in worldview.names}
+    graph = Graph.from_parents({**alone, **worldview.graph.parents})
     leftovers = dict(_leftovers(worldview, fitted, ordered))
     residuals, independences = _adjusted(
         tuple(_residual_checks(worldview, leftovers, ordered, attributes=attributes)),
@@ -112,7 +74,7 @@ def check_worldview(
     return Diagnosis(
         rows=len(population),
         alpha=alpha,
-        equations=tuple(leftover.check for leftover in leftovers.values()),
+        equations=tuple(check for check, _ in leftovers.values()),
         residuals=residuals,
         independences=independences,
         roots=graph.roots,
@@ -121,15 +83,13 @@ def check_worldview(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Leftover:
-    check: EquationCheck
-    residuals: Residuals
+_Explained = tuple[EquationCheck, Residuals]
+"""How much an equation explains, and what it leaves over."""
 
 
 def _leftovers(
-    worldview: Worldview, fitted: FittedWorldview, columns: Mapping[str, Column]
-) -> Iterator[tuple[str, _Leftover]]:
+    worldview: Worldview, fitted: FittedWorldview, columns: Columns
+) -> Iterator[tuple[str, _Explained]]:
     """Find what each equation explains and what it leaves over, causes before their effects."""
     declared = dict(worldview.equations)
     noise: dict[str, Any] = {}
@@ -156,21 +116,21 @@ def _leftovers(
             fit=fit.value,
             hidden=hidden.get(child),
         )
-        yield child, _Leftover(check=check, residuals=left)
+        yield child, (check, left)
 
 
 def _residual_checks(
     worldview: Worldview,
-    leftovers: Mapping[str, _Leftover],
-    columns: Mapping[str, Column],
+    leftovers: Mapping[str, _Explained],
+    columns: Columns,
     *,
     attributes: Sequence[str],
 ) -> Iterator[ResidualCheck]:
-    for child, leftover in leftovers.items():
-        parents = leftover.check.parents
+    for child, (check, left) in leftovers.items():
+        parents = check.parents
         yield from check_residuals(
             child,
-            leftover.residuals,
+            left,
             columns,
             parents=parents,
             # what has causes may follow from this very noise: the implied independences know
@@ -180,7 +140,7 @@ def _residual_checks(
 
 
 def _tied(child: str, worldview: Worldview) -> frozenset[str]:
-    """Find what follows from a hidden cause of the child, and so depends on its noise by right."""
+    """Find what follows from a hidden cause of the child, and so may depend on its noise."""
     driven = {
         name
         for latent in worldview.latents
@@ -193,17 +153,17 @@ def _tied(child: str, worldview: Worldview) -> frozenset[str]:
 
 def _independence_checks(
     worldview: Worldview,
-    leftovers: Mapping[str, _Leftover],
-    columns: Mapping[str, Column],
+    leftovers: Mapping[str, _Explained],
+    columns: Columns,
     *,
     graph: Graph,
 ) -> Iterator[IndependenceCheck]:
     hidden = {latent.name: tuple(latent.equations) for latent in worldview.latents}
     # given a draw of a hidden cause, residuals say nothing about what holds without it
     residuals = {
-        child: leftover.residuals.vectors
-        for child, leftover in leftovers.items()
-        if leftover.residuals.vectors and leftover.check.hidden is None
+        child: left.vectors
+        for child, (check, left) in leftovers.items()
+        if left.vectors and check.hidden is None
     }
     return check_independences(
         implied_independences(graph, hidden=hidden),
@@ -236,7 +196,7 @@ def _reach(
     fitted: FittedWorldview, population: Population, do: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Find how far the counterfactuals of those who are changed reach beyond the facts."""
-    act(population, do)  # refuses what is no intervention
+    act(population, do)  # refuses what is not an intervention
     changed = np.zeros(len(population), dtype=np.bool_)
     for name, value in do.items():
         column = population.columns[name]
@@ -248,7 +208,7 @@ def _reach(
     rows = np.flatnonzero(changed)
     if not len(rows):
         return {"changed": 0}
-    made = fitted.counterfactuals_once(_taken(population, rows), do=do)
+    made = fitted.counterfactuals_once(take_rows(population, rows, population.columns), do=do)
     moved = {name: made.population.columns[name] for name in made.moved}
     outside = {name: _outside(moved[name], population.columns[name]) for name in moved}
     return {
@@ -273,27 +233,6 @@ def _outside(counterfactual: Column, factual: Column) -> NDArray[np.bool_]:
     return np.ones(len(counterfactual), dtype=np.bool_)
 
 
-def _taken(population: Population, rows: NDArray[np.intp]) -> Population:
-    return replace(
-        population,
-        columns=MappingProxyType(
-            {name: column.take(rows) for name, column in population.columns.items()}
-        ),
-        ids=population.ids[rows],
-        positions=population.positions[rows],
-        source=population.source[rows],
-    )
-
-
-def _alone(attributes: Sequence[str], worldview: Worldview) -> dict[str, tuple[str, ...]]:
-    return {name: () for name in attributes if name not in worldview.names}
-
-
 def _generator(name: str) -> np.random.Generator:
     # by name, so that another equation's draws change nothing in this one's
     return np.random.default_rng([_SEED, crc32(name.encode())])
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0.0 < alpha < 0.5:
-        raise PlanError(f"alpha={alpha} is outside (0, 0.5). Give the level of the tests: 0.01.")

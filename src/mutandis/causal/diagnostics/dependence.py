@@ -22,29 +22,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.diagnostics.features import Features
+    from mutandis.data.columns import Floats
 
-    Floats = NDArray[np.float64]
     Codes = NDArray[np.intp]
 
-__all__ = [
-    "NOTHING_LEFT",
-    "Dependence",
-    "chi_square_tail",
-    "g_dependence",
-    "holm",
-    "mean_dependence",
-    "normal_departure",
-    "spread_dependence",
-    "untested",
-]
 
 NOTHING_LEFT = "nothing of it is left once what is held fixed is taken out"
 """Why a test is not done where what is held fixed determines one of the two sides."""
 
 # Of a residual whose length is no larger part of the original than this, rounding is all.
 _NOTHING = 1e-9
-# Fewer rows a fitted number than these, and the p-value would be a guess.
-_ROWS_A_NUMBER = 10
+# Fewer rows per fitted number than these, and the p-value would be a guess.
+_ROWS_PER_NUMBER = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +62,6 @@ class Dependence:
 
 
 def untested(test: str, reason: str) -> Dependence:
-    """Say that a test could not be done, and why."""
     return Dependence(test=test, note=reason)
 
 
@@ -86,19 +74,6 @@ def mean_dependence(
 ) -> Dependence:
     """Test whether the mean of residuals changes with features, while something is held fixed.
 
-    Parameters
-    ----------
-    residuals
-        One vector; or several, tested together (one for each category).
-    features
-        What their mean may change with.
-    given
-        What is held fixed: taken out of the residuals and of the features.
-    test
-        What the test is called.
-
-    Notes
-    -----
     With e and f what is left of a residual and of a feature, the statistic is s'V⁻¹s for the sums
     s = Σ e·f and V = Σ (e·f)(e·f)', and has a chi-square distribution: the score test with a
     variance that does not assume the spread of the residuals to be the same everywhere (Wooldridge
@@ -109,23 +84,16 @@ def mean_dependence(
     Where features are indicators, a variance in V counts for no less than it would be if e and f
     were independent. Otherwise two rare things that never meet would look as if they avoided each
     other, when meeting was not to be expected.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(3)
-    >>> cause, noise = rng.normal(size=(2, 500))
-    >>> nothing = Conditioning.on_columns([], rows=500)
-    >>> found = mean_dependence([0.5 * cause + noise], [cause], given=nothing, test="correlation")
-    >>> round(found.effect, 2), found.p_value < 0.001
-    (0.38, True)
     """
+    from scipy.special import chdtrc
+
     left = [rest for residual in residuals if (rest := _left(residual, given)) is not None]
     directions = orthonormal(features, given=given)
     if not left or not directions:
         return untested(test, NOTHING_LEFT)
     rows = len(left[0])
     numbers = given.rank + len(left) * len(directions)
-    if rows < _ROWS_A_NUMBER * numbers:
+    if rows < _ROWS_PER_NUMBER * numbers:
         return untested(test, f"{rows} rows are too few to fit {numbers} numbers to")
     products = [residual * direction for residual in left for direction in directions]
     sums = np.array([np.add.reduce(product) for product in products])
@@ -141,7 +109,7 @@ def mean_dependence(
         test=test,
         statistic=statistic,
         degrees=degrees,
-        p_value=chi_square_tail(statistic, degrees),
+        p_value=float(chdtrc(degrees, statistic)),
         effect=float(sums[0] / total**0.5) if single else dot(sums, sums) / total,
         effect_name="correlation" if single else "share of the variance left",
     )
@@ -150,34 +118,14 @@ def mean_dependence(
 def spread_dependence(residual: Floats, features: Features, *, test: str) -> Dependence:
     """Test whether residuals spread more widely for some values of a column than for others.
 
-    Parameters
-    ----------
-    residual
-        The residuals.
-    features
-        Of the column; its groups say from whose median each residual's distance is taken.
-    test
-        What the test is called.
-
-    Notes
-    -----
     An F test on absolute deviations from the median of the own group, as Brown and Forsythe (1974,
     *Journal of the American Statistical Association* 69, 364-367) made it out of Levene's: taking
     the median makes it safe against skewed noise, and against errors in the fitted level. For a
     column of few values it is their test; for one of many, the deviations are regressed on its
     curve.
-
-    Examples
-    --------
-    >>> from mutandis.causal.diagnostics.features import features_of
-    >>> from mutandis.data.columns import Numbers
-    >>> rng = np.random.default_rng(3)
-    >>> group = np.repeat([0.0, 1.0], 500)
-    >>> noise = rng.normal(size=1000) * (1 + group)
-    >>> found = spread_dependence(noise, features_of(Numbers(group)), test="Brown-Forsythe")
-    >>> round(found.effect, 2), found.p_value < 0.001
-    (2.02, True)
     """
+    from scipy.special import fdtrc
+
     groups = features.groups
     residual = residual / max(float(np.abs(residual).max()), np.finfo(np.float64).tiny)
     medians = np.array([np.median(residual[groups == group]) for group in np.unique(groups)])
@@ -186,7 +134,7 @@ def spread_dependence(residual: Floats, features: Features, *, test: str) -> Dep
     rows, degrees = len(residual), len(directions)
     if not directions:
         return untested(test, "the column does not vary")
-    if rows < _ROWS_A_NUMBER * (1 + degrees):
+    if rows < _ROWS_PER_NUMBER * (1 + degrees):
         return untested(test, f"{rows} rows are too few to fit {1 + degrees} numbers to")
     centred = deviations - np.add.reduce(deviations) / rows
     total = dot(centred, centred)
@@ -203,7 +151,7 @@ def spread_dependence(residual: Floats, features: Features, *, test: str) -> Dep
         test=test,
         statistic=statistic,
         degrees=degrees,
-        p_value=_f_tail(statistic, degrees, free),
+        p_value=float(fdtrc(degrees, free, statistic)),
         effect=float(widths.max()) / narrowest if narrowest > 0.0 else None,
         effect_name="widest group over narrowest",
     )
@@ -214,18 +162,11 @@ def normal_departure(values: Floats, *, test: str) -> Dependence:
 
     The values of a fitted equation are nearer to it than draws would be, so that the test errs on
     the side of finding nothing.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(3)
-    >>> found = normal_departure(0.5 * rng.normal(size=500), test="Kolmogorov-Smirnov")
-    >>> round(found.effect, 2), found.p_value < 0.001
-    (0.5, True)
     """
     from scipy.special import kolmogorov, ndtr
 
     rows = len(values)
-    if rows < _ROWS_A_NUMBER * 5:
+    if rows < _ROWS_PER_NUMBER * 5:
         return untested(test, f"{rows} rows are too few to see a distribution in")
     expected = ndtr(np.sort(values))
     steps = np.arange(rows + 1) / rows
@@ -243,13 +184,8 @@ def normal_departure(values: Floats, *, test: str) -> Dependence:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values for their number, after Holm (1979, *Scandinavian Journal of Statistics* 6).
 
-    Whatever the tests have to do with each other, the chance that any true hypothesis gets an
+    However the tests depend on each other, the chance that any true hypothesis gets an
     adjusted p-value below alpha is at most alpha.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.02])
-    [0.03, 0.04, 0.04]
     """
     adjusted = [0.0] * len(p_values)
     largest = 0.0
@@ -310,19 +246,6 @@ def _quadratic_form(sums: Floats, variance: Floats) -> tuple[float, int]:
     return statistic, degrees
 
 
-def chi_square_tail(statistic: float, degrees: int) -> float:
-    """Give the chance of a larger statistic, with so many degrees of freedom."""
-    from scipy.special import chdtrc
-
-    return float(chdtrc(degrees, statistic))
-
-
-def _f_tail(statistic: float, degrees: int, free: int) -> float:
-    from scipy.special import fdtrc
-
-    return float(fdtrc(degrees, free, statistic))
-
-
 # The usual rule for the chi-square approximation of a table of counts.
 _LEAST_EXPECTED = 5.0
 
@@ -330,32 +253,11 @@ _LEAST_EXPECTED = 5.0
 def g_dependence(first: Codes, second: Codes, strata: Codes) -> Dependence:
     """Test whether two groupings are independent within strata, by counting.
 
-    Parameters
-    ----------
-    first, second
-        A group for each row, in two ways.
-    strata
-        A stratum for each row: what is held fixed.
-
-    Returns
-    -------
-    Dependence
-        Not done if strata with an expected count below 5 in some cell hold more than half of the
-        rows; strata in which one grouping does not vary can contradict nothing and do not count.
-
-    Notes
-    -----
     G = 2 Σ observed · log(observed / expected), added up over strata, each with Williams' (1976,
     *Biometrika* 63, 33-37) correction for small counts.
-
-    Examples
-    --------
-    >>> first = np.repeat([0, 0, 1, 1], [30, 10, 10, 30])
-    >>> second = np.repeat([0, 1, 0, 1], [30, 10, 10, 30])
-    >>> found = g_dependence(first, second, np.zeros(80, dtype=np.intp))
-    >>> round(found.statistic, 2), found.degrees
-    (20.54, 1)
     """
+    from scipy.special import chdtrc
+
     varied = int(strata.max()) > 0
     test = "stratified G-test" if varied else "G-test"
     statistic, degrees, used, lost = 0.0, 0, 0, 0
@@ -378,7 +280,7 @@ def g_dependence(first: Codes, second: Codes, strata: Codes) -> Dependence:
         test=test,
         statistic=statistic,
         degrees=degrees,
-        p_value=chi_square_tail(statistic, degrees),
+        p_value=float(chdtrc(degrees, statistic)),
         effect=float((statistic / (used * degrees)) ** 0.5),
         effect_name="contingency per degree of freedom",
         note=f"{lost} rows in strata with too few rows are left out" if lost else "",

@@ -11,15 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 
-__all__ = [
-    "Aspect",
-    "Diagnosis",
-    "EquationCheck",
-    "IndependenceCheck",
-    "ResidualCheck",
-    "sentences_of",
-]
-
 Aspect = Literal["level", "spread", "interaction", "distribution"]
 
 
@@ -154,7 +145,7 @@ class Diagnosis:
         return sentences_of(self)
 
     def __str__(self) -> str:
-        """Give the sentences, one a line."""
+        """Give the sentences, one per line."""
         return "\n".join(self.sentences())
 
     def __repr__(self) -> str:
@@ -199,19 +190,9 @@ def _plain(check: EquationCheck | ResidualCheck | IndependenceCheck) -> dict[str
 
 
 def sentences_of(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Say what a diagnosis found."""
     return (
         _heading(diagnosis),
-        *(
-            _problem(check, diagnosis)
-            for check in diagnosis.residuals
-            if diagnosis.is_problem(check)
-        ),
-        *(
-            _contradicted(check, diagnosis)
-            for check in diagnosis.independences
-            if diagnosis.is_problem(check)
-        ),
+        *(_problem(check, diagnosis) for check in diagnosis.problems),
         *_reassurances(diagnosis),
         *map(_fit, diagnosis.equations),
         *_intervention(diagnosis),
@@ -228,7 +209,9 @@ def _heading(diagnosis: Diagnosis) -> str:
     )
 
 
-def _problem(check: ResidualCheck, diagnosis: Diagnosis) -> str:
+def _problem(check: ResidualCheck | IndependenceCheck, diagnosis: Diagnosis) -> str:
+    if isinstance(check, IndependenceCheck):
+        return _contradicted(check, diagnosis)
     child, on, p = check.child, check.on, _p(check)
     if check.aspect == "level":
         part = "part of the" if on in _parents(child, diagnosis) else "an"
@@ -270,8 +253,8 @@ def _spread_problem(check: ResidualCheck, diagnosis: Diagnosis) -> str:
         follows = "that may follow from the effect that is missed."
     else:
         follows = (
-            "averages may be right, but the equation carries everybody's noise over in the same "
-            "way, so counterfactuals of people far from the average will be off."
+            "averages may be right, but the equation carries each person's noise over in the "
+            "same way, so counterfactuals of people far from the average will be off."
         )
     return (
         f"{check.child}: the noise spreads differently over the values of {check.on} "
@@ -345,7 +328,7 @@ def _intervention(diagnosis: Diagnosis) -> Iterator[str]:
         return
     whose = f"the {_number(diagnosis.changed, 'row')} that the intervention changes"
     if not diagnosis.changed:
-        yield "The intervention changes nobody: all rows have these values already."
+        yield "The intervention changes no rows: all rows have these values already."
     elif not diagnosis.outside:
         yield f"The intervention moves nothing else in {whose}: the worldview gives it no effects."
     elif not any(diagnosis.outside.values()) and not any(diagnosis.clipped.values()):

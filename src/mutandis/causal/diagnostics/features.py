@@ -1,7 +1,7 @@
 """What a test looks at in a column, and how the columns that it holds fixed are taken out.
 
 Dependence is tested through features: numbers that move with the column. A column of few values has
-one feature a value (is it this one?), a column of many has a curve of four parameters over its
+one feature per value (is it this one?), a column of many has a curve of four parameters over its
 ranks, so that neither its unit nor a single extreme value matters.
 
 All sums over rows are NumPy's own, over rows in the order that they come in: BLAS may add in an
@@ -22,29 +22,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from mutandis.data.columns import Floats
+
     Codes = NDArray[np.intp]
 
-__all__ = [
-    "MOST_GROUPS",
-    "SMALLEST_GROUP",
-    "Conditioning",
-    "Features",
-    "codes_of",
-    "crossed",
-    "dot",
-    "features_of",
-    "group_codes",
-    "indicators",
-    "is_nominal",
-    "orthonormal",
-    "takes_few_values",
-]
 
 SMALLEST_GROUP = 10
 """A value that fewer rows have says nothing of its own: it is put together with others."""
 MOST_GROUPS = 12
-"""Beyond so many groups the smallest are put together, or a test would spread itself too thin."""
+"""Beyond this many groups the smallest are put together, or a test would lose its power."""
 
 # A numeric column with no more values than these is taken value by value.
 _FEW_VALUES = 10
@@ -52,39 +38,21 @@ _FEW_VALUES = 10
 _DEGREE = 4
 # Of a vector that keeps no larger part than this, nothing but rounding is left.
 _NOTHING = 1e-8
-# With fewer rows a combination of nominal values, combinations are not held fixed one by one.
-_ROWS_A_CELL = 20
+# With fewer rows per combination of nominal values, combinations are not held fixed one by one.
+_ROWS_PER_CELL = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What a test looks at in one column.
-
-    Parameters
-    ----------
-    vectors
-        The features, one value a row in each. None if the column does not vary.
-    groups
-        A group for each row, of people who are alike in the column: those with the same value, or
-        in the same tenth.
-    """
+    """What a test looks at in one column."""
 
     vectors: tuple[Floats, ...]
+    """None if the column does not vary."""
     groups: Codes
 
 
 def features_of(column: Column) -> Features:
-    """Choose the features of a column: its values, or a curve over its ranks.
-
-    Examples
-    --------
-    >>> few = features_of(Numbers(np.repeat([0.0, 1.0, 5.0], 10)))
-    >>> len(few.vectors), np.bincount(few.groups).tolist()
-    (2, [10, 10, 10])
-    >>> many = features_of(Numbers(np.arange(200.0)))
-    >>> len(many.vectors), np.bincount(many.groups).tolist()
-    (4, [50, 50, 50, 50])
-    """
+    """Choose the features of a column: its values, or a curve over its ranks."""
     if isinstance(column, Numbers) and not takes_few_values(column):
         ranks = _ranks(column.values)
         return Features(vectors=_curve(ranks), groups=_tenths(ranks))
@@ -93,20 +61,12 @@ def features_of(column: Column) -> Features:
 
 
 def codes_of(column: Column) -> Codes:
-    """Give a number to each value that occurs in a column."""
     values = column.codes if isinstance(column, Categories) else column.values
     return np.unique(values, return_inverse=True)[1].astype(np.intp)
 
 
 def group_codes(column: Column) -> Codes:
-    """Give a number to each value that occurs in a column, rare ones together.
-
-    Examples
-    --------
-    >>> jobs = Categories(np.repeat([0, 1, 2, 3], [30, 20, 6, 7]), ("a", "b", "c", "d"))
-    >>> np.bincount(group_codes(jobs)).tolist()
-    [30, 20, 13]
-    """
+    """Give a number to each value that occurs in a column, rare ones together."""
     codes = codes_of(column)
     counts = np.bincount(codes)
     # largest first; equally large ones in the order of their values
@@ -123,12 +83,10 @@ def group_codes(column: Column) -> Codes:
 
 
 def indicators(codes: Codes) -> tuple[Floats, ...]:
-    """Give an indicator for each group but the first."""
     return tuple((codes == code).astype(np.float64) for code in range(1, int(codes.max()) + 1))
 
 
 def takes_few_values(column: Column) -> bool:
-    """Tell whether a column is taken value by value."""
     return isinstance(column, Categories) or len(np.unique(column.values)) <= _FEW_VALUES
 
 
@@ -167,7 +125,6 @@ def _tenths(ranks: Floats) -> Codes:
 
 
 def dot(left: Floats, right: Floats) -> float:
-    """Add up the products of two vectors, in one order."""
     return float(np.add.reduce(left * right))
 
 
@@ -175,12 +132,6 @@ def orthonormal(vectors: Iterable[Floats], *, given: Conditioning | None = None)
     """Find perpendicular vectors of length 1 that span the same, once `given` is taken out.
 
     Their means are taken out in any case. A vector that nothing is left of is dropped.
-
-    Examples
-    --------
-    >>> twice = np.array([3.0, 4.0, -3.0, -4.0])
-    >>> [(vector * 50**0.5).round(6).tolist() for vector in orthonormal([twice, 2 * twice])]
-    [[3.0, 4.0, -3.0, -4.0]]
     """
     found: list[Floats] = []
     for vector in vectors:
@@ -238,7 +189,7 @@ class Conditioning:
             if isinstance(column, Numbers) and not takes_few_values(column):
                 vectors += [column.values, *_curve(_ranks(column.values))]
         cells = crossed(few, rows=rows)
-        if few and cells.max() + 1 > rows / _ROWS_A_CELL:
+        if few and cells.max() + 1 > rows / _ROWS_PER_CELL:
             # too many combinations: each column on its own, the one with most values by cells
             factors = sorted(map(codes_of, few), key=lambda codes: -int(codes.max()))
             cells = factors[0]
@@ -263,14 +214,7 @@ class Conditioning:
 
 
 def crossed(columns: Iterable[Column], *, rows: int) -> Codes:
-    """Give a number to each combination of values that occurs in several columns.
-
-    Examples
-    --------
-    >>> one, other = Numbers(np.array([0.0, 0.0, 1.0])), Numbers(np.array([7.0, 8.0, 8.0]))
-    >>> crossed([one, other], rows=3).tolist()
-    [0, 1, 2]
-    """
+    """Give a number to each combination of values that occurs in several columns."""
     cells = np.zeros(rows, dtype=np.intp)
     for column in columns:
         codes = codes_of(column)

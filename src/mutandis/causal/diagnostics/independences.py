@@ -27,15 +27,8 @@ from mutandis.data.columns import Categories
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mutandis.causal.graph import Graph
-    from mutandis.data.columns import Column
-
-    Floats = NDArray[np.float64]
-
-__all__ = ["Independence", "check_independences", "implied_independences"]
+    from mutandis.data.columns import Column, Columns, Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +69,7 @@ def implied_independences(
     place = {name: position for position, name in enumerate(names)}
     arrows = _with_hidden(graph, hidden) if hidden else None
     basis = []
-    # combinations come in an order of causes, so `second` is no cause of `first`
+    # combinations come in an order of causes, so `second` is not a cause of `first`
     for first, second in combinations(names, 2):
         if first in graph.parents[second]:
             continue
@@ -122,25 +115,12 @@ def _separator(arrows: Any, first: str, second: str, graph: Graph) -> Collection
 
 def check_independences(
     implied: Iterable[Independence],
-    columns: Mapping[str, Column],
+    columns: Columns,
     *,
     parents: Mapping[str, Sequence[str]],
     residuals: Mapping[str, Sequence[Floats]],
 ) -> Iterator[IndependenceCheck]:
-    """Test each implied independence, by a test that suits the kinds of the columns.
-
-    Parameters
-    ----------
-    implied
-        What the graph says.
-    columns
-        The table.
-    parents
-        The causes of each attribute.
-    residuals
-        What the equations left over. Where an attribute is held against others given its causes,
-        they are on the scale on which its equation is meant; elsewhere the values themselves serve.
-    """
+    """Test each implied independence, by a test that suits the kinds of the columns."""
     held: dict[tuple[str, ...], Conditioning] = {}
     for statement in implied:
         first, second, given = statement.first, statement.second, statement.given

@@ -6,8 +6,8 @@ residual (Dunn and Smyth 1996, *Journal of Computational and Graphical Statistic
 which is standard normal and independent of the causes if the equation is right. Of a category,
 there is left what its indicators differ by from their probabilities.
 
-Families are told apart by what they offer, not by their names, so that an equation of somebody
-else's can be checked as far as it says something about itself.
+Families are told apart by what they offer, not by their names, so that an equation from
+elsewhere can be checked as far as it says something about itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mutandis.causal.diagnostics.dependence import (
     spread_dependence,
     untested,
 )
-from mutandis.causal.diagnostics.diagnosis import Aspect, ResidualCheck
+from mutandis.causal.diagnostics.diagnosis import ResidualCheck
 from mutandis.causal.diagnostics.features import (
     MOST_GROUPS,
     SMALLEST_GROUP,
@@ -40,16 +40,13 @@ from mutandis.causal.diagnostics.features import (
 from mutandis.data.columns import Categories, Numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.causal.equations.equation import FittedEquation
-    from mutandis.data.columns import Column
+    from mutandis.data.columns import Column, Columns, Floats
 
-    Floats = NDArray[np.float64]
-
-__all__ = ["Fit", "Residuals", "check_residuals", "fit_of", "residuals_of"]
 
 _DEVIANCE = "deviance explained"
 # Of an attribute of whose variation no larger part than this is left, nothing is left.
@@ -58,24 +55,16 @@ _NOTHING = 1e-10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residuals:
-    """What an equation leaves over of each row.
-
-    Parameters
-    ----------
-    vectors
-        The residuals: one vector, or one for each category; none if there is nothing to test.
-    standard
-        Whether they are standard normal if the equation is right.
-    spreading
-        Whether they spread equally if the equation is right; those of categories do not.
-    reason
-        Why there are none, where there are none.
-    """
+    """What an equation leaves over of each row."""
 
     vectors: tuple[Floats, ...] = ()
+    """One vector, or one for each category; none if there is nothing to test."""
     standard: bool = False
+    """Whether they are standard normal if the equation is right."""
     spreading: bool = True
+    """Whether they spread equally if the equation is right; those of categories do not."""
     reason: str = ""
+    """Why there are none, where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,41 +76,20 @@ class Fit:
 
 
 def residuals_of(
-    noise: object,
-    fitted: FittedEquation[Any],
-    child: Column,
-    parents: Mapping[str, Column],
+    noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns
 ) -> Residuals:
-    """Read residuals from the noise that an equation abducts, whatever its family.
-
-    Parameters
-    ----------
-    noise
-        What the equation abducted, with a generator where the facts leave noise open.
-    fitted, child, parents
-        The equation, and the columns that it abducted from.
-
-    Examples
-    --------
-    >>> from mutandis.causal import Linear
-    >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
-    >>> salary = Numbers(np.array([40.0, 60.0, 30.0, 40.0]))
-    >>> fitted = Linear("Gender").fit(salary, gender)
-    >>> noise = fitted.abduct(salary, gender)
-    >>> residuals_of(noise, fitted, salary, gender).vectors[0].tolist()
-    [-10.0, 10.0, -5.0, 5.0]
-    """
+    """Read residuals from the noise that an equation abducts, whatever its family."""
     rows = len(child)
     values = _numbers(noise, "residual", rows=rows)
     if values is not None:
         # without the scale that the noise was added on, the attribute's own has to do
         explained = _numbers(noise, "explained", rows=rows)
-        scale = values + explained if explained is not None else _own_numbers(child, values)
+        own = values if isinstance(child, Categories) else child.values
+        scale = own if explained is None else values + explained
         if _spread(values) <= _NOTHING * _spread(scale):
             return Residuals(reason="its causes determine it, so no noise is left over")
         return Residuals(vectors=(values,))
-    # the rank of an ordered level is kept beside the names of the levels
-    normal = _normal_quantiles(getattr(noise, "ranked", noise), rows=rows)
+    normal = _normal_quantiles(noise, rows=rows)
     if normal is not None and np.isfinite(normal).all():
         return Residuals(vectors=(normal,), standard=True)
     offered = _Probabilities.of(fitted, child, parents)
@@ -131,27 +99,12 @@ def residuals_of(
     return Residuals(reason="its equation does not give its noise as numbers")
 
 
-def fit_of(
-    noise: object,
-    fitted: FittedEquation[Any],
-    child: Column,
-    parents: Mapping[str, Column],
-) -> Fit:
+def fit_of(noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns) -> Fit:
     """Measure how much of an attribute its causes explain.
 
     An equation may say so itself, by a method ``deviance_explained(child, parents)``. Otherwise it
     is R² on the scale that the noise is added on; for counts and for categories the share of the
     deviance, against an equation without causes; or it is not available.
-
-    Examples
-    --------
-    >>> from mutandis.causal import Linear
-    >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
-    >>> salary = Numbers(np.array([40.0, 60.0, 30.0, 40.0]))
-    >>> fitted = Linear("Gender").fit(salary, gender)
-    >>> fit = fit_of(fitted.abduct(salary, gender), fitted, salary, gender)
-    >>> fit.measure, round(fit.value, 3)
-    ('R²', 0.474)
     """
     own = getattr(fitted, "deviance_explained", None)
     if callable(own):
@@ -180,9 +133,7 @@ class _Probabilities:
     observed: NDArray[np.intp]
 
     @classmethod
-    def of(
-        cls, fitted: object, child: Column, parents: Mapping[str, Column]
-    ) -> _Probabilities | None:
+    def of(cls, fitted: object, child: Column, parents: Columns) -> _Probabilities | None:
         """Ask the equation; None if it has no probabilities of known levels."""
         known, probabilities = (getattr(fitted, name, None) for name in ("known", "probabilities"))
         if known is None or not callable(probabilities) or not isinstance(child, Categories):
@@ -198,7 +149,6 @@ class _Probabilities:
         return tuple((self.observed == place) - self.table[:, place] for place in kept)
 
     def deviance_explained(self) -> float | None:
-        """Compare log-likelihoods with those of the shares in the whole table."""
         counts = np.bincount(self.observed, minlength=self.table.shape[1])
         shares = counts[self.observed] / len(self.observed)
         without = float(np.add.reduce(np.log(shares)))
@@ -209,7 +159,7 @@ class _Probabilities:
 
 
 def _numbers(noise: object, name: str, *, rows: int) -> Floats | None:
-    """Read an attribute that holds one finite number a row; None if there is no such."""
+    """Read an attribute that holds one finite number per row; None if there is no such."""
     held = getattr(noise, name, None)
     if not isinstance(held, np.ndarray) or held.shape != (rows,) or held.dtype.kind != "f":
         return None
@@ -231,10 +181,6 @@ def _normal_quantiles(noise: object, *, rows: int) -> Floats | None:
         return None
     found: Floats = ndtri(rank)
     return found
-
-
-def _own_numbers(child: Column, otherwise: Floats) -> Floats:
-    return otherwise if isinstance(child, Categories) else child.values
 
 
 def _spread(values: Floats) -> float:
@@ -264,7 +210,7 @@ def _poisson_deviance(counts: Floats, means: Floats) -> float:
 _LEVEL = "robust score test"
 _SPREAD = "Brown-Forsythe test"
 _DISTRIBUTION = "Kolmogorov-Smirnov test"
-_TIED = "a hidden cause stands behind both, so that residuals depend on it by right"
+_TIED = "a hidden cause stands behind both, so that residuals may depend on it"
 # Residuals and a column with no larger correlation than this were made uncorrelated by the fit.
 _UNCORRELATED = 1e-8
 # A factor with more levels than these is taken out only if it is the one with most.
@@ -274,30 +220,13 @@ _MANY_LEVELS = 50
 def check_residuals(
     child: str,
     residuals: Residuals,
-    columns: Mapping[str, Column],
+    columns: Columns,
     *,
     parents: Sequence[str],
     attributes: Sequence[str],
     tied: Collection[str] = (),
 ) -> Iterator[ResidualCheck]:
-    """Test residuals on each cause, on further attributes, and on pairs of both.
-
-    Parameters
-    ----------
-    child
-        The attribute whose equation left the residuals.
-    residuals
-        The residuals, or the reason why there are none.
-    columns
-        The table, in the same order of rows.
-    parents
-        The causes in the equation.
-    attributes
-        Attributes on which residuals may not depend either: the protected ones. With those of them
-        that are causes, the effects of the other causes are tested for interactions.
-    tied
-        Columns that residuals depend on although the equation may be right.
-    """
+    """Test residuals on each cause, on further attributes, and on pairs of both."""
     over = tuple(dict.fromkeys([*parents, *attributes]))
     for on in over:
         if not residuals.vectors or on in tied:
@@ -334,7 +263,7 @@ class _Leftover:
     fitted: Conditioning
 
     @classmethod
-    def of(cls, residuals: tuple[Floats, ...], parents: Mapping[str, Column]) -> _Leftover:
+    def of(cls, residuals: tuple[Floats, ...], parents: Columns) -> _Leftover:
         factors: list[NDArray[np.intp]] = []
         vectors: list[Floats] = []
         for column in parents.values():
@@ -350,7 +279,6 @@ class _Leftover:
         return cls(residuals=residuals, fitted=Conditioning.on_vectors(vectors, cells=cells))
 
     def level(self, features: Sequence[Floats], *, fitted: bool) -> Dependence:
-        """Test whether the mean of the residuals changes with features."""
         result = mean_dependence(self.residuals, features, given=self.fitted, test=_LEVEL)
         if not features:
             return replace(result, note="the column does not vary")
@@ -374,17 +302,8 @@ class _Leftover:
         return mean_dependence(self.residuals, products, given=given, test=_LEVEL)
 
 
-def _record(
-    result: Dependence,
-    *,
-    child: str,
-    on: str | None,
-    aspect: Aspect,
-    with_column: str | None = None,
-) -> ResidualCheck:
-    return ResidualCheck(
-        child=child, on=on, with_column=with_column, aspect=aspect, **asdict(result)
-    )
+def _record(result: Dependence, **about: Any) -> ResidualCheck:
+    return ResidualCheck(**about, **asdict(result))
 
 
 def _pairs(parents: Sequence[str], attributes: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -29,23 +29,20 @@ from mutandis.data.columns import Categories, frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from numpy.typing import NDArray
-
-    from mutandis.data.columns import Column
-
-__all__ = ["Additive", "Encoding", "FittedAdditive", "RegressedNoise", "Regressor"]
+    from mutandis.causal.equations.equation import Rng
+    from mutandis.data.columns import Column, Columns, Floats
 
 
 class Regressor(Protocol):
     """What learns a number from a table of numbers, as scikit-learn's regressors do."""
 
     def fit(self, features: Any, target: Any, /) -> Any:
-        """Learn from one row of features a person and one number a person."""
+        """Learn from one row of features and one number per person."""
 
     def predict(self, features: Any, /) -> Any:
-        """Give one number a row."""
+        """Give one number per row."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -63,15 +60,9 @@ class Additive(AdditiveEquation):
         Any object with fit(features, target) and predict(features): scikit-learn's gradient
         boosting, for example. It is copied before it is fitted; the one that is given stays as it
         is.
-    bounds
-        The lowest and the highest value the attribute can take; None where there is no such limit.
-        Predictions beyond are cut off there, and counted.
-    decimals
-        Round predictions to this many decimals, half to even.
-    levels
-        All values the attribute can take, lowest first. Predictions are moved to the nearest of
-        them, to the lower of two that are as near; those beyond the outermost are counted along
-        with those beyond the bounds.
+    bounds, decimals, levels
+        The values that the attribute can take, as in `Linear`: predictions are rounded to the given
+        decimals, moved to the nearest level, and cut off at the bounds.
 
     Notes
     -----
@@ -98,8 +89,8 @@ class Additive(AdditiveEquation):
     >>> gender = {"Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0]))}
     >>> salary = Numbers(np.array([40.0, 60.0, 30.0, 40.0]))
     >>> fitted = Additive("Gender", regressor=Means()).fit(salary, gender)
-    >>> everybody_zero = {"Gender": Numbers(np.zeros(4))}
-    >>> fitted.predict(everybody_zero, fitted.abduct(salary, gender)).values.tolist()
+    >>> all_zero = {"Gender": Numbers(np.zeros(4))}
+    >>> fitted.predict(all_zero, fitted.abduct(salary, gender)).values.tolist()
     [40.0, 60.0, 45.0, 55.0]
     """
 
@@ -122,7 +113,7 @@ class Additive(AdditiveEquation):
         self._set(parents=parents, regressor=_read_regressor(regressor))
         self._set_numeric(bounds=bounds, decimals=decimals, levels=levels)
 
-    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedAdditive:
+    def fit(self, child: Column, parents: Columns) -> FittedAdditive:
         """Let a copy of the regressor learn f from the factual columns."""
         target = np.array(numbers_of(child))  # a copy: regressors may write to what they get
         if len(target) < 2:
@@ -132,9 +123,9 @@ class Additive(AdditiveEquation):
         causes = {name: parents[name] for name in self.parents}
         require_varying(causes)
         encoding = Encoding.of(causes)
-        with _someone_elses(self.regressor, "being copied"):
+        with _foreign_errors(self.regressor, "being copied"):
             regressor = _copied(self.regressor)
-        with _someone_elses(regressor, "fit()"):
+        with _foreign_errors(regressor, "fit()"):
             regressor.fit(encoding.matrix(causes), target)
         return FittedAdditive(regressor=regressor, encoding=encoding, **self.numeric)
 
@@ -154,44 +145,39 @@ class Encoding:
     """For a numeric parent its values, for a nominal one the place of each level that occurred."""
 
     @classmethod
-    def of(cls, parents: Mapping[str, Column]) -> Encoding:
-        """Note the kind of each parent, and the levels that occur."""
-        return cls(parents=tuple(_encoded(name, column) for name, column in parents.items()))
+    def of(cls, parents: Columns) -> Encoding:
+        terms: list[SingleTerm] = []
+        for name, column in parents.items():
+            if isinstance(column, Categories):
+                places = {level: float(n) for n, level in enumerate(occurring_levels(column))}
+                terms.append(LevelShifts(parent=name, shifts=MappingProxyType(places)))
+            else:
+                terms.append(Slope(parent=name, slope=1.0))
+        return cls(parents=tuple(terms))
 
-    def matrix(self, parents: Mapping[str, Column]) -> NDArray[np.float64]:
-        """Give one row a person; refuse levels that did not occur before."""
-        columns: list[NDArray[np.float64]] = []
+    def matrix(self, parents: Columns) -> Floats:
+        """Give one row per person; refuse levels that did not occur before."""
+        columns: list[Floats] = []
         for parent in self.parents:
             values = parent.at(parents)
             if isinstance(parent, LevelShifts):
-                columns += [
-                    (values == place).astype(np.float64) for place in parent.shifts.values()
-                ]
+                columns += [1.0 * (values == place) for place in parent.shifts.values()]
             else:
                 columns.append(values)
         return np.column_stack(columns)
-
-
-def _encoded(name: str, column: Column) -> SingleTerm:
-    if isinstance(column, Categories):
-        places = {level: float(place) for place, level in enumerate(occurring_levels(column))}
-        return LevelShifts(parent=name, shifts=MappingProxyType(places))
-    return Slope(parent=name, slope=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressedNoise(AdditiveNoise):
     """Additive noise, with the causes as the regressor saw them, one row per person."""
 
-    features: NDArray[np.float64]
+    features: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedAdditive(FittedAdditiveEquation):
     """An additive equation whose regressor has learnt f.
 
-    Notes
-    -----
     The regressor is asked once for each distinct row of causes, in an order that depends on the
     rows alone. So rows with the same causes get the same f(pa), however the table is sorted, even
     from a regressor whose rounding depends on what is computed together.
@@ -202,18 +188,18 @@ class FittedAdditive(FittedAdditiveEquation):
 
     def explained(
         self,
-        parents: Mapping[str, Column],
+        parents: Columns,
         *,
         rows: int | None = None,  # noqa: ARG002 - a regressor has at least one parent
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         return self._explained_by(self.encoding.matrix(parents))
 
     def abduct(
         self,
         child: Column,
-        parents: Mapping[str, Column],
+        parents: Columns,
         *,
-        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
+        rng: Rng = None,  # noqa: ARG002 - the facts determine the noise
     ) -> RegressedNoise:
         """Recover U = x - f(pa), kept as the pair of x and f(pa), and the causes."""
         features = self.encoding.matrix(parents)
@@ -223,7 +209,7 @@ class FittedAdditive(FittedAdditiveEquation):
             features=frozen(features),
         )
 
-    def predict(self, parents: Mapping[str, Column], noise: AdditiveNoise) -> Predicted:
+    def predict(self, parents: Columns, noise: AdditiveNoise) -> Predicted:
         """Move each factual value by what the change in its causes explains, and finish it."""
         features = self.encoding.matrix(parents)
         explained = self._explained_by(features)
@@ -233,27 +219,27 @@ class FittedAdditive(FittedAdditiveEquation):
             explained = np.where(unchanged, noise.explained, explained)
         return self.finished(noise.carried_to(explained))
 
-    def _explained_by(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _explained_by(self, features: Floats) -> Floats:
         chosen, kinds = distinct_rows(features)
         return _predicted(self.regressor, features[chosen])[kinds]
 
 
-def _predicted(regressor: Regressor, features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ask the regressor, and check that it answers with one finite number a row."""
+def _predicted(regressor: Regressor, features: Floats) -> Floats:
+    """Ask the regressor, and check that it answers with one finite number per row."""
     rows, name = len(features), type(regressor).__name__
-    with _someone_elses(regressor, "predict()"):
+    with _foreign_errors(regressor, "predict()"):
         answer = regressor.predict(features)
     try:
         values = np.array(answer, dtype=np.float64)
     except (TypeError, ValueError):
         raise EquationError(
             f"its regressor ({name}) predicted {type(answer).__name__}, which does not hold one "
-            "number a row. Use a regressor, not a classifier."
+            "number per row. Use a regressor, not a classifier."
         ) from None
     if values.shape not in {(rows,), (rows, 1)}:
         raise EquationError(
             f"its regressor ({name}) predicted values of shape {values.shape} for {rows} rows. "
-            "It must give one number a row."
+            "It must give one number per row."
         )
     lost = int(np.count_nonzero(~np.isfinite(values)))
     if lost:
@@ -265,14 +251,14 @@ def _predicted(regressor: Regressor, features: NDArray[np.float64]) -> NDArray[n
 
 
 @contextmanager
-def _someone_elses(regressor: object, doing: str) -> Iterator[None]:
+def _foreign_errors(regressor: object, doing: str) -> Iterator[None]:
     """Turn whatever a regressor raises into an error of ours, with its type alone.
 
     Messages of others may quote cells.
     """
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - whatever somebody else's code may raise
+    except Exception as error:  # noqa: BLE001 - whatever code from elsewhere may raise
         raise EquationError(
             f"its regressor ({type(regressor).__name__}) raised {type(error).__name__} in {doing}. "
             "Try it on the parents' columns alone to see why."

@@ -40,25 +40,13 @@ from mutandis.data.columns import frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from mutandis.causal.equations.equation import Rng
     from mutandis.causal.fitting.predictor import LinearPredictor
-    from mutandis.data.columns import Column
-
-
-__all__ = [
-    "GUMBEL_MAX",
-    "Categorical",
-    "CategoricalNoise",
-    "FittedCategorical",
-    "Race",
-    "counterfactual_probabilities",
-    "draw_race",
-    "most_probable",
-    "winners",
-]
+    from mutandis.data.columns import Column, Columns, Floats
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -106,10 +94,9 @@ class Categorical(Declaration):
 
     @property
     def coupling(self) -> str:
-        """The assumption that counterfactual categories rest on."""
         return GUMBEL_MAX
 
-    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedCategorical:
+    def fit(self, child: Column, parents: Columns) -> FittedCategorical:
         """Estimate the coefficients by maximum likelihood."""
         column = categories_of(child)
         known = KnownLevels.of(column)
@@ -123,54 +110,29 @@ class Categorical(Declaration):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoricalNoise:
-    """What abduction finds out about each row.
-
-    Parameters
-    ----------
-    observed
-        The observed categories, as places among the known ones.
-    probabilities
-        What the factual causes give to each category.
-    levels
-        The levels of the column.
-    race
-        A draw of the noise from its posterior; without it, the whole posterior is meant.
-    """
+    """What abduction finds out about each row."""
 
     observed: NDArray[np.intp]
-    probabilities: NDArray[np.float64]
+    """As places among the known categories."""
+    probabilities: Floats
     levels: tuple[Any, ...]
     race: Race | None = None
+    """A draw from the posterior; without it, the whole posterior is meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedCategorical:
-    """A multinomial logit with its coefficients.
-
-    Parameters
-    ----------
-    known
-        The categories that have a probability.
-    predictors
-        The log-odds of each but the first against the first.
-    """
+    """A multinomial logit with its coefficients."""
 
     known: KnownLevels
     predictors: tuple[LinearPredictor, ...]
+    """The log-odds of each known category but the first against the first."""
 
-    def probabilities(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
-        """Compute the probability of each known category, one row a person."""
+    def probabilities(self, parents: Columns, *, rows: int) -> Floats:
         log_odds = [predictor.at(parents, rows=rows) for predictor in self.predictors]
         return np.column_stack(_softmax(log_odds))
 
-    def abduct(
-        self,
-        child: Column,
-        parents: Mapping[str, Column],
-        *,
-        rng: np.random.Generator | None = None,
-    ) -> CategoricalNoise:
-        """Recover what the facts say about the noise; with `rng`, draw it from its posterior."""
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> CategoricalNoise:
         column = categories_of(child)
         observed = self.known.places(column)
         drawn = (
@@ -183,7 +145,7 @@ class FittedCategorical:
             race=drawn,
         )
 
-    def predict(self, parents: Mapping[str, Column], noise: CategoricalNoise) -> Predicted:
+    def predict(self, parents: Columns, noise: CategoricalNoise) -> Predicted:
         """Give the category under these causes: the most probable one, or that of the draw."""
         after = self.probabilities(parents, rows=len(noise.observed))
         if noise.race is None:
@@ -193,7 +155,7 @@ class FittedCategorical:
         return Predicted(column=self.known.column(places, noise.levels))
 
 
-def _softmax(log_odds: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+def _softmax(log_odds: Sequence[Floats]) -> list[Floats]:
     """Turn log-odds against the first category, whose own are 0, into probabilities.
 
     Categories are added up one after the other: a sum over an axis could depend on the number of
@@ -218,21 +180,21 @@ class _MultinomialLoss:
 
     design: Design
     members: NDArray[np.bool_]
-    """One row a category, one column a person."""
+    """One row per category, one column per person."""
 
     @classmethod
     def of(cls, design: Design, places: NDArray[np.intp], *, levels: int) -> _MultinomialLoss:
         members = places == np.arange(levels)[:, np.newaxis]
         return cls(design=design, members=members)
 
-    def start(self) -> NDArray[np.float64]:
-        """Give the intercepts at which everybody has the shares of the whole population."""
+    def start(self) -> Floats:
+        """Give the intercepts at which every row has the shares of the whole population."""
         counts = self.members.sum(axis=1)
         start = np.zeros((len(counts) - 1, self.design.size))
         start[:, 0] = np.log(counts[1:] / counts[0])
         return start.ravel()
 
-    def value(self, point: NDArray[np.float64]) -> float:
+    def value(self, point: Floats) -> float:
         coefficients = point.reshape(-1, self.design.size)
         log_odds = [self.design.at(row) for row in coefficients]
         highest = np.maximum.reduce([np.zeros_like(log_odds[0]), *log_odds])
@@ -245,9 +207,7 @@ class _MultinomialLoss:
         penalty = sum(self.design.penalty(row) for row in coefficients)
         return float(np.add.reduce(unlikely)) + penalty
 
-    def derivatives(
-        self, point: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, point: Floats) -> tuple[Floats, Floats]:
         size, basis = self.design.size, self.design.basis
         coefficients = point.reshape(-1, size)
         _, *shares = _softmax([self.design.at(row) for row in coefficients])
@@ -279,18 +239,12 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """The noise of each row, drawn from its posterior given the observed category.
+    """The noise of each row, drawn from its posterior given the observed category."""
 
-    Parameters
-    ----------
-    won
-        The time T at which the observed category came in.
-    further
-        What the others took beyond p_k·T, in units of their own rates; 0 for the observed one.
-    """
-
-    won: NDArray[np.float64]
-    further: NDArray[np.float64]
+    won: Floats
+    """The time T at which the observed category came in."""
+    further: Floats
+    """What the others took beyond p_k·T, in units of their own rates; 0 for the observed one."""
 
 
 def draw_race(observed: NDArray[np.intp], *, categories: int, rng: np.random.Generator) -> Race:
@@ -302,8 +256,8 @@ def draw_race(observed: NDArray[np.intp], *, categories: int, rng: np.random.Gen
 
 
 def winners(
-    factual: NDArray[np.float64],
-    counterfactual: NDArray[np.float64],
+    factual: Floats,
+    counterfactual: Floats,
     observed: NDArray[np.intp],
     race: Race,
 ) -> NDArray[np.intp]:
@@ -318,13 +272,13 @@ def winners(
 
 def counterfactual_probabilities(
     factual: ArrayLike, counterfactual: ArrayLike, observed: ArrayLike
-) -> NDArray[np.float64]:
+) -> Floats:
     """Compute the probability of each counterfactual category, given the observed one.
 
     Parameters
     ----------
     factual
-        The probabilities p of the categories under the factual causes, one row a person.
+        The probabilities p of the categories under the factual causes, one row per person.
     counterfactual
         The probabilities q under the other causes.
     observed
@@ -333,7 +287,7 @@ def counterfactual_probabilities(
     Returns
     -------
     NDArray
-        One row a person, one column a category; rows add up to 1.
+        One row per person, one column per category; rows add up to 1.
 
     Notes
     -----
@@ -351,14 +305,12 @@ def counterfactual_probabilities(
     return _coupled(*_checked(factual, counterfactual, observed))
 
 
-def _coupled(
-    before: NDArray[np.float64], after: NDArray[np.float64], places: NDArray[np.intp]
-) -> NDArray[np.float64]:
+def _coupled(before: Floats, after: Floats, places: NDArray[np.intp]) -> Floats:
     own = places[:, np.newaxis]
     rates = np.maximum(after, _LEAST)
     delays = _delays(before, after)
     last = np.take_along_axis(delays, own, axis=1)
-    # the observed one is due at `last`: who starts later, and itself, has no time left to win
+    # the observed one is due at `last`: one that starts later, and itself, has no time left to win
     starts = np.minimum(delays, last)
     order = np.argsort(starts, axis=1, kind="stable")
     lengths = np.diff(np.take_along_axis(starts, order, axis=1), axis=1, append=last)
@@ -376,8 +328,8 @@ def _coupled(
 
 
 def most_probable(
-    factual: NDArray[np.float64],
-    counterfactual: NDArray[np.float64],
+    factual: Floats,
+    counterfactual: Floats,
     observed: NDArray[np.intp],
 ) -> NDArray[np.intp]:
     """Find the most probable counterfactual category; on a tie the observed one, then the first."""
@@ -388,21 +340,21 @@ def most_probable(
     return np.where(stays, observed, np.argmax(near, axis=1))
 
 
-def _delays(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
+def _delays(before: Floats, after: Floats) -> Floats:
     return before / np.maximum(after, _LEAST)
 
 
 def _checked(
     factual: ArrayLike, counterfactual: ArrayLike, observed: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Floats, Floats, NDArray[np.intp]]:
     before = np.asarray(factual, dtype=np.float64)
     after = np.asarray(counterfactual, dtype=np.float64)
     places = np.asarray(observed, dtype=np.intp)
     if before.ndim != 2 or before.shape != after.shape or places.shape != before.shape[:1]:
         raise EquationError(
             f"the probabilities have shapes {before.shape} and {after.shape}, and the observed "
-            f"categories {places.shape}. Give two tables of one row a person and one column a "
-            "category, and one observed category a person."
+            f"categories {places.shape}. Give two tables of one row per person and one column a "
+            "category, and one observed category per person."
         )
     for table in (before, after):
         if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1.0) <= _SLACK).all()):

@@ -20,23 +20,13 @@ from mutandis.data.columns import frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from mutandis.causal.equations.equation import Rng
     from mutandis.causal.fitting.predictor import LinearPredictor
-    from mutandis.data.columns import Column
-
-
-__all__ = [
-    "Count",
-    "FittedCount",
-    "abduct_counts",
-    "count_at",
-    "poisson_tails",
-    "predict_counts",
-    "require_counts",
-]
+    from mutandis.data.columns import Column, Columns, Floats
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -73,8 +63,8 @@ class Count(Declaration):
     >>> fitted = Count("Gender").fit(jobs, gender)
     >>> fitted.means(gender, rows=4).round(6).tolist()
     [6.0, 6.0, 2.0, 2.0]
-    >>> everybody_zero = {"Gender": Numbers(np.zeros(4))}
-    >>> fitted.predict(everybody_zero, fitted.abduct(jobs, gender)).values.tolist()
+    >>> all_zero = {"Gender": Numbers(np.zeros(4))}
+    >>> fitted.predict(all_zero, fitted.abduct(jobs, gender)).values.tolist()
     [4.0, 8.0, 4.0, 8.0]
     """
 
@@ -91,10 +81,9 @@ class Count(Declaration):
 
     @property
     def coupling(self) -> str:
-        """The assumption that counterfactual counts rest on."""
         return MONOTONE
 
-    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedCount:
+    def fit(self, child: Column, parents: Columns) -> FittedCount:
         """Estimate the coefficients by maximum likelihood."""
         counts = numbers_of(child)
         require_counts(counts)
@@ -117,27 +106,18 @@ class FittedCount:
     predictor: LinearPredictor
     bounds: Bounds | None = None
 
-    def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
+    def explained(self, parents: Columns, *, rows: int) -> Floats:
         """Compute the logarithm of the expected count, row by row."""
         return self.predictor.at(parents, rows=rows)
 
-    def means(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
-        """Compute the expected count, row by row."""
+    def means(self, parents: Columns, *, rows: int) -> Floats:
         return np.exp(self.explained(parents, rows=rows))
 
-    def abduct(
-        self,
-        child: Column,
-        parents: Mapping[str, Column],
-        *,
-        rng: np.random.Generator | None = None,
-    ) -> MonotoneNoise:
-        """Recover each row's rank among rows with the same causes: the middle, or a draw."""
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> MonotoneNoise:
         counts = numbers_of(child)
         return abduct_counts(counts, self.explained(parents, rows=len(counts)), rng=rng)
 
-    def predict(self, parents: Mapping[str, Column], noise: MonotoneNoise) -> Predicted:
-        """Give the count at the same rank among rows with these causes, and clip it."""
+    def predict(self, parents: Columns, noise: MonotoneNoise) -> Predicted:
         explained = self.explained(parents, rows=len(noise.factual))
         return finish(predict_counts(explained, noise), bounds=self.bounds)
 
@@ -147,17 +127,15 @@ class _PoissonLoss:
     """The negative log-likelihood of counts, with the penalty on the variance of the predictor."""
 
     design: Design
-    counts: NDArray[np.float64]
+    counts: Floats
 
-    def value(self, point: NDArray[np.float64]) -> float:
+    def value(self, point: Floats) -> float:
         predictor = self.design.at(point)
         with np.errstate(over="ignore"):
             unlikely = float(np.add.reduce(np.exp(predictor) - self.counts * predictor))
         return unlikely + self.design.penalty(point)
 
-    def derivatives(
-        self, point: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, point: Floats) -> tuple[Floats, Floats]:
         basis, penalties = self.design.basis, self.design.penalties()
         means = np.exp(self.design.at(point))
         gradient = self.design.sums(means - self.counts) + penalties * point
@@ -175,18 +153,18 @@ _INEXACT = 2.0**53
 _LOWEST = -690.0
 
 
-def require_counts(values: NDArray[np.float64]) -> None:
-    """Refuse values that are no counts."""
+def require_counts(values: Floats) -> None:
+    """Refuse values that are not counts."""
     refused = int(((values < 0) | (values != np.floor(values)) | (values >= _INEXACT)).sum())
     if refused:
         raise EquationError(
-            f"it explains counts, but {refused} of {len(values)} rows have a value that is no "
-            "whole number of 0 or more. Use another equation, such as Linear, or leave these rows "
-            "out."
+            f"it explains counts, but {refused} of {len(values)} rows have a value that is not "
+            "a whole number of 0 or more. Use another equation, such as Linear, or leave these "
+            "rows out."
         )
 
 
-def poisson_tails(counts: NDArray[np.float64], means: NDArray[np.float64]) -> Tails:
+def poisson_tails(counts: Floats, means: Floats) -> Tails:
     """Compute log P(X ≤ x) and log P(X > x) for X with a Poisson distribution; x is -1 or more.
 
     The tails are incomplete gamma functions. Where those vanish in floating point, they are taken
@@ -207,7 +185,7 @@ def poisson_tails(counts: NDArray[np.float64], means: NDArray[np.float64]) -> Ta
     return Tails(below=np.where(nothing, -np.inf, below), above=np.where(nothing, 0.0, above))
 
 
-def _deep_above(counts: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _deep_above(counts: Floats, means: Floats) -> Floats:
     """Give log P(X > x) = log P(X = x+1) + log(1 + m/(x+2) + m²/((x+2)(x+3)) + …), x above m."""
     first = counts + 2.0
     rest = np.zeros_like(counts)
@@ -218,7 +196,7 @@ def _deep_above(counts: NDArray[np.float64], means: NDArray[np.float64]) -> NDAr
     return _log_density(counts + 1.0, means) - np.log1p(-rest)
 
 
-def _deep_below(counts: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _deep_below(counts: Floats, means: Floats) -> Floats:
     """Give log P(X ≤ x) = log P(X = x) + log(1 + x/m + x(x-1)/m² + …), x below m."""
     excess = means - counts
     rest = np.zeros_like(counts)
@@ -228,21 +206,14 @@ def _deep_below(counts: NDArray[np.float64], means: NDArray[np.float64]) -> NDAr
     return _log_density(counts, means) + np.log(means / (excess + rest))
 
 
-def _log_density(counts: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_density(counts: Floats, means: Floats) -> Floats:
     from scipy import special
 
-    density: NDArray[np.float64] = (
-        special.xlogy(counts, means) - means - special.gammaln(counts + 1)
-    )
+    density: Floats = special.xlogy(counts, means) - means - special.gammaln(counts + 1)
     return density
 
 
-def abduct_counts(
-    counts: NDArray[np.float64],
-    log_means: NDArray[np.float64],
-    *,
-    rng: np.random.Generator | None = None,
-) -> MonotoneNoise:
+def abduct_counts(counts: Floats, log_means: Floats, *, rng: Rng = None) -> MonotoneNoise:
     """Recover each row's rank u among rows with the same mean: the middle, or with `rng` a draw."""
     require_counts(counts)
     means = _means(log_means)
@@ -253,8 +224,7 @@ def abduct_counts(
     )
 
 
-def predict_counts(log_means: NDArray[np.float64], noise: MonotoneNoise) -> NDArray[np.float64]:
-    """Give the counts at the same ranks under other means."""
+def predict_counts(log_means: Floats, noise: MonotoneNoise) -> Floats:
     counts = noise.factual.copy()
     means = _means(log_means)
     moved = np.flatnonzero(log_means != noise.explained)
@@ -262,16 +232,14 @@ def predict_counts(log_means: NDArray[np.float64], noise: MonotoneNoise) -> NDAr
     return counts
 
 
-def count_at(
-    log_tail: NDArray[np.float64], upper: NDArray[np.bool_], means: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def count_at(log_tail: Floats, upper: NDArray[np.bool_], means: Floats) -> Floats:
     """Find the smallest count whose cumulative probability reaches u: F⁻¹(u).
 
     `log_tail` is the logarithm of u, or of 1 - u in rows marked `upper`.
     """
     from scipy import special
 
-    def reached(counts: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def reached(counts: Floats, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         tails = poisson_tails(counts, means[rows])
         high, low = tails.above <= log_tail[rows], tails.below >= log_tail[rows]
         return np.where(upper[rows], high, low)
@@ -285,18 +253,18 @@ def count_at(
 
 
 def _smallest(
-    reached: Callable[[NDArray[np.float64], NDArray[np.intp]], NDArray[np.bool_]],
-    guess: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    reached: Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]],
+    guess: Floats,
+) -> Floats:
     """Find each row's smallest count of 0 or more at which a condition begins to hold.
 
     From the guess, go up or down in steps that double until the place is between two counts, then
     halve what is between them.
     """
     low, high = np.full_like(guess, -1.0), guess.copy()
-    everyone = np.arange(len(guess))
-    holds = reached(guess, everyone)
-    rising, falling = everyone[~holds], everyone[holds & (guess > 0)]
+    every_row = np.arange(len(guess))
+    holds = reached(guess, every_row)
+    rising, falling = every_row[~holds], every_row[holds & (guess > 0)]
     step = 1.0
     while rising.size:
         low[rising] = high[rising]
@@ -319,7 +287,7 @@ def _smallest(
     return high
 
 
-def _means(log_means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _means(log_means: Floats) -> Floats:
     with np.errstate(over="ignore"):
         means = np.exp(np.maximum(log_means, _LOWEST))
     lost = int((~(means < _INEXACT)).sum())

@@ -23,7 +23,9 @@ from mutandis.data.columns import frozen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MONOTONE", "MonotoneNoise", "Tails", "is_beyond", "place_in_interval", "shares"]
+    from mutandis.causal.equations.equation import Rng
+    from mutandis.data.columns import Floats
+
 
 MONOTONE = "monotone coupling"
 """The name of the assumption, as results are labelled with it."""
@@ -40,52 +42,31 @@ _EDGE = 2.0**-53
 class Tails:
     """The logarithms of F(x) and of 1 - F(x), each to its own precision."""
 
-    below: NDArray[np.float64]
+    below: Floats
     """log P(X ≤ x)"""
-    above: NDArray[np.float64]
+    above: Floats
     """log P(X > x)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonotoneNoise:
-    """What abduction finds out about each row under monotone coupling.
+    """What abduction finds out about each row under monotone coupling."""
 
-    Parameters
-    ----------
-    factual
-        The observed counts or ranks.
-    explained
-        The linear predictor of the factual causes. A row on which the new causes have the same
-        one is given back its factual value, whatever rounding would make of it.
-    log_tail
-        The logarithm of the smaller of u and 1 - u, or nearly so.
-    upper
-        Whether that is 1 - u.
-
-    Examples
-    --------
-    >>> noise = MonotoneNoise(
-    ...     factual=np.array([3.0]),
-    ...     explained=np.array([0.0]),
-    ...     log_tail=np.log([0.25]),
-    ...     upper=np.array([True]),
-    ... )
-    >>> noise.rank.round(12).tolist()
-    [0.75]
-    """
-
-    factual: NDArray[np.float64]
-    explained: NDArray[np.float64]
-    log_tail: NDArray[np.float64]
+    factual: Floats
+    explained: Floats
+    """The linear predictor of the factual causes: where it stays, so does the value."""
+    log_tail: Floats
+    """The logarithm of the smaller of u and 1 - u, or nearly so."""
     upper: NDArray[np.bool_]
+    """Whether that is 1 - u."""
 
     @property
-    def rank(self) -> NDArray[np.float64]:
+    def rank(self) -> Floats:
         """The u of each row, as far as one number can hold it: near 1 it cannot."""
         return np.where(self.upper, -np.expm1(self.log_tail), np.exp(self.log_tail))
 
 
-def shares(rows: int, rng: np.random.Generator | None) -> NDArray[np.float64]:
+def shares(rows: int, rng: Rng) -> Floats:
     """Give how far into its interval each row's u lies: the middle, or a uniform draw."""
     if rng is None:
         return np.full(rows, 0.5)
@@ -93,8 +74,8 @@ def shares(rows: int, rng: np.random.Generator | None) -> NDArray[np.float64]:
 
 
 def place_in_interval(
-    before: Tails, at: Tails, *, rng: np.random.Generator | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    before: Tails, at: Tails, *, rng: Rng = None
+) -> tuple[Floats, NDArray[np.bool_]]:
     """Place u between F(x-1) and F(x): the middle, or with `rng` a draw.
 
     Gives the logarithm of the smaller tail, and whether that is the upper one.

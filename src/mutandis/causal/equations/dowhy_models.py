@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.data.columns import Column
+    from mutandis.causal.equations.equation import Rng
+    from mutandis.data.columns import Column, Columns, Floats
 
-__all__ = ["DowhyMechanism", "MechanismNoise", "worldview_from_dowhy"]
 
 # How far from the fact the value may be that its own noise leads back to, as a part of the largest
 # fact: more than rounding leaves, less than what a mechanism misses that has no inverse.
@@ -39,29 +39,27 @@ _NEEDED = "Give a fitted dowhy.gcm.InvertibleStructuralCausalModel."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismNoise:
-    """What abduction finds out about each row of a mechanism.
+    """What abduction finds out about each row of a mechanism."""
 
-    Parameters
-    ----------
-    factual
-        The observed values x.
-    causes
-        The factual causes pa, one column a cause; categories as ranks of their levels.
-    residual
-        The noise N, on DoWhy's own scale.
-    recovered
-        What the mechanism makes of pa and N: x, but for rounding.
-    """
-
-    factual: NDArray[np.float64]
-    causes: NDArray[np.float64]
-    residual: NDArray[np.float64]
-    recovered: NDArray[np.float64]
+    factual: Floats
+    causes: Floats
+    """Categories as ranks of their levels."""
+    residual: Floats
+    """The noise N, on DoWhy's own scale."""
+    recovered: Floats
+    """What the mechanism makes of pa and N: x, but for rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DowhyMechanism:
     """A mechanism that DoWhy has fitted: an equation that has its coefficients already.
+
+    The counterfactual is computed as x + (g(pa', N) - g(pa, N)). In exact arithmetic that is
+    g(pa', N), and for additive noise x + (f(pa') - f(pa)); in floating point it alone leaves a
+    value untouched when the causes do not change.
+
+    Fitting changes nothing, so draws that refit the other equations (`bootstrap=True`) show no
+    doubt about this one.
 
     Parameters
     ----------
@@ -71,15 +69,6 @@ class DowhyMechanism:
         A `dowhy.gcm` mechanism that is invertible: it has `estimate_noise` and `evaluate`.
     levels
         For each cause that DoWhy takes for a category, the levels it was fitted on.
-
-    Notes
-    -----
-    The counterfactual is computed as x + (g(pa', N) - g(pa, N)). In exact arithmetic that is
-    g(pa', N), and for additive noise x + (f(pa') - f(pa)); in floating point it alone leaves a
-    value untouched when the causes do not change.
-
-    Fitting changes nothing, so draws that refit the other equations (`bootstrap=True`) show no
-    doubt about this one.
     """
 
     parents: tuple[str, ...]
@@ -87,10 +76,9 @@ class DowhyMechanism:
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
-        """Show the causes, and the mechanism as DoWhy describes it."""
         return f"DowhyMechanism({', '.join([*map(repr, self.parents), _describe(self.mechanism)])})"
 
-    def fit(self, child: Column, parents: Mapping[str, Column]) -> DowhyMechanism:
+    def fit(self, child: Column, parents: Columns) -> DowhyMechanism:
         """Check that the columns can be handed to DoWhy; the mechanism stays as it is."""
         numbers_of(child)
         self._causes(parents)
@@ -99,9 +87,9 @@ class DowhyMechanism:
     def abduct(
         self,
         child: Column,
-        parents: Mapping[str, Column],
+        parents: Columns,
         *,
-        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
+        rng: Rng = None,  # noqa: ARG002 - the facts determine the noise
     ) -> MechanismNoise:
         """Solve the mechanism for its noise, and refuse one that cannot be solved."""
         factual, causes = numbers_of(child), self._causes(parents)
@@ -115,7 +103,7 @@ class DowhyMechanism:
             recovered=frozen(recovered),
         )
 
-    def predict(self, parents: Mapping[str, Column], noise: MechanismNoise) -> Predicted:
+    def predict(self, parents: Columns, noise: MechanismNoise) -> Predicted:
         """Move each factual value by what the change in its causes does to it."""
         causes = self._causes(parents)
         moved = self._evaluate(causes, noise.residual)
@@ -125,17 +113,12 @@ class DowhyMechanism:
         unchanged = (causes == noise.causes).all(axis=1)
         return finish(np.where(unchanged, noise.factual, values))
 
-    def _evaluate(
-        self, causes: NDArray[np.float64], residual: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _evaluate(self, causes: Floats, residual: Floats) -> Floats:
         return self._ask(lambda n, pa: self.mechanism.evaluate(pa, n), residual, causes)
 
     def _ask(
-        self,
-        question: Callable[[NDArray[np.float64], NDArray[Any]], Any],
-        values: NDArray[np.float64],
-        causes: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, question: Callable[[Floats, NDArray[Any]], Any], values: Floats, causes: Floats
+    ) -> Floats:
         """Ask DoWhy once for every different row, in an order that the table has no part in.
 
         The matrix products in many models round the same row in one way at one place and in
@@ -153,7 +136,7 @@ class DowhyMechanism:
                 "Give it values such as it was fitted on."
             ) from error
 
-    def _causes(self, parents: Mapping[str, Column]) -> NDArray[np.float64]:
+    def _causes(self, parents: Columns) -> Floats:
         return np.column_stack(
             [
                 _ranks(name, parents[name], self.levels[name])
@@ -163,7 +146,7 @@ class DowhyMechanism:
             ]
         )
 
-    def _matrix(self, causes: NDArray[np.float64]) -> NDArray[Any]:
+    def _matrix(self, causes: Floats) -> NDArray[Any]:
         """Give the causes as DoWhy expects them: as objects if one of them is a category."""
         if not self.levels:
             return causes
@@ -176,44 +159,7 @@ class DowhyMechanism:
 
 
 def worldview_from_dowhy(model: Any, *, outcome: str | None = None) -> Worldview:
-    """Take a fitted DoWhy model as a worldview.
-
-    Parameters
-    ----------
-    model
-        A fitted `dowhy.gcm.InvertibleStructuralCausalModel` whose nodes are columns of the table.
-        It is copied: fitting it again later changes nothing here.
-    outcome
-        The node of the decision, if the model has one: it is left out, because outcomes are
-        decided by b(). Its mechanism need not be invertible.
-
-    Returns
-    -------
-    Worldview
-        An ordinary worldview, with one `DowhyMechanism` for each node that has causes. Fitting it
-        to a population leaves DoWhy's coefficients as they are.
-
-    Examples
-    --------
-    >>> import networkx as nx, pandas as pd
-    >>> from dowhy import gcm
-    >>> gcm.config.disable_progress_bars()
-    >>> table = pd.DataFrame({"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]})
-    >>> model = gcm.InvertibleStructuralCausalModel(nx.DiGraph([("Gender", "Salary")]))
-    >>> model.set_causal_mechanism("Gender", gcm.EmpiricalDistribution())
-    >>> model.set_causal_mechanism(
-    ...     "Salary", gcm.AdditiveNoiseModel(gcm.ml.create_linear_regressor())
-    ... )
-    >>> gcm.fit(model, table)
-    >>> worldview = worldview_from_dowhy(model)
-    >>> worldview.equations["Salary"]
-    DowhyMechanism('Gender', AdditiveNoiseModel using LinearRegression)
-    >>> from mutandis.data.population import Population
-    >>> people = Population.from_frame(table, columns=worldview.names)
-    >>> after = worldview.counterfactuals(people, do={"Gender": 0}).population
-    >>> after.numbers("Salary").round(6).tolist()
-    [40.0, 60.0, 45.0, 55.0]
-    """
+    """Take a fitted DoWhy model as a worldview."""
     try:
         from dowhy.gcm import ProbabilisticCausalModel
     except ModuleNotFoundError:
@@ -223,7 +169,7 @@ def worldview_from_dowhy(model: Any, *, outcome: str | None = None) -> Worldview
         ) from None
     # the base class of all: what has to be invertible is each node, and its error says which
     if not isinstance(model, ProbabilisticCausalModel):
-        raise WorldviewError(f"{type(model).__name__} is no graphical causal model. {_NEEDED}")
+        raise WorldviewError(f"{type(model).__name__} is not a graphical causal model. {_NEEDED}")
     causes = _read_graph(model.graph, outcome)
     levels = {
         node: found
@@ -272,7 +218,7 @@ def _fitted_parents(graph: Any, node: object) -> tuple[str, ...]:
 
     if not isinstance(node, str):
         raise WorldviewError(
-            f"Node {node!r} of the DoWhy model is no text. Nodes are columns of the table: name "
+            f"Node {node!r} of the DoWhy model is not text. Nodes are columns of the table: name "
             "them so."
         )
     known = graph.nodes[node]
@@ -320,8 +266,7 @@ def _levels_of(root: Any) -> tuple[Any, ...]:
     return ()
 
 
-def _ranks(name: str, column: Column, levels: Sequence[Any]) -> NDArray[np.float64]:
-    """Give the place of each row's level among those that DoWhy knows."""
+def _ranks(name: str, column: Column, levels: Sequence[Any]) -> Floats:
     if not isinstance(column, Categories):
         raise EquationError(
             f"parent {name!r} held names when DoWhy fitted the model, and now holds numbers. "
@@ -329,7 +274,7 @@ def _ranks(name: str, column: Column, levels: Sequence[Any]) -> NDArray[np.float
         )
     place = {level: float(rank) for rank, level in enumerate(levels)}
     table = np.array([place.get(level, np.nan) for level in column.levels])
-    ranks: NDArray[np.float64] = table[column.codes]
+    ranks: Floats = table[column.codes]
     # DoWhy would take an unknown level for none of those it knows, without a word
     unseen = int(np.isnan(ranks).sum())
     if unseen:
@@ -341,7 +286,7 @@ def _ranks(name: str, column: Column, levels: Sequence[Any]) -> NDArray[np.float
     return ranks
 
 
-def _numbers(name: str, column: Column) -> NDArray[np.float64]:
+def _numbers(name: str, column: Column) -> Floats:
     if isinstance(column, Numbers):
         return column.values
     # a status of 0 and 1 is nominal to the audit, and a number to DoWhy
@@ -352,13 +297,13 @@ def _numbers(name: str, column: Column) -> NDArray[np.float64]:
             "EmpiricalDistribution."
         )
     table = np.array([float(level) for level in column.levels])
-    values: NDArray[np.float64] = table[column.codes]
+    values: Floats = table[column.codes]
     return values
 
 
-def _check_round_trip(factual: NDArray[np.float64], recovered: NDArray[np.float64]) -> None:
+def _check_round_trip(factual: Floats, recovered: Floats) -> None:
     tolerance = _ROUND_TRIP * np.abs(factual).max(initial=0.0)
-    # written so that a value that is no number is lost too
+    # written so that a NaN counts as lost too
     lost = int((~(np.abs(recovered - factual) <= tolerance)).sum())
     if lost:
         raise EquationError(

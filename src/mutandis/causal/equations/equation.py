@@ -28,21 +28,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.data.columns import Column
+    from mutandis.data.columns import Column, Columns, Floats
 
-__all__ = [
-    "Declaration",
-    "Equation",
-    "FittedEquation",
-    "KnownLevels",
-    "Predicted",
-    "categories_of",
-    "coupling_of",
-    "naming",
-    "numbers_of",
-]
 
 Noise = TypeVar("Noise")
+Rng = np.random.Generator | None
+"""Where random numbers come from; without it, the one value that stands for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,24 +44,17 @@ class Predicted:
     clipped: int = 0
 
     @property
-    def values(self) -> NDArray[np.float64]:
-        """The predicted numbers."""
+    def values(self) -> Floats:
         return numbers_of(self.column)
 
 
 class FittedEquation(Protocol[Noise]):
     """An equation with its coefficients, whatever they are."""
 
-    def abduct(
-        self,
-        child: Column,
-        parents: Mapping[str, Column],
-        *,
-        rng: np.random.Generator | None = None,
-    ) -> Noise:
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> Noise:
         """Recover each row's noise from the facts; with `rng`, a draw where facts leave it open."""
 
-    def predict(self, parents: Mapping[str, Column], noise: Noise) -> Predicted:
+    def predict(self, parents: Columns, noise: Noise) -> Predicted:
         """Give each row's value under these causes and the noise that was abducted."""
 
 
@@ -82,7 +66,7 @@ class Equation(Protocol):
     def parents(self) -> tuple[str, ...]:
         """The direct causes, by column name."""
 
-    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedEquation[Any]:
+    def fit(self, child: Column, parents: Columns) -> FittedEquation[Any]:
         """Estimate the equation from factual columns; `parents` holds those it declares.
 
         A worldview hands over the rows in a canonical order, so an equation does not depend on
@@ -130,7 +114,7 @@ def coupling_of(equation: object) -> str | None:
     return coupling if isinstance(coupling, str) else None
 
 
-def numbers_of(column: Column) -> NDArray[np.float64]:
+def numbers_of(column: Column) -> Floats:
     """Give a column's numbers, to an equation that explains numbers."""
     if isinstance(column, Numbers):
         return column.values

@@ -18,14 +18,9 @@ from mutandis.causal.fitting.predictor import LinearPredictor, fit_linear_predic
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mutandis.data.columns import Column
-
-__all__ = ["FittedLinear", "Linear"]
+    from mutandis.data.columns import Column, Columns, Floats
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -74,8 +69,8 @@ class Linear(AdditiveEquation):
     >>> fitted = Linear("Gender").fit(salary, gender)
     >>> fitted.predictor.intercept, fitted.predictor.terms[0].slope
     (50.0, -15.0)
-    >>> everybody_zero = {"Gender": Numbers(np.zeros(4))}
-    >>> fitted.predict(everybody_zero, fitted.abduct(salary, gender)).values.tolist()
+    >>> all_zero = {"Gender": Numbers(np.zeros(4))}
+    >>> fitted.predict(all_zero, fitted.abduct(salary, gender)).values.tolist()
     [40.0, 60.0, 45.0, 55.0]
     """
 
@@ -94,7 +89,7 @@ class Linear(AdditiveEquation):
         self._set(parents=parents, interactions=_read_interactions(interactions, parents))
         self._set_numeric(link=link, bounds=bounds, decimals=decimals, levels=levels)
 
-    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedLinear:
+    def fit(self, child: Column, parents: Columns) -> FittedLinear:
         """Estimate the coefficients by least squares."""
         predictor = fit_linear_predictor(
             linked(numbers_of(child), self.link),
@@ -110,7 +105,7 @@ class FittedLinear(FittedAdditiveEquation):
 
     predictor: LinearPredictor
 
-    def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
+    def explained(self, parents: Columns, *, rows: int) -> Floats:
         return self.predictor.at(parents, rows=rows)
 
 

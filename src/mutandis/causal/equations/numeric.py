@@ -20,23 +20,9 @@ from mutandis.data.columns import Numbers, frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from mutandis.causal.equations.equation import Rng
+    from mutandis.data.columns import Column, Columns, Floats
 
-    from mutandis.data.columns import Column
-
-__all__ = [
-    "AdditiveEquation",
-    "AdditiveNoise",
-    "Bounds",
-    "FittedAdditiveEquation",
-    "Levels",
-    "LinkName",
-    "finish",
-    "linked",
-    "read_bounds",
-    "read_levels",
-    "require_finite",
-]
 
 Bounds = tuple[float | None, float | None]
 Levels = tuple[float, ...]
@@ -103,16 +89,16 @@ class AdditiveNoise:
     [4.5]
     """
 
-    factual: NDArray[np.float64]
-    explained: NDArray[np.float64]
+    factual: Floats
+    explained: Floats
     link: LinkName = "identity"
 
     @property
-    def residual(self) -> NDArray[np.float64]:
+    def residual(self) -> Floats:
         """U = x - f(pa), or log x - log f(pa): all that the causes do not explain."""
         return linked(self.factual, self.link) - self.explained
 
-    def carried_to(self, explained: NDArray[np.float64]) -> NDArray[np.float64]:
+    def carried_to(self, explained: Floats) -> Floats:
         """Give each row's value under causes that explain this much: x + (f(pa') - f(pa)).
 
         Under the log link that is x · exp(η(pa') - η(pa)). What is too large for a number comes
@@ -132,8 +118,6 @@ class AdditiveNoise:
 class FittedAdditiveEquation:
     """A fitted equation X = f(pa) + U, or log X = f(pa) + U.
 
-    Notes
-    -----
     The counterfactual is computed as x + (f(pa') - f(pa)), and as x · exp(η(pa') - η(pa)) under
     the log link. In exact arithmetic that is f(pa') + U; in floating point it alone leaves a value
     untouched, to the last bit, when the causes do not change.
@@ -144,16 +128,16 @@ class FittedAdditiveEquation:
     decimals: int | None = None
     levels: Levels | None = None
 
-    def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
+    def explained(self, parents: Columns, *, rows: int) -> Floats:
         """Compute f(pa), or log f(pa) under the log link, row by row."""
         raise NotImplementedError
 
     def abduct(
         self,
         child: Column,
-        parents: Mapping[str, Column],
+        parents: Columns,
         *,
-        rng: np.random.Generator | None = None,  # noqa: ARG002 - the facts determine the noise
+        rng: Rng = None,  # noqa: ARG002 - the facts determine the noise
     ) -> AdditiveNoise:
         """Recover U = x - f(pa), kept as the pair of x and f(pa)."""
         explained = self.explained(parents, rows=len(child))
@@ -161,16 +145,15 @@ class FittedAdditiveEquation:
         linked(factual, self.link)  # refuses values that the link cannot have
         return AdditiveNoise(factual=factual, explained=frozen(explained), link=self.link)
 
-    def predict(self, parents: Mapping[str, Column], noise: AdditiveNoise) -> Predicted:
+    def predict(self, parents: Columns, noise: AdditiveNoise) -> Predicted:
         """Move each factual value by what the change in its causes explains, and finish it."""
         return self.finished(noise.carried_to(self.explained(parents, rows=len(noise.factual))))
 
-    def finished(self, values: NDArray[np.float64]) -> Predicted:
-        """Round predictions, move them to levels and within bounds, as declared."""
+    def finished(self, values: Floats) -> Predicted:
         return finish(values, decimals=self.decimals, bounds=self.bounds, levels=self.levels)
 
 
-def linked(values: NDArray[np.float64], link: LinkName) -> NDArray[np.float64]:
+def linked(values: Floats, link: LinkName) -> Floats:
     """Put values on the scale on which the noise is added."""
     if link == "identity":
         return values
@@ -184,7 +167,7 @@ def linked(values: NDArray[np.float64], link: LinkName) -> NDArray[np.float64]:
 
 
 def finish(
-    values: NDArray[np.float64],
+    values: Floats,
     *,
     decimals: int | None = None,
     bounds: Bounds | None = None,
@@ -217,14 +200,14 @@ def finish(
     return Predicted(column=Numbers(frozen(finished)), clipped=clipped)
 
 
-def _nearest(values: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def _nearest(values: Floats, levels: Floats) -> Floats:
     # half of each rather than half of the sum, which may be too large
     middles = levels[:-1] / 2 + levels[1:] / 2
-    chosen: NDArray[np.float64] = levels[np.searchsorted(middles, values, side="left")]
+    chosen: Floats = levels[np.searchsorted(middles, values, side="left")]
     return chosen
 
 
-def require_finite(values: NDArray[np.float64]) -> None:
+def require_finite(values: Floats) -> None:
     """Refuse predictions that are infinite or NaN."""
     lost = int((~np.isfinite(values)).sum())
     if lost:
@@ -244,7 +227,6 @@ def _read_link(link: object) -> LinkName:
 
 
 def read_bounds(bounds: object) -> Bounds | None:
-    """Check declared bounds."""
     if bounds is None:
         return None
     if not isinstance(bounds, tuple | list) or len(bounds) != 2:

@@ -17,27 +17,19 @@ from mutandis.causal.equations.coupling import (
 )
 from mutandis.causal.equations.equation import Declaration, KnownLevels, Predicted, categories_of
 from mutandis.causal.fitting.likelihood import Design, minimise, row_products
+from mutandis.causal.fitting.predictor import require_categories
 from mutandis.data.columns import Categories, frozen
-from mutandis.errors import EquationError, KindError
+from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
+    from mutandis.causal.equations.equation import Rng
     from mutandis.causal.fitting.predictor import LinearPredictor
-    from mutandis.data.columns import Column
+    from mutandis.data.columns import Column, Columns, Floats
 
-
-__all__ = [
-    "FittedOrdinal",
-    "FittedShares",
-    "Ordinal",
-    "OrdinalMethod",
-    "OrdinalNoise",
-    "SharesNoise",
-    "fit_shares",
-]
 
 OrdinalMethod = Literal["logit", "empirical"]
 
@@ -80,9 +72,9 @@ class Ordinal(Declaration):
     >>> fitted = Ordinal("Gender").fit(grade, {"Gender": gender})
     >>> fitted.probabilities({"Gender": gender}, rows=8)[[0, 4]].round(3).tolist()
     [[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]
-    >>> everybody_m = {"Gender": gender.filled(1)}
+    >>> all_m = {"Gender": gender.filled(1)}
     >>> noise = fitted.abduct(grade, {"Gender": gender})
-    >>> fitted.predict(everybody_m, noise).column.codes.tolist()
+    >>> fitted.predict(all_m, noise).column.codes.tolist()
     [0, 0, 2, 2, 0, 1, 2, 2]
     """
 
@@ -91,10 +83,7 @@ class Ordinal(Declaration):
     method: OrdinalMethod
 
     def __init__(
-        self,
-        *parents: str,
-        levels: Iterable[Any] | None = None,
-        method: OrdinalMethod = "logit",
+        self, *parents: str, levels: Iterable[Any] | None = None, method: OrdinalMethod = "logit"
     ) -> None:
         if method not in get_args(OrdinalMethod):
             allowed = " or ".join(map(repr, get_args(OrdinalMethod)))
@@ -103,10 +92,9 @@ class Ordinal(Declaration):
 
     @property
     def coupling(self) -> str:
-        """The assumption that counterfactual levels rest on."""
         return MONOTONE
 
-    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedOrdinal | FittedShares:
+    def fit(self, child: Column, parents: Columns) -> FittedOrdinal | FittedShares:
         """Estimate the distribution of the levels given the causes."""
         column = categories_of(child)
         _check_listed(column, self.levels)
@@ -126,78 +114,58 @@ class Ordinal(Declaration):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrdinalNoise:
+class OrdinalNoise(MonotoneNoise):
     """Each row's rank among rows with the same causes, and the levels of its column."""
 
-    ranked: MonotoneNoise
     levels: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedOrdinal:
-    """A cumulative logit with its coefficients.
-
-    Parameters
-    ----------
-    known
-        The levels that have a probability, lowest first.
-    thresholds
-        One for each of them but the highest, rising.
-    predictor
-        What the causes add up to: the higher, the higher the level.
-    """
+    """A cumulative logit with its coefficients."""
 
     known: KnownLevels
     thresholds: tuple[float, ...]
+    """One for each known level but the highest, rising."""
     predictor: LinearPredictor
 
-    def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
-        """Compute the linear predictor, row by row."""
+    def explained(self, parents: Columns, *, rows: int) -> Floats:
         return self.predictor.at(parents, rows=rows)
 
-    def probabilities(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
-        """Compute the probability of each known level, one row a person, one column a level."""
+    def probabilities(self, parents: Columns, *, rows: int) -> Floats:
+        """Compute the probability of each known level, one row per person, one column per level."""
         from scipy import special
 
         explained = self.explained(parents, rows=rows)[:, np.newaxis]
         below = special.expit(np.array(self.thresholds) - explained)
         return np.diff(below, prepend=0.0, append=1.0, axis=1)
 
-    def abduct(
-        self,
-        child: Column,
-        parents: Mapping[str, Column],
-        *,
-        rng: np.random.Generator | None = None,
-    ) -> OrdinalNoise:
-        """Recover each row's rank among rows with the same causes: the middle, or a draw."""
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> OrdinalNoise:
         column = categories_of(child)
         places = self.known.places(column)
         explained = self.explained(parents, rows=len(places))
         log_tail, upper = place_in_interval(
             self._tails(places - 1, explained), self._tails(places, explained), rng=rng
         )
-        ranked = MonotoneNoise(
+        return OrdinalNoise(
             factual=places.astype(np.float64),
             explained=frozen(explained),
             log_tail=log_tail,
             upper=upper,
+            levels=column.levels,
         )
-        return OrdinalNoise(ranked=ranked, levels=column.levels)
 
-    def predict(self, parents: Mapping[str, Column], noise: OrdinalNoise) -> Predicted:
-        """Give the level at the same rank among rows with these causes."""
-        ranked = noise.ranked
-        explained = self.explained(parents, rows=len(ranked.factual))
+    def predict(self, parents: Columns, noise: OrdinalNoise) -> Predicted:
+        explained = self.explained(parents, rows=len(noise.factual))
         places = np.zeros(len(explained), dtype=np.intp)
         for place in range(len(self.thresholds)):
             tails = self._tails(np.full(len(explained), place), explained)
-            places += is_beyond(tails, ranked)
-        same = explained == ranked.explained
-        places = np.where(same, ranked.factual.astype(np.intp), places)
+            places += is_beyond(tails, noise)
+        same = explained == noise.explained
+        places = np.where(same, noise.factual.astype(np.intp), places)
         return Predicted(column=self.known.column(places, noise.levels))
 
-    def _tails(self, places: NDArray[np.intp], explained: NDArray[np.float64]) -> Tails:
+    def _tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
         """Compute the tails at known levels; -1 is below the lowest."""
         from scipy import special
 
@@ -228,19 +196,19 @@ class _OrdinalLoss:
         return cls(design=design, members=tuple(places == level for level in range(levels)))
 
     @property
-    def counts(self) -> NDArray[np.float64]:
+    def counts(self) -> Floats:
         return np.array([float(rows.sum()) for rows in self.members])
 
-    def start(self) -> NDArray[np.float64]:
-        """Give the thresholds at which everybody has the shares of the whole population."""
+    def start(self) -> Floats:
+        """Give the thresholds at which every row has the shares of the whole population."""
         below = np.cumsum(self.counts)[:-1]
         above = self.counts.sum() - below
         return np.concatenate([np.log(below / above), np.zeros(self.design.size - 1)])
 
-    def split(self, point: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def split(self, point: Floats) -> tuple[Floats, Floats]:
         return point[: len(self.members) - 1], point[len(self.members) - 1 :]
 
-    def value(self, point: NDArray[np.float64]) -> float:
+    def value(self, point: Floats) -> float:
         from scipy import special
 
         thresholds, coefficients = self.split(point)
@@ -255,9 +223,7 @@ class _OrdinalLoss:
             total -= float(np.add.reduce(special.log_expit(predictor[high] - threshold)))
         return total + penalty
 
-    def derivatives(
-        self, point: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, point: Floats) -> tuple[Floats, Floats]:
         from scipy import special
 
         thresholds, coefficients = self.split(point)
@@ -283,17 +249,12 @@ class _OrdinalLoss:
         curvature[cuts:, cuts:] += np.diag(penalties)
         return gradient, curvature
 
-    def _explained(self, coefficients: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    def _explained(self, coefficients: Floats) -> tuple[Floats, float]:
         with_intercept = np.concatenate([[0.0], coefficients])
         return self.design.at(with_intercept), self.design.penalty(with_intercept)
 
 
-def _add_gaps(
-    gradient: NDArray[np.float64],
-    curvature: NDArray[np.float64],
-    gaps: NDArray[np.float64],
-    counts: NDArray[np.float64],
-) -> None:
+def _add_gaps(gradient: Floats, curvature: Floats, gaps: Floats, counts: Floats) -> None:
     """Add the derivatives of -count · log(1 - exp(-gap)) of the levels between two thresholds."""
     pull = 1.0 / np.expm1(gaps)
     stiffness = counts * (pull + pull**2)
@@ -339,25 +300,14 @@ def _check_listed(column: Categories, levels: tuple[Any, ...] | None) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Split:
-    """One parent's part in telling combinations apart: those so far, times its own levels."""
-
-    parent: str
-    known: Mapping[Any, int]
-    combined: NDArray[np.int64]
-    """The combinations that occurred, sorted: number of the one so far · levels + own level."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Combinations:
     """The combinations of levels of nominal parents that occurred, numbered."""
 
-    splits: tuple[_Split, ...]
+    parents: tuple[str, ...]
+    known: Mapping[tuple[Any, ...], int]
 
     @classmethod
-    def of(cls, parents: Mapping[str, Column], *, rows: int) -> _Combinations:
-        splits: list[_Split] = []
-        numbers = np.zeros(rows, dtype=np.int64)
+    def of(cls, parents: Columns, *, rows: int) -> _Combinations:
         for name, column in parents.items():
             if not isinstance(column, Categories):
                 raise EquationError(
@@ -365,64 +315,52 @@ class _Combinations:
                     f"parent {name!r} holds numbers. Declare it as nominal or ordinal, or use "
                     "method='logit'."
                 )
-            known = {level: number for number, level in enumerate(column.levels)}
-            combined, numbers = np.unique(numbers * len(known) + column.codes, return_inverse=True)
-            splits.append(_Split(parent=name, known=known, combined=combined))
-        return cls(splits=tuple(splits))
+        combinations, _ = _combine(parents, rows=rows)
+        return cls(
+            parents=tuple(parents),
+            known={levels: number for number, levels in enumerate(combinations)},
+        )
 
-    def __len__(self) -> int:
-        return len(self.splits[-1].combined) if self.splits else 1
-
-    def of_rows(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.int64]:
-        """Find each row's combination, or say how many rows have one that never occurred."""
-        numbers = np.zeros(rows, dtype=np.int64)
-        unseen = np.zeros(rows, dtype=np.bool_)
-        for split in self.splits:
-            own = _own_levels(split, parents[split.parent])
-            wanted = numbers * len(split.known) + own
-            numbers = np.minimum(np.searchsorted(split.combined, wanted), len(split.combined) - 1)
-            unseen |= (own < 0) | (split.combined[numbers] != wanted)
-        if unseen.any():
+    def of_rows(self, parents: Columns, *, rows: int) -> NDArray[np.intp]:
+        """Find each row's combination, or refuse rows that have one that never occurred."""
+        combinations, numbers = _combine({name: parents[name] for name in self.parents}, rows=rows)
+        found = np.array([self.known.get(levels, -1) for levels in combinations], dtype=np.intp)
+        places: NDArray[np.intp] = found[numbers]
+        unseen = int((places < 0).sum())
+        if unseen:
             raise EquationError(
-                f"{int(unseen.sum())} of {rows} rows have a combination of parents that did not "
-                "occur when the equation was fitted, so the shares of the levels are unknown. Use "
+                f"{unseen} of {rows} rows have a combination of parents that did not occur when "
+                "the equation was fitted, so the shares of the levels are unknown. Use "
                 "method='logit', or fewer parents, or leave these rows out."
             )
-        return numbers
+        return places
 
 
-def _own_levels(split: _Split, column: Column) -> NDArray[np.int64]:
-    if not isinstance(column, Categories):
-        raise KindError(
-            f"Parent {split.parent!r} held names when its equation was fitted, and now holds "
-            "numbers. Read the column the same way in both tables."
-        )
+def _combine(parents: Columns, *, rows: int) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
+    """List the combinations of levels that occur, by value, and say which each row has."""
+    numbers = np.zeros(rows, dtype=np.intp)
+    columns = [require_categories(name, column) for name, column in parents.items()]
+    for column in columns:
+        pairs = numbers * (len(column.levels) + 1) + column.codes
+        numbers = np.unique(pairs, return_inverse=True)[1]
+    first = np.unique(numbers, return_index=True)[1]
     # one more slot at the end, which the code -1 of a missing value falls into
-    table = [*(split.known.get(level, -1) for level in column.levels), -1]
-    own: NDArray[np.int64] = np.array(table, dtype=np.int64)[column.codes]
-    return own
+    levels = [(*column.levels, None) for column in columns]
+    combinations = [
+        tuple(own[column.codes[row]] for own, column in zip(levels, columns, strict=True))
+        for row in first
+    ]
+    return combinations, numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesNoise:
-    """Each row's place in the queue of those who have the same causes, lowest level first.
-
-    Parameters
-    ----------
-    factual
-        The observed levels, as places among the known ones.
-    combination
-        The number of the combination of causes.
-    queue
-        How many of those with the same causes stand before the row: u times their number, which
-        the middle of the interval makes a whole number or a half, so that nothing is rounded.
-    levels
-        The levels of the column.
-    """
+    """Each row's place in the queue of those who have the same causes, lowest level first."""
 
     factual: NDArray[np.intp]
-    combination: NDArray[np.int64]
-    queue: NDArray[np.float64]
+    combination: NDArray[np.intp]
+    queue: Floats
+    """u times the number of rows with the same causes: a whole number or a half, never rounded."""
     levels: tuple[Any, ...]
 
 
@@ -433,22 +371,14 @@ class FittedShares:
     known: KnownLevels
     combinations: _Combinations
     cumulative: NDArray[np.int64]
-    """One row a combination, one column a level."""
+    """One row per combination, one column per level."""
 
-    def probabilities(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
-        """Compute the probability of each known level, one row a person, one column a level."""
+    def probabilities(self, parents: Columns, *, rows: int) -> Floats:
         counts = np.diff(self.cumulative, prepend=0, axis=1)
         numbers = self.combinations.of_rows(parents, rows=rows)
         return np.asarray(counts / self.cumulative[:, -1:])[numbers]
 
-    def abduct(
-        self,
-        child: Column,
-        parents: Mapping[str, Column],
-        *,
-        rng: np.random.Generator | None = None,
-    ) -> SharesNoise:
-        """Recover each row's rank among rows with the same causes: the middle, or a draw."""
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> SharesNoise:
         column = categories_of(child)
         places = self.known.places(column)
         numbers = self.combinations.of_rows(parents, rows=len(places))
@@ -457,7 +387,7 @@ class FittedShares:
         impossible = int((before == through).sum())
         if impossible:
             raise EquationError(
-                f"{impossible} of {len(places)} rows have a level that nobody with the same "
+                f"{impossible} of {len(places)} rows have a level that no row with the same "
                 "causes had when the equation was fitted. Fit on a table in which that occurs, or "
                 "use method='logit'."
             )
@@ -469,8 +399,7 @@ class FittedShares:
             levels=column.levels,
         )
 
-    def predict(self, parents: Mapping[str, Column], noise: SharesNoise) -> Predicted:
-        """Give the level at the same rank among rows with these causes."""
+    def predict(self, parents: Columns, noise: SharesNoise) -> Predicted:
         numbers = self.combinations.of_rows(parents, rows=len(noise.factual))
         sizes = self.cumulative[:, -1].astype(np.float64)
         # u ≤ F(level) as queue / size ≤ cumulative / other size, both multiplied out: both sides
@@ -483,14 +412,12 @@ class FittedShares:
         return Predicted(column=self.known.column(places, noise.levels))
 
 
-def fit_shares(
-    column: Categories, parents: Mapping[str, Column], known: KnownLevels
-) -> FittedShares:
+def fit_shares(column: Categories, parents: Columns, known: KnownLevels) -> FittedShares:
     """Count the levels within each combination of nominal parents."""
     rows = len(column)
     combinations = _Combinations.of(parents, rows=rows)
     numbers = combinations.of_rows(parents, rows=rows)
     cells = numbers * len(known) + known.places(column)
-    counts = np.bincount(cells, minlength=len(combinations) * len(known))
-    cumulative = np.cumsum(counts.reshape(len(combinations), len(known)), axis=1)
+    counts = np.bincount(cells, minlength=len(combinations.known) * len(known))
+    cumulative = np.cumsum(counts.reshape(len(combinations.known), len(known)), axis=1)
     return FittedShares(known=known, combinations=combinations, cumulative=frozen(cumulative))

@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.data.columns import Column
-
-
-__all__ = ["FittedStated", "Stated", "compared_constants", "slopes"]
+    from mutandis.data.columns import Column, Columns, Floats
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -54,20 +51,14 @@ class Stated(AdditiveEquation):
     parents
         The parents, if they are to be named apart from the formula: exactly those in it.
     fit
-        Names in the formula that are no columns but coefficients, to be estimated. The formula must
-        be linear in them.
+        Names in the formula that are not columns but coefficients, to be estimated. The formula
+        must be linear in them.
     link
         "identity" as above; "log" for an attribute that is always above 0 and on which causes act
         by factors: log X = f(pa) + U.
-    bounds
-        The lowest and the highest value the attribute can take; None where there is no such limit.
-        Predictions beyond are cut off there, and counted.
-    decimals
-        Round predictions to this many decimals, half to even.
-    levels
-        All values the attribute can take, lowest first. Predictions are moved to the nearest of
-        them, to the lower of two that are as near; those beyond the outermost are counted along
-        with those beyond the bounds.
+    bounds, decimals, levels
+        The values that the attribute can take, as in `Linear`: predictions are rounded to the given
+        decimals, moved to the nearest level, and cut off at the bounds.
 
     Notes
     -----
@@ -127,7 +118,7 @@ class Stated(AdditiveEquation):
         implied = name == "parents" and self.parents == _columns_in(self.parsed, self.coefficients)
         return None if implied else getattr(self, name)
 
-    def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedStated:
+    def fit(self, child: Column, parents: Columns) -> FittedStated:
         """Estimate the coefficients that the formula leaves open, and check it on the facts."""
         response = linked(numbers_of(child), self.link)
         causes = {name: parents[name] for name in self.parents}
@@ -141,9 +132,7 @@ class Stated(AdditiveEquation):
         fitted.explained(causes, rows=len(response))
         return fitted
 
-    def _estimated(
-        self, response: NDArray[np.float64], causes: Mapping[str, Column]
-    ) -> dict[str, float]:
+    def _estimated(self, response: Floats, causes: Columns) -> dict[str, float]:
         if not self.coefficients:
             return {}
         rows = len(response)
@@ -177,17 +166,17 @@ class FittedStated(FittedAdditiveEquation):
     formula: Formula
     coefficients: Mapping[str, float]
 
-    def explained(self, parents: Mapping[str, Column], *, rows: int) -> NDArray[np.float64]:
+    def explained(self, parents: Columns, *, rows: int) -> Floats:
         return _evaluated(self.formula, parents, self.coefficients, rows=rows)
 
 
 def _evaluated(
     formula: Formula,
-    parents: Mapping[str, Column],
+    parents: Columns,
     coefficients: Mapping[str, float],
     *,
     rows: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     columns = {
         name: np.full(rows, coefficients[name]) if name in coefficients else _array(parents[name])
         for name in formula.names
@@ -208,9 +197,7 @@ def _array(column: Column) -> NDArray[Any]:
     return np.ascontiguousarray(column.values)
 
 
-def _with_free_constant(
-    response: NDArray[np.float64], design: Sequence[tuple[str, NDArray[np.float64]]]
-) -> list[float]:
+def _with_free_constant(response: Floats, design: Sequence[tuple[str, Floats]]) -> list[float]:
     """Solve the least squares problem with a constant that belongs to the noise.
 
     A column of the design that is itself constant takes the constant's place. So do columns that
@@ -238,7 +225,7 @@ def _with_free_constant(
     return [value + constant * share for value, share in zip(others, shares, strict=True)]
 
 
-def _check_constants(formula: Formula, causes: Mapping[str, Column]) -> None:
+def _check_constants(formula: Formula, causes: Columns) -> None:
     """Refuse comparisons with values that a nominal parent does not have: they are never true."""
     for name, value in compared_constants(formula):
         column = causes.get(name)
@@ -276,7 +263,7 @@ def _read_parents(
     if unused:
         raise EquationError(
             f"the parents include {listed(unused)}, which the formula does not read as a column. "
-            "A cause that changes nothing is no parent: take it out, or use it in the formula."
+            "A cause that changes nothing is not a parent: take it out, or use it in the formula."
         )
     return read
 
@@ -288,7 +275,7 @@ def _read_names(setting: str, names: Iterable[str]) -> tuple[str, ...]:
         )
     read = tuple(names)
     if not all(isinstance(name, str) for name in read):
-        raise EquationError(f"{setting} has names that are no text. Give a tuple of names.")
+        raise EquationError(f"{setting} has names that are not text. Give a tuple of names.")
     if len(set(read)) < len(read):
         raise EquationError(f"{setting} names something twice. Name each once.")
     return read
@@ -301,7 +288,7 @@ def _columns_in(formula: Formula, coefficients: tuple[str, ...]) -> tuple[str, .
 def _true_or_false() -> EquationError:
     return EquationError(
         "the formula gives true or false, but it explains a number. "
-        "Say how much a truth counts: 2000 * (Gender == 1), for example."
+        "Say how much a comparison counts: 2000 * (Gender == 1), for example."
     )
 
 
@@ -311,16 +298,6 @@ def slopes(formula: Formula, coefficients: Collection[str]) -> dict[str, Formula
     A formula f that is linear in b and c is f0 + b·g + c·h, where f0, g and h know neither. The
     result holds g and h, as formulas over the same columns; f0 is what is left when all
     coefficients are 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> factor = slopes(Formula.parse("0.3 * Salary + b * (Age - 18) / 10 + c"), ["b"])["b"]
-    >>> factor.evaluate({"Age": np.array([28.0, 38.0])}).tolist()
-    [1.0, 2.0]
-    >>> slopes(Formula.parse("b * Age + exp(b)"), ["b"])
-    Traceback (most recent call last):
-    mutandis.errors.EquationError: the formula is not linear in 'b': 'exp(b)' (character 11) ...
     """
     factors = {}
     for name in coefficients:
@@ -337,13 +314,7 @@ def slopes(formula: Formula, coefficients: Collection[str]) -> dict[str, Formula
 
 
 def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
-    """Find the names that a formula compares by == or != with a constant, and the constants.
-
-    Examples
-    --------
-    >>> list(compared_constants(Formula.parse('2 * (Job == "cook") + 3 * (1 != Race)')))
-    [('Job', 'cook'), ('Race', 1.0)]
-    """
+    """Find the names that a formula compares by == or != with a constant, and the constants."""
     for node in _walk(formula.root):
         if not isinstance(node, tree.ComparisonChain):
             continue
@@ -387,7 +358,6 @@ def _names(node: tree.Expression) -> list[str]:
 
 
 def _walk(node: tree.Expression) -> Iterator[tree.Expression]:
-    """Give a part of a formula and all parts of it."""
     yield node
     for part in node.operands:
         yield from _walk(part)

@@ -17,19 +17,8 @@ from mutandis.errors import EquationError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from mutandis.data.columns import Floats
 
-__all__ = [
-    "CollinearError",
-    "Label",
-    "Scaled",
-    "constant_in",
-    "is_constant",
-    "least_squares",
-    "listed",
-    "require_rows",
-    "solve_centred",
-]
 
 Label = str | tuple[str, ...]
 """The parent that a column belongs to, or the parents whose product it is."""
@@ -42,20 +31,12 @@ _COLLINEAR = 1e-10
 _ROUNDING = 64 * _EPSILON
 # A column that varies by no larger part of its size than this varies by rounding only.
 _CONSTANT = 4 * _ROUNDING
-# so many rows at a time stay in the processor's cache
+# rows processed together, so that they stay in the processor's cache
 _BLOCK = 1 << 14
 
 
 class CollinearError(EquationError):
-    """A column of the design that follows from others.
-
-    Parameters
-    ----------
-    label
-        What the column belongs to.
-    others
-        What the columns belong to that it follows from.
-    """
+    """A column of the design that follows from others."""
 
     def __init__(self, label: Label, others: Sequence[Label]) -> None:
         self.label = label
@@ -72,49 +53,22 @@ class CollinearError(EquationError):
 
 
 def least_squares(
-    response: NDArray[np.float64], design: Sequence[tuple[Label, NDArray[np.float64]]]
+    response: Floats, design: Sequence[tuple[Label, Floats]]
 ) -> tuple[float, list[float]]:
     """Solve the least squares problem with an intercept, and refuse columns it cannot tell apart.
 
-    Parameters
-    ----------
-    response
-        The left-hand side; it has more rows than there are columns.
-    design
-        The columns, each with the name of the parent it belongs to (or the names of two, of which
-        it is a product). None of them is constant.
-
-    Returns
-    -------
-    tuple
-        The intercept, and one coefficient a column.
-
-    Notes
-    -----
     Columns are centred and scaled, then made orthogonal by modified Gram-Schmidt, the response as
     the last of them, which is as stable as Householder's method (Björck 1967, *BIT* 7, 1-21).
     Going through the columns in their declared order, the first that nothing is left of is the one
     that depends on those before it.
-
-    Examples
-    --------
-    >>> least_squares(np.array([1.0, 3.0, 5.0]), [("Age", np.array([0.0, 1.0, 2.0]))])
-    (1.0, [2.0])
     """
     return solve_centred(response, [(label, Scaled.centred(values)) for label, values in design])
 
 
 def solve_centred(
-    response: NDArray[np.float64], design: Sequence[tuple[Label, Scaled]]
+    response: Floats, design: Sequence[tuple[Label, Scaled]]
 ) -> tuple[float, list[float]]:
-    """Solve the same problem for columns that are centred already; they are used up.
-
-    Examples
-    --------
-    >>> age = Scaled.centred(np.array([0.0, 1.0, 2.0]))
-    >>> solve_centred(np.array([1.0, 3.0, 5.0]), [("Age", age)])
-    (1.0, [2.0])
-    """
+    """Solve the same problem for columns that are centred already; they are used up."""
     columns = [column for _, column in design]
     target = Scaled.centred(response)
     with np.errstate(all="ignore"):  # what overflows, _require_finite finds
@@ -125,20 +79,10 @@ def solve_centred(
     return intercept, coefficients
 
 
-def constant_in(
-    design: Sequence[tuple[Label, NDArray[np.float64]]],
-) -> list[float] | None:
+def constant_in(design: Sequence[tuple[Label, Floats]]) -> list[float] | None:
     """Say how often each column is in the number 1, if the columns can be added up to it.
 
     Columns that follow from each other are refused. None of them is 0 throughout.
-
-    Examples
-    --------
-    >>> women, men = np.array([1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
-    >>> constant_in([("women", women), ("men", men)])
-    [1.0, 1.0]
-    >>> constant_in([("women", women)]) is None
-    True
     """
     columns = [Scaled.as_it_is(values) for _, values in design]
     one = Scaled.as_it_is(np.ones(len(design[0][1])))
@@ -155,25 +99,24 @@ class Scaled:
 
     mean: float
     scale: float
-    values: NDArray[np.float64]
+    values: Floats
     length: float
     rounding: float
     """How much of its length may be rounding: large for 1e9 plus a few millimetres."""
 
     @classmethod
-    def centred(cls, values: NDArray[np.float64]) -> Scaled:
+    def centred(cls, values: Floats) -> Scaled:
         """Take the mean out of a column; it is copied."""
         with np.errstate(all="ignore"):  # what overflows, _require_finite finds
             return cls._of(values, mean=float(np.add.reduce(values) / len(values)))
 
     @classmethod
-    def as_it_is(cls, values: NDArray[np.float64]) -> Scaled:
-        """Leave the mean in."""
+    def as_it_is(cls, values: Floats) -> Scaled:
         with np.errstate(all="ignore"):
             return cls._of(values, mean=0.0)
 
     @classmethod
-    def _of(cls, values: NDArray[np.float64], *, mean: float) -> Scaled:
+    def _of(cls, values: Floats, *, mean: float) -> Scaled:
         low, high = float(values.min()), float(values.max())
         # a power of two, so that dividing by it rounds nothing; then squares cannot overflow
         scale = float(np.ldexp(1.0, np.frexp(max(high - mean, mean - low))[1] - 1))
@@ -188,7 +131,7 @@ class Scaled:
 
 
 def _solve(target: Scaled, columns: Sequence[Scaled], labels: Sequence[Label]) -> list[float]:
-    """Give one coefficient a column; the columns and the target are used up."""
+    """Give one coefficient per column; the columns and the target are used up."""
     basis, triangle = _orthogonalise(columns, labels)
     slopes = _back_substitute(triangle, basis.taken_out_of(target.values))
     return [
@@ -201,14 +144,14 @@ class _Basis:
     """Columns that are orthogonal to each other."""
 
     def __init__(self) -> None:
-        self._directions: list[NDArray[np.float64]] = []
+        self._directions: list[Floats] = []
         self._squares: list[float] = []
 
-    def add(self, direction: NDArray[np.float64], square: float) -> None:
+    def add(self, direction: Floats, square: float) -> None:
         self._directions.append(direction)
         self._squares.append(square)
 
-    def taken_out_of(self, rest: NDArray[np.float64]) -> NDArray[np.float64]:
+    def taken_out_of(self, rest: Floats) -> Floats:
         """Take the basis out of a column, in place, and give how often each was in it."""
         shares = np.zeros(len(self._directions))
         product: float | None = None
@@ -221,9 +164,7 @@ class _Basis:
         return shares
 
 
-def _orthogonalise(
-    columns: Sequence[Scaled], labels: Sequence[Label]
-) -> tuple[_Basis, NDArray[np.float64]]:
+def _orthogonalise(columns: Sequence[Scaled], labels: Sequence[Label]) -> tuple[_Basis, Floats]:
     """Take out of each column what those before it explain; the triangle says how much that was."""
     basis = _Basis()
     triangle = np.eye(len(columns))
@@ -239,10 +180,10 @@ def _orthogonalise(
 
 
 def _subtract(
-    rest: NDArray[np.float64],
+    rest: Floats,
     share: float,
-    direction: NDArray[np.float64],
-    following: NDArray[np.float64] | None,
+    direction: Floats,
+    following: Floats | None,
 ) -> float | None:
     """Take a share of a direction out of a column; give its product with the following direction.
 
@@ -261,7 +202,7 @@ def _subtract(
     return None if following is None else float(np.add.reduce(partial))
 
 
-def _dot(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+def _dot(left: Floats, right: Floats) -> float:
     # products and NumPy's pairwise sum rather than BLAS: no threads, one order
     buffer = np.empty(min(_BLOCK, len(left)))
     partial = []
@@ -277,10 +218,7 @@ def _blocks(rows: int) -> Iterator[slice]:
         yield slice(start, start + _BLOCK)
 
 
-def _back_substitute(
-    triangle: NDArray[np.float64], right: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Solve with an upper triangle that has ones on its diagonal."""
+def _back_substitute(triangle: Floats, right: Floats) -> Floats:
     solution = right.copy()
     for place in reversed(range(len(right))):
         solution[place] -= _dot(triangle[place, place + 1 :], solution[place + 1 :])
@@ -288,7 +226,7 @@ def _back_substitute(
 
 
 def _collinear(
-    triangle: NDArray[np.float64], columns: Sequence[Scaled], labels: Sequence[Label]
+    triangle: Floats, columns: Sequence[Scaled], labels: Sequence[Label]
 ) -> CollinearError:
     """Say which parents determine the last of the columns."""
     *others, last = columns
@@ -310,7 +248,6 @@ def _require_finite(*numbers: float) -> None:
 
 
 def require_rows(rows: int, *, coefficients: int) -> None:
-    """Refuse to fit more coefficients than there are rows."""
     if rows < coefficients:
         raise EquationError(
             f"{coefficients} coefficients cannot be fitted to {rows} rows. "
@@ -318,27 +255,14 @@ def require_rows(rows: int, *, coefficients: int) -> None:
         )
 
 
-def is_constant(values: NDArray[np.float64]) -> bool:
-    """Tell whether a column varies by rounding only.
-
-    Examples
-    --------
-    >>> is_constant(np.array([0.3, 0.1 + 0.2]))
-    True
-    """
+def is_constant(values: Floats) -> bool:
+    """Tell whether a column varies by rounding only."""
     low, high = values.min(), values.max()
     with np.errstate(over="ignore"):
         return bool(high - low <= _CONSTANT * max(abs(low), abs(high)))
 
 
 def listed(labels: Sequence[Label]) -> str:
-    """Write labels as they stand in a sentence.
-
-    Examples
-    --------
-    >>> print(listed(["Age", ("Gender", "Race")]))
-    'Age' and 'Gender' × 'Race'
-    """
     return " and ".join(map(_shown, labels))
 
 

@@ -20,14 +20,8 @@ from mutandis.causal.fitting.predictor import (
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from mutandis.data.columns import Columns, Floats
 
-    from numpy.typing import NDArray
-
-    from mutandis.data.columns import Column
-
-
-__all__ = ["RIDGE", "Design", "Loss", "minimise", "row_products", "solve_positive"]
 
 RIDGE = 1e-10
 """What the variance of a linear predictor costs each row, in units of log-likelihood.
@@ -46,13 +40,13 @@ class Design:
 
     terms: tuple[SingleTerm, ...]
     """The declared causes, with coefficients of no meaning."""
-    basis: NDArray[np.float64]
+    basis: Floats
     """One row per person; a column of ones for the intercept, then one for each slope or level."""
-    triangle: NDArray[np.float64]
+    triangle: Floats
     """The upper triangle R in: declared columns = basis · R."""
 
     @classmethod
-    def of(cls, parents: Mapping[str, Column], *, rows: int) -> Design:
+    def of(cls, parents: Columns, *, rows: int) -> Design:
         """Build the basis, or refuse causes that are constant or collinear."""
         rough = fit_linear_predictor(np.zeros(rows), parents)
         terms = tuple(term for term in rough.terms if isinstance(term, SingleTerm))
@@ -74,29 +68,28 @@ class Design:
 
     @property
     def size(self) -> int:
-        """The number of coefficients."""
         return len(self.triangle)
 
-    def penalties(self) -> NDArray[np.float64]:
+    def penalties(self) -> Floats:
         """Give the weight of each squared coefficient in the penalty: none for the intercept."""
         return np.array([0.0, *[RIDGE * len(self.basis)] * (self.size - 1)])
 
-    def penalty(self, coefficients: NDArray[np.float64]) -> float:
+    def penalty(self, coefficients: Floats) -> float:
         """Weigh the variance of a linear predictor over the rows."""
         return float(np.add.reduce(self.penalties() * coefficients**2)) / 2
 
-    def sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sums(self, weights: Floats) -> Floats:
         """Sum each column of the basis over the rows, with a weight for each row."""
         # pairwise sums, column by column: near the minimum, the gradient is all cancellation
         return np.array([float(np.add.reduce(column * weights)) for column in self.basis.T])
 
-    def at(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def at(self, coefficients: Floats) -> Floats:
         """Compute the linear predictor of each row from coefficients of the basis."""
         # not BLAS: the number of threads is not to change a bit
-        predictor: NDArray[np.float64] = np.einsum("rc,c->r", self.basis, coefficients)
+        predictor: Floats = np.einsum("rc,c->r", self.basis, coefficients)
         return predictor
 
-    def predictor(self, coefficients: NDArray[np.float64]) -> LinearPredictor:
+    def predictor(self, coefficients: Floats) -> LinearPredictor:
         """Translate coefficients of the basis into those of the declared causes."""
         own = np.zeros(self.size)
         for place in reversed(range(self.size)):
@@ -108,9 +101,8 @@ class Design:
         return LinearPredictor(intercept=intercept, terms=terms)
 
 
-def row_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum the products of every column of one array with every column of the other."""
-    products: NDArray[np.float64] = np.einsum("ra,rb->ab", left, right)
+def row_products(left: Floats, right: Floats) -> Floats:
+    products: Floats = np.einsum("ra,rb->ab", left, right)
     return products
 
 
@@ -127,16 +119,14 @@ _ROUNDING = 1e-12
 class Loss(Protocol):
     """A convex function of the coefficients: a negative log-likelihood with a small penalty."""
 
-    def value(self, point: NDArray[np.float64]) -> float:
+    def value(self, point: Floats) -> float:
         """Give the loss; infinite where the coefficients are not allowed."""
 
-    def derivatives(
-        self, point: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self, point: Floats) -> tuple[Floats, Floats]:
         """Give the gradient and the matrix of second derivatives."""
 
 
-def minimise(loss: Loss, start: NDArray[np.float64]) -> NDArray[np.float64]:
+def minimise(loss: Loss, start: Floats) -> Floats:
     """Find the minimum of a convex loss by Newton's method, halving steps that overshoot.
 
     The loss is finite at the start.
@@ -161,11 +151,11 @@ def minimise(loss: Loss, start: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _descend(
     loss: Loss,
-    point: NDArray[np.float64],
+    point: Floats,
     height: float,
-    step: NDArray[np.float64],
+    step: Floats,
     slope: float,
-) -> tuple[NDArray[np.float64], float] | None:
+) -> tuple[Floats, float] | None:
     """Go along the step, or half of it, or half of that, until the loss is lower by enough."""
     share = 1.0
     for _ in range(_HALVINGS):
@@ -177,7 +167,7 @@ def _descend(
     return None
 
 
-def solve_positive(matrix: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def solve_positive(matrix: Floats, right: Floats) -> Floats:
     """Solve with a symmetric positive matrix by elimination, without BLAS and its threads.
 
     A pivot that rounding has left without a value is taken as infinite: what the loss does not

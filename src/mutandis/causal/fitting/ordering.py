@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ReorderedColumns", "canonical_order", "distinct_rows", "rank_ids"]
+    from mutandis.data.columns import Columns, Floats
+
 
 Bits = np.uint64
 
@@ -32,11 +33,7 @@ class ReorderedColumns(Mapping[str, Column]):
     """
 
     def __init__(
-        self,
-        columns: Mapping[str, Column],
-        names: Iterable[str],
-        *,
-        order: NDArray[np.intp] | None = None,
+        self, columns: Columns, names: Iterable[str], *, order: NDArray[np.intp] | None = None
     ) -> None:
         self._columns = columns
         self._names = tuple(names)
@@ -56,9 +53,9 @@ class ReorderedColumns(Mapping[str, Column]):
 
 
 def canonical_order(
-    columns: Mapping[str, Column],
+    columns: Columns,
     *,
-    others: Mapping[str, Column] | None = None,
+    others: Columns | None = None,
     ids: NDArray[Any] | None = None,
 ) -> NDArray[np.intp]:
     """Order rows by their values alone; rows that are equal in every column are interchangeable.
@@ -66,8 +63,6 @@ def canonical_order(
     All columns take part, in the order of their names. Where it matters which of several equal rows
     is which, they are told apart by `others`, then by `ids`.
 
-    Notes
-    -----
     Rows are sorted by a 64-bit digest of their bits, which takes a tenth of the time of sorting by
     one column after the other. Equal digests are looked at: as a rule the rows are equal too. If
     ever they are not, the columns themselves decide.
@@ -92,7 +87,7 @@ def rank_ids(ids: NDArray[Any]) -> NDArray[np.intp]:
     return np.unique(sortable, return_inverse=True)[1]
 
 
-def distinct_rows(matrix: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def distinct_rows(matrix: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Find the different rows of a matrix, in an order that depends on what they hold alone.
 
     Gives the position of one row of each kind, and for each row of the matrix the place of its kind

@@ -32,25 +32,9 @@ from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import EquationError, KindError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
-__all__ = [
-    "CellShifts",
-    "LevelShifts",
-    "LevelSlopes",
-    "LinearPredictor",
-    "ProductSlope",
-    "SingleTerm",
-    "Slope",
-    "Term",
-    "fit_linear_predictor",
-    "occurring_levels",
-    "require_varying",
-]
+    from mutandis.data.columns import Columns, Floats
 
 
 Pair = tuple[str, str]
@@ -83,7 +67,7 @@ class Slope:
     def of(self, column: Column) -> Floats:
         return self.slope * _numbers(self.parent, column)
 
-    def at(self, parents: Mapping[str, Column]) -> Floats:
+    def at(self, parents: Columns) -> Floats:
         return self.of(parents[self.parent])
 
 
@@ -110,14 +94,16 @@ class LevelShifts:
 
     def design(self, column: Column) -> Iterator[Floats]:
         """Give the columns that the coefficients multiply."""
-        categories = _categories(self.parent, column)
+        categories = require_categories(self.parent, column)
         for level in tuple(self.shifts)[1:]:
             yield (categories.codes == categories.code_of(level)).astype(np.float64)
 
     def of(self, column: Column) -> Floats:
         """Give each row's contribution; refuse levels that did not occur in the fit."""
-        table, codes = _looked_up(self.parent, column, self.shifts.get)
-        contribution = table[codes]
+        categories = require_categories(self.parent, column)
+        # one more slot at the end, which the code -1 of a missing value falls into
+        shifts = [*(self.shifts.get(level, np.nan) for level in categories.levels), np.nan]
+        contribution: Floats = np.array(shifts)[categories.codes]
         unseen = int(np.isnan(contribution).sum())
         if unseen:
             raise EquationError(
@@ -127,7 +113,7 @@ class LevelShifts:
             )
         return contribution
 
-    def at(self, parents: Mapping[str, Column]) -> Floats:
+    def at(self, parents: Columns) -> Floats:
         return self.of(parents[self.parent])
 
 
@@ -135,74 +121,54 @@ SingleTerm = Slope | LevelShifts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductSlope:
-    """What two numeric parents do together, per unit of their product.
+class Interaction:
+    """What two parents do together: a coefficient per pair of levels, times their numbers.
 
-    Without a slope (None) their product was 0 in every row, and no other can be judged.
+    A nominal parent has its levels, and the number 1; a numeric parent has its numbers, and the one
+    level None. A pair without a coefficient (None) occurred only where the product of the numbers
+    was 0, a pair that is not listed did not occur: what they do together there is unknown.
     """
 
-    parents: tuple[str, str]
-    slope: float | None
+    parents: Pair
+    nominal: tuple[bool, bool]
+    effects: Mapping[tuple[Any, Any], float | None]
 
-    def at(self, parents: Mapping[str, Column]) -> Floats:
-        left, right = (_numbers(name, parents[name]) for name in self.parents)
-        product = left * right
-        if self.slope is None:
-            _refuse_combinations(self.parents, product != 0.0)
-            return np.zeros(len(product))
-        return self.slope * product
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelSlopes:
-    """What a nominal and a numeric parent do together: one slope per level, 0 for the first.
-
-    The slopes come on top of the numeric parent's own. A level without a slope (None) occurred only
-    where the numeric parent was 0.
-    """
-
-    parents: tuple[str, str]
-    nominal: str
-    slopes: Mapping[Any, float | None]
-
-    @property
-    def numeric(self) -> str:
-        """The parent that holds numbers."""
-        first, second = self.parents
-        return second if first == self.nominal else first
-
-    def at(self, parents: Mapping[str, Column]) -> Floats:
-        table, codes = _looked_up(self.nominal, parents[self.nominal], self.slopes.get)
-        slopes, values = table[codes], _numbers(self.numeric, parents[self.numeric])
-        unknown = np.isnan(slopes)
-        _refuse_combinations(self.parents, unknown & (values != 0.0))
-        return np.where(unknown, 0.0, slopes) * values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellShifts:
-    """What two nominal parents do together: one shift for each pair of levels that occurred."""
-
-    parents: tuple[str, str]
-    shifts: Mapping[tuple[Any, Any], float]
-
-    def at(self, parents: Mapping[str, Column]) -> Floats:
-        first, second = (_categories(name, parents[name]) for name in self.parents)
-        # one more row and column at the end, which the code -1 of a missing value falls into
-        table = np.full((len(first.levels) + 1, len(second.levels) + 1), np.nan)
-        rows, columns = (
-            {level: code for code, level in enumerate(categories.levels)}
-            for categories in (first, second)
+    def at(self, parents: Columns) -> Floats:
+        (levels, codes, numbers), (other_levels, other_codes, other_numbers) = (
+            self._side(parents[name], name, nominal=nominal)
+            for name, nominal in zip(self.parents, self.nominal, strict=True)
         )
-        for (one, other), shift in self.shifts.items():
-            if one in rows and other in columns:
-                table[rows[one], columns[other]] = shift
-        contribution: Floats = table[first.codes, second.codes]
-        _refuse_combinations(self.parents, np.isnan(contribution))
+        rows, columns = _codes_by_level(levels), _codes_by_level(other_levels)
+        # one more row and column at the end, which the code -1 of a missing value falls into
+        table = np.full((len(rows) + 1, len(columns) + 1), np.nan)
+        for (one, other), effect in self.effects.items():
+            if effect is not None and one in rows and other in columns:
+                table[rows[one], columns[other]] = effect
+        effects, product = table[codes, other_codes], numbers * other_numbers
+        unknown = np.isnan(effects)
+        self._refuse(int(np.count_nonzero(unknown & (product != 0.0))))
+        contribution: Floats = np.where(unknown, 0.0, effects) * product
         return contribution
 
+    def _side(self, column: Column, name: str, *, nominal: bool) -> tuple[Any, Any, Any]:
+        """Give a parent's levels, its codes into them, and its numbers."""
+        if nominal:
+            categories = require_categories(name, column)
+            return categories.levels, categories.codes, 1.0
+        return (None,), 0, _numbers(name, column)
 
-Term = Slope | LevelShifts | ProductSlope | LevelSlopes | CellShifts
+    def _refuse(self, unseen: int) -> None:
+        if unseen:
+            first, second = self.parents
+            raise EquationError(
+                f"parents {first!r} and {second!r} have {unseen} rows with a combination of values "
+                "that did not occur when the equation was fitted, so what they do together is "
+                "unknown. Fit on a table in which every combination occurs, or leave the "
+                "interactions out."
+            )
+
+
+Term = Slope | LevelShifts | Interaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +181,7 @@ class LinearPredictor:
     intercept: float
     terms: tuple[Term, ...]
 
-    def at(self, parents: Mapping[str, Column], *, rows: int) -> Floats:
+    def at(self, parents: Columns, *, rows: int) -> Floats:
         """Compute the predictor row by row, term by term."""
         total = np.full(rows, self.intercept)
         # an overflow shows as a value that is not finite, which is refused where it is used
@@ -234,7 +200,8 @@ def _numbers(parent: str, column: Column) -> Floats:
     return column.values
 
 
-def _categories(parent: str, column: Column) -> Categories:
+def require_categories(parent: str, column: Column) -> Categories:
+    """Give the codes and levels of a parent that held names when its equation was fitted."""
     if not isinstance(column, Categories):
         raise KindError(
             f"Parent {parent!r} held names when its equation was fitted, and now holds "
@@ -243,29 +210,12 @@ def _categories(parent: str, column: Column) -> Categories:
     return column
 
 
-def _looked_up(
-    parent: str, column: Column, get: Callable[[Any], float | None]
-) -> tuple[Floats, NDArray[np.int32]]:
-    """Give the number of each level, NaN for one that has none, and the codes into them."""
-    categories = _categories(parent, column)
-    # one more slot at the end, which the code -1 of a missing value falls into
-    numbers = [np.nan if (number := get(level)) is None else number for level in categories.levels]
-    return np.array([*numbers, np.nan]), categories.codes
-
-
-def _refuse_combinations(parents: tuple[str, str], unseen: NDArray[np.bool_]) -> None:
-    count = int(np.count_nonzero(unseen))
-    if count:
-        raise EquationError(
-            f"parents {parents[0]!r} and {parents[1]!r} have {count} rows with a combination of "
-            "values that did not occur when the equation was fitted, so what they do together is "
-            "unknown. Fit on a table in which every combination occurs, or leave the interactions "
-            "out."
-        )
+def _codes_by_level(levels: Sequence[Any]) -> dict[Any, int]:
+    return {level: code for code, level in enumerate(levels)}
 
 
 def fit_linear_predictor(
-    response: Floats, parents: Mapping[str, Column], *, interactions: bool = False
+    response: Floats, parents: Columns, *, interactions: bool = False
 ) -> LinearPredictor:
     """Fit an intercept and one term per parent by least squares.
 
@@ -282,7 +232,7 @@ def fit_linear_predictor(
     require_rows(len(response), coefficients=1 + len(design))
     _refuse_constants([each.term.parent for each in single if each.is_constant])
     pairs = combinations(parents, 2) if interactions else ()
-    crossed = [cross(pair, parents) for pair in pairs]
+    crossed = [_cross(pair, parents) for pair in pairs]
     design += [
         (product.parents, Scaled.centred(values))
         for product in crossed
@@ -317,11 +267,10 @@ class _Declared:
 
 
 def occurring_levels(column: Categories) -> list[Any]:
-    """List the levels that occur, in the column's order."""
     return [column.levels[code] for code in np.flatnonzero(column.counts())]
 
 
-def require_varying(parents: Mapping[str, Column]) -> None:
+def require_varying(parents: Columns) -> None:
     """Refuse parents that are the same in every row: whatever they do, it cannot be seen."""
     _refuse_constants([name for name, column in parents.items() if _is_constant(column)])
 
@@ -342,69 +291,72 @@ def _refuse_constants(constant: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossed:
-    """Two parents crossed: their columns in the design, and how their term is made.
-
-    The term takes one coefficient per column from an iterator.
-    """
+class _Crossed:
+    """Two parents crossed: the columns of their products, one for each effect that is fitted."""
 
     parents: Pair
-    columns: Sequence[Floats]
-    term: Callable[[Iterator[float]], ProductSlope | LevelSlopes | CellShifts]
+    nominal: tuple[bool, bool]
+    effects: Mapping[tuple[Any, Any], float | None]
+    fitted: Sequence[tuple[Any, Any]] = ()
+    columns: Sequence[Floats] = ()
+
+    def term(self, coefficients: Iterator[float]) -> Interaction:
+        effects = {**self.effects, **{pair: next(coefficients) for pair in self.fitted}}
+        return Interaction(
+            parents=self.parents, nominal=self.nominal, effects=MappingProxyType(effects)
+        )
 
 
-def cross(pair: Pair, parents: Mapping[str, Column]) -> Crossed:
-    """Multiply the columns of two parents."""
+def _cross(pair: Pair, parents: Columns) -> _Crossed:
     first, second = (parents[name] for name in pair)
     if isinstance(first, Categories):
         if isinstance(second, Categories):
             return _cross_nominal(pair, first, second)
-        return _cross_mixed(pair, pair[0], first, second.values)
+        return _cross_mixed(pair, first, second.values, nominal=(True, False))
     if isinstance(second, Categories):
-        return _cross_mixed(pair, pair[1], second, first.values)
+        return _cross_mixed(pair, second, first.values, nominal=(False, True))
     return _cross_numeric(pair, first.values, second.values)
 
 
-def _cross_numeric(pair: Pair, first: Floats, second: Floats) -> Crossed:
+def _cross_numeric(pair: Pair, first: Floats, second: Floats) -> _Crossed:
+    only = (None, None)
     with np.errstate(all="ignore"):  # what overflows, least_squares finds
         product = first * second
         if not product.any():
-            return Crossed(
-                parents=pair,
-                columns=(),
-                term=lambda _: ProductSlope(parents=pair, slope=None),
-            )
+            return _Crossed(parents=pair, nominal=(False, False), effects={only: None})
         if np.isfinite(product).all() and is_constant(product):
             raise EquationError(
                 f"the product of {listed([pair])} is the same in every row, so nothing tells what "
                 "they do together. Leave the interactions out, or remove one of these parents."
             )
-    return Crossed(
-        parents=pair,
-        columns=(product,),
-        term=lambda coefficients: ProductSlope(parents=pair, slope=next(coefficients)),
+    return _Crossed(
+        parents=pair, nominal=(False, False), effects={}, fitted=[only], columns=[product]
     )
 
 
-def _cross_mixed(pair: Pair, nominal: str, categories: Categories, values: Floats) -> Crossed:
-    codes = categories.codes
+def _cross_mixed(
+    pair: Pair, categories: Categories, values: Floats, *, nominal: tuple[bool, bool]
+) -> _Crossed:
+    def pair_of(code: int) -> tuple[Any, Any]:
+        level = categories.levels[code]
+        return (level, None) if nominal[0] else (None, level)
+
     occurring = np.flatnonzero(categories.counts()).tolist()
     # a level that occurs only with zeros has no slope, and is not the base of others
     sloped = np.flatnonzero(categories.take(np.flatnonzero(values)).counts()).tolist()
+    effects: dict[tuple[Any, Any], float | None] = dict.fromkeys(map(pair_of, occurring))
+    effects.update(dict.fromkeys(map(pair_of, sloped[:1]), 0.0))
     fitted = sloped[1:]
-
-    def term(coefficients: Iterator[float]) -> LevelSlopes:
-        slopes: dict[int, float | None] = dict.fromkeys(occurring)
-        slopes.update(dict.fromkeys(sloped[:1], 0.0))
-        slopes.update({code: next(coefficients) for code in fitted})
-        named = {categories.levels[code]: slope for code, slope in slopes.items()}
-        return LevelSlopes(parents=pair, nominal=nominal, slopes=MappingProxyType(named))
-
-    columns = [np.where(codes == code, values, 0.0) for code in fitted]
-    return Crossed(parents=pair, columns=columns, term=term)
+    return _Crossed(
+        parents=pair,
+        nominal=nominal,
+        effects=effects,
+        fitted=[pair_of(code) for code in fitted],
+        columns=[np.where(categories.codes == code, values, 0.0) for code in fitted],
+    )
 
 
-def _cross_nominal(pair: Pair, first: Categories, second: Categories) -> Crossed:
+def _cross_nominal(pair: Pair, first: Categories, second: Categories) -> _Crossed:
     combined = first.codes.astype(np.int64) * len(second.levels) + second.codes
     occurring: list[Cell] = [
         divmod(number, len(second.levels)) for number in np.unique(combined).tolist()
@@ -415,19 +367,19 @@ def _cross_nominal(pair: Pair, first: Categories, second: Categories) -> Crossed
     reached = _spanning(by_base)
     fitted = [cell for cell in occurring if cell not in reached]
 
-    def term(coefficients: Iterator[float]) -> CellShifts:
-        shifts = dict.fromkeys(occurring, 0.0)
-        shifts.update({cell: next(coefficients) for cell in fitted})
-        named = {
-            (first.levels[one], second.levels[other]): shift
-            for (one, other), shift in shifts.items()
-        }
-        return CellShifts(parents=pair, shifts=MappingProxyType(named))
+    def pair_of(cell: Cell) -> tuple[Any, Any]:
+        return first.levels[cell[0]], second.levels[cell[1]]
 
-    columns = [
-        ((first.codes == one) & (second.codes == other)).astype(np.float64) for one, other in fitted
-    ]
-    return Crossed(parents=pair, columns=columns, term=term)
+    return _Crossed(
+        parents=pair,
+        nominal=(True, True),
+        effects=dict.fromkeys(map(pair_of, occurring), 0.0),
+        fitted=[pair_of(cell) for cell in fitted],
+        columns=[
+            ((first.codes == one) & (second.codes == other)).astype(np.float64)
+            for one, other in fitted
+        ],
+    )
 
 
 def _spanning(cells: Sequence[Cell]) -> set[Cell]:
@@ -437,17 +389,13 @@ def _spanning(cells: Sequence[Cell]) -> set[Cell]:
     to meet any values along a forest, and not along a cycle (Kruskal 1956, the earlier cells
     first).
     """
-    leader: dict[tuple[int, int], tuple[int, int]] = {}
+    from networkx.utils import UnionFind
 
-    def find(node: tuple[int, int]) -> tuple[int, int]:
-        while (above := leader.get(node, node)) != node:
-            node = above
-        return node
-
+    joined: Any = UnionFind()
     forest = set()
     for cell in cells:
-        one, other = find((0, cell[0])), find((1, cell[1]))
-        if one != other:
-            leader[one] = other
+        one, other = (0, cell[0]), (1, cell[1])
+        if joined[one] != joined[other]:
+            joined.union(one, other)
             forest.add(cell)
     return forest

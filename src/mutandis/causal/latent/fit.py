@@ -35,22 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.data.columns import Column
+    from mutandis.data.columns import Columns, Floats
 
-    Floats = NDArray[np.float64]
-
-__all__ = [
-    "PRIORS",
-    "Driven",
-    "Priors",
-    "StandardAttribute",
-    "kinds_of_rows",
-    "log_posterior",
-    "log_prior",
-    "maximise",
-    "split",
-    "standardise",
-]
 
 # below this share of the standard deviation, no more can be told of σ
 _SMALLEST_DEVIATION = 1e-3
@@ -74,51 +60,30 @@ PRIORS = Priors()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driven:
-    """The parameters of an attribute that U drives: x ~ family(predictor + loading·U, deviation).
-
-    Parameters
-    ----------
-    predictor
-        What the observed causes explain, on the scale of the family.
-    loading
-        How much one standard deviation of U adds to that.
-    deviation
-        The standard deviation of the attribute's own noise; 1 in a family that has none.
-    """
+    """The parameters of a driven attribute: x ~ family(predictor + loading·U, deviation)."""
 
     predictor: LinearPredictor
+    """What the observed causes explain, on the scale of the family."""
     loading: float
+    """How much one standard deviation of U adds to that."""
     deviation: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandardAttribute:
-    """A driven attribute over the distinct rows, in standard units.
-
-    Parameters
-    ----------
-    family
-        The distribution.
-    response
-        The values, (x - centre) / scale in a normal family.
-    centre, scale
-        As above; in a count, `centre` is where the linear predictor is told from.
-    design
-        The columns of its causes, standardised.
-    means, scales
-        What they were standardised with.
-    terms
-        Of a least squares fit: which there are, and where to start.
-    """
+    """A driven attribute over the distinct rows, in standard units."""
 
     family: Family
     response: Floats
+    """The values, (x - centre) / scale in a normal family."""
     centre: float
+    """In a count, the origin of the linear predictor."""
     scale: float
     design: tuple[Floats, ...]
     means: tuple[float, ...]
     scales: tuple[float, ...]
     terms: tuple[SingleTerm, ...]
+    """Of a least squares fit: which there are, and where to start."""
 
     @property
     def size(self) -> int:
@@ -127,12 +92,10 @@ class StandardAttribute:
 
     @property
     def loading_place(self) -> int:
-        """Where its loading is among its parameters."""
         return 1 + len(self.design)
 
     @property
     def offset(self) -> float:
-        """What is always added to the linear predictor."""
         return 0.0 if self.family.has_deviation else self.centre
 
     def evidence(self, parameters: Floats) -> Evidence:
@@ -182,16 +145,7 @@ class StandardAttribute:
         return [*free, (0.0, None), *noise]
 
 
-def kinds_of_rows(columns: Mapping[str, Column]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find one row of each kind, and for each row which kind it is of.
-
-    Examples
-    --------
-    >>> from mutandis.data.columns import Numbers
-    >>> chosen, kinds = kinds_of_rows({"Age": Numbers(np.array([30.0, 20.0, 30.0]))})
-    >>> sorted(chosen.tolist()), bool(kinds[0] == kinds[2])
-    ([0, 1], True)
-    """
+def kinds_of_rows(columns: Columns) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     held = [c.codes if isinstance(c, Categories) else c.values for c in columns.values()]
     return distinct_rows(np.column_stack(held).astype(np.float64))
 
@@ -199,24 +153,12 @@ def kinds_of_rows(columns: Mapping[str, Column]) -> tuple[NDArray[np.intp], NDAr
 def standardise(
     family: Family,
     response: Floats,
-    causes: Mapping[str, Column],
+    causes: Columns,
     *,
     chosen: NDArray[np.intp],
     counts: NDArray[np.intp],
 ) -> StandardAttribute:
-    """Bring an attribute and its causes into standard units, or say why that cannot be done.
-
-    Parameters
-    ----------
-    family
-        The attribute's distribution.
-    response
-        Its values in all rows, on the scale of the family.
-    causes
-        Its observed causes.
-    chosen, counts
-        The distinct rows, and how many rows each stands for.
-    """
+    """Bring an attribute and its causes into standard units, or say why that cannot be done."""
     normal = family.has_deviation
     # refuses causes that do not vary or say the same; of a count this is a rough start only
     rough = fit_linear_predictor(response if normal else np.log(response + 0.5), causes)
@@ -249,20 +191,7 @@ def standardise(
 def maximise(
     attributes: Mapping[str, StandardAttribute], counts: NDArray[np.intp]
 ) -> Mapping[str, Floats]:
-    """Find the most probable parameters (MAP) by L-BFGS-B, with exact derivatives.
-
-    Parameters
-    ----------
-    attributes
-        The driven attributes, over the same distinct rows.
-    counts
-        How many rows each distinct row stands for.
-
-    Returns
-    -------
-    Mapping
-        The parameters of each attribute: intercept, coefficients, loading, perhaps log σ.
-    """
+    """Find the most probable parameters (MAP) by L-BFGS-B, with exact derivatives."""
     from scipy.optimize import minimize
 
     parts = list(attributes.values())
@@ -297,38 +226,32 @@ def log_posterior(
     found = moments(evidence)
     value = float(np.add.reduce(counts * found.log_marginal))
     slopes = []
-    for part, mine, score in zip(attributes, own, found.scores, strict=True):
-        weighted = counts * score.predictor
+    for part, (predictor, loading, log_deviation) in zip(attributes, found.scores, strict=True):
+        weighted = counts * predictor
         slopes.append(np.add.reduce(weighted))
         slopes.extend(np.add.reduce(weighted * column) for column in part.design)
-        slopes.append(np.add.reduce(counts * score.loading))
+        slopes.append(np.add.reduce(counts * loading))
         if part.family.has_deviation:
-            slopes.append(np.add.reduce(counts * score.log_deviation))
-        value += log_prior(part, mine)
-    prior = np.concatenate(
-        [_prior_slope(part, mine) for part, mine in zip(attributes, own, strict=True)]
-    )
-    return value, np.array(slopes) + prior
+            slopes.append(np.add.reduce(counts * log_deviation))
+    priors = [_log_prior(part, mine) for part, mine in zip(attributes, own, strict=True)]
+    for height, _ in priors:
+        value += height
+    return value, np.array(slopes) + np.concatenate([slope for _, slope in priors])
 
 
-def log_prior(attribute: StandardAttribute, parameters: Floats) -> float:
-    """Give the log prior density of an attribute's parameters, but for a constant."""
+def _log_prior(attribute: StandardAttribute, parameters: Floats) -> tuple[float, Floats]:
+    """Give the log prior density of an attribute's parameters, but for a constant; its gradient."""
     place = attribute.loading_place
+    scales = np.full(len(parameters), PRIORS.coefficient)
+    scales[place] = PRIORS.loading
+    slope = -parameters / scales**2
     value = -0.5 * float(np.add.reduce((parameters[:place] / PRIORS.coefficient) ** 2))
     value -= 0.5 * float(parameters[place] / PRIORS.loading) ** 2
     if attribute.family.has_deviation:
-        log_deviation = float(parameters[-1])
-        value += log_deviation - 0.5 * float(np.exp(log_deviation) / PRIORS.deviation) ** 2
-    return value
-
-
-def _prior_slope(attribute: StandardAttribute, parameters: Floats) -> Floats:
-    place = attribute.loading_place
-    slope = -parameters / PRIORS.coefficient**2
-    slope[place] = -parameters[place] / PRIORS.loading**2
-    if attribute.family.has_deviation:
-        slope[-1] = 1.0 - (np.exp(parameters[-1]) / PRIORS.deviation) ** 2
-    return slope
+        square = float(np.exp(parameters[-1]) / PRIORS.deviation) ** 2
+        value += float(parameters[-1]) - 0.5 * square
+        slope[-1] = 1.0 - square
+    return value, slope
 
 
 def split(attributes: Sequence[StandardAttribute], parameters: Floats) -> list[Floats]:
@@ -338,7 +261,6 @@ def split(attributes: Sequence[StandardAttribute], parameters: Floats) -> list[F
 
 
 def _spread(values: Floats, counts: NDArray[np.intp]) -> tuple[float, float]:
-    """Give mean and standard deviation of what distinct rows stand for."""
     rows = float(counts.sum())
     mean = float(np.add.reduce(counts * values)) / rows
     centred = values - mean

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -43,21 +43,11 @@ from mutandis.errors import EquationError, MutandisWarning, WorldviewError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.causal.equations.equation import FittedEquation
+    from mutandis.causal.equations.equation import FittedEquation, Rng
     from mutandis.causal.latent.fit import StandardAttribute
     from mutandis.causal.latent.nuts import LatentSample
-    from mutandis.data.columns import Column
+    from mutandis.data.columns import Column, Columns, Floats
 
-    Floats = NDArray[np.float64]
-
-__all__ = [
-    "EXPECTATION_ONLY",
-    "LATENT_MONOTONE",
-    "FittedLatent",
-    "Latent",
-    "family_of",
-    "standard_attributes",
-]
 
 # Of an attribute's own variance, the share that U may make up before U is that attribute.
 _DISGUISED = 0.99
@@ -158,7 +148,6 @@ class Latent(Declaration):
         )
 
     def __hash__(self) -> int:
-        """Hash as equality compares."""
         return hash((self.name, frozenset(self.equations.items()), self.residual_noise))
 
     @property
@@ -176,7 +165,7 @@ class Latent(Declaration):
         }
         return {child: coupling for child, coupling in found.items() if coupling}
 
-    def fit(self, columns: Mapping[str, Column]) -> FittedLatent:
+    def fit(self, columns: Columns) -> FittedLatent:
         """Find the most probable parameters.
 
         Parameters
@@ -193,12 +182,7 @@ class Latent(Declaration):
         )
 
     def sample(
-        self,
-        table: Any,
-        *,
-        draws: int = 500,
-        warmup: int = 500,
-        rng: np.random.Generator,
+        self, table: Any, *, draws: int = 500, warmup: int = 500, rng: np.random.Generator
     ) -> LatentSample:
         """Sample the parameters from their posterior (``pip install 'mutandis[latent]'``).
 
@@ -258,65 +242,46 @@ class FittedLatent:
 
     @property
     def name(self) -> str:
-        """What the hidden cause is called."""
         return self.latent.name
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All columns that abduction needs."""
         return self.latent.names
 
-    def posterior(self, columns: Mapping[str, Column]) -> Moments:
-        """Say what each row's facts tell of U: its posterior mean and standard deviation.
+    def posterior(self, columns: Columns) -> Moments:
+        """Give the posterior mean and standard deviation of U given each row's facts.
 
-        Parameters
-        ----------
-        columns
-            Factual columns, all of `names` among them.
-
-        Returns
-        -------
-        Moments
-            Its `log_marginal` is the log density of the row's driven attributes given their
-            causes, with U integrated out (of log X for an attribute with the log link).
+        `log_marginal` is the log density of the row's driven attributes given their causes, with U
+        integrated out (of log X for an attribute with the log link).
         """
         evidence, kinds = self._evidence(columns)
         return moments(evidence).at(kinds)
 
-    def draw(self, columns: Mapping[str, Column], rng: np.random.Generator) -> NDArray[np.float64]:
+    def draw(self, columns: Columns, rng: np.random.Generator) -> Floats:
         """Draw U from each row's posterior."""
         evidence, kinds = self._evidence(columns)
         return draw(evidence, moments(evidence), kinds, rng.random(len(kinds)))
 
-    def abduct(
-        self, columns: Mapping[str, Column], *, rng: np.random.Generator | None = None
-    ) -> Mapping[str, Any]:
-        """Abduct U, and given U the noise of each attribute it drives.
+    def abduct(self, columns: Columns, *, rng: Rng = None) -> Mapping[str, Any]:
+        """Abduct U, and given U the noise of each attribute it drives, as `predict` takes it.
 
-        Parameters
-        ----------
-        columns
-            Factual columns, all of `names` among them.
-        rng
-            Draws U, and the noise behind a count, from their posterior; without it, U is its
-            posterior mean and the noise behind a count the middle of what is possible.
-
-        Returns
-        -------
-        Mapping
-            The noise of each driven attribute, as its equation's `predict` takes it.
+        With `rng`, U and the noise behind a count are drawn from their posterior; without it, U is
+        its posterior mean and the noise behind a count the middle of what is possible.
         """
         hidden = frozen(self.posterior(columns).mean if rng is None else self.draw(columns, rng))
         noise = {}
         for child, equation in self.latent.equations.items():
             causes = {name: columns[name] for name in equation.parents}
             with naming(child):
-                noise[child] = _noise_given(
-                    self.equations[child], columns[child], causes, hidden=hidden, rng=rng
+                own = self.equations[child]
+                noise[child] = (
+                    own.abduct_given(columns[child], causes, hidden=hidden, rng=rng)
+                    if isinstance(own, GivenHidden)
+                    else own.abduct(columns[child], causes, rng=rng)
                 )
         return MappingProxyType(noise)
 
-    def _evidence(self, columns: Mapping[str, Column]) -> tuple[list[Evidence], NDArray[np.intp]]:
+    def _evidence(self, columns: Columns) -> tuple[list[Evidence], NDArray[np.intp]]:
         """Give what each distinct row's attributes tell of U, and the distinct row of each row."""
         chosen, kinds = kinds_of_rows({name: columns[name] for name in self.names})
         evidence = []
@@ -337,7 +302,7 @@ class FittedLatent:
 
 
 def standard_attributes(
-    latent: Latent, columns: Mapping[str, Column]
+    latent: Latent, columns: Columns
 ) -> tuple[Mapping[str, StandardAttribute], NDArray[np.intp]]:
     """Bring the driven attributes into standard units, over the distinct rows; count these."""
     chosen, kinds = kinds_of_rows({name: columns[name] for name in latent.names})
@@ -356,9 +321,7 @@ def standard_attributes(
 
 
 def _warn(
-    name: str,
-    attributes: Mapping[str, StandardAttribute],
-    parameters: Mapping[str, NDArray[np.float64]],
+    name: str, attributes: Mapping[str, StandardAttribute], parameters: Mapping[str, Floats]
 ) -> None:
     """Warn where the data make something else of the hidden cause than was declared."""
     for child, attribute in attributes.items():
@@ -411,7 +374,6 @@ def family_of(equation: object) -> Family:
 
 
 def _response(equation: DrivenEquation, child: Column) -> Floats:
-    """Give an attribute's values on the scale of its family."""
     values = numbers_of(child)
     if isinstance(equation, Linear):
         return linked(values, equation.link)
@@ -429,25 +391,6 @@ def _coupling(equation: DrivenEquation, *, residual_noise: bool) -> str | None:
     return LATENT_MONOTONE if isinstance(equation, Count) else None
 
 
-class _Together:
-    """An equation that has no noise of its own to abduct unless U is known."""
-
-    __slots__ = ()
-
-    def abduct(
-        self,
-        child: Column,  # noqa: ARG002 - as every equation has it
-        parents: Mapping[str, Column],  # noqa: ARG002
-        *,
-        rng: np.random.Generator | None = None,  # noqa: ARG002
-    ) -> NoReturn:
-        """Refuse: U is abducted from all the attributes that it drives, together."""
-        raise EquationError(
-            "its noise depends on a hidden cause, which is abducted from all the attributes that "
-            "it drives. Use abduct() of the fitted hidden cause, with all its columns."
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenCount(MonotoneNoise):
     """The rank of a count among rows with the same causes and the same U, and that U."""
@@ -456,100 +399,71 @@ class HiddenCount(MonotoneNoise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountGivenHidden(_Together):
-    """A count given its causes and U: Poisson with mean exp(η(pa) + w·U), coupled by rank."""
+class GivenHidden:
+    """An attribute given its causes and U.
 
-    fitted: FittedCount
-    loading: float
-
-    def explained(self, parents: Mapping[str, Column], hidden: Floats) -> Floats:
-        """Compute the logarithm of the expected count, row by row."""
-        return self.fitted.explained(parents, rows=len(hidden)) + self.loading * hidden
-
-    def abduct_given(
-        self,
-        child: Column,
-        parents: Mapping[str, Column],
-        *,
-        hidden: Floats,
-        rng: np.random.Generator | None,
-    ) -> HiddenCount:
-        """Recover each row's rank among rows with the same causes and U: the middle, or a draw."""
-        log_means = self.explained(parents, hidden)
-        rank = abduct_counts(numbers_of(child), log_means, rng=rng)
-        return HiddenCount(
-            factual=rank.factual,
-            explained=rank.explained,
-            log_tail=rank.log_tail,
-            upper=rank.upper,
-            hidden=hidden,
-        )
-
-    def predict(self, parents: Mapping[str, Column], noise: HiddenCount) -> Predicted:
-        """Give the count at the same rank among rows with these causes and the same U."""
-        counts = predict_counts(self.explained(parents, noise.hidden), noise)
-        return finish(counts, bounds=self.fitted.bounds)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedGivenHidden(_Together):
-    """An attribute replaced by its expectation given its causes and U; the noise is U itself."""
+    A count is coupled by its rank among rows with the same causes and U: X is Poisson with mean
+    exp(η(pa) + w·U). Without residual noise, an attribute is replaced by its expectation, and the
+    noise is U itself. An additive equation that keeps its residual needs none of this: U cancels.
+    """
 
     fitted: FittedLinear | FittedCount
-    loading: float
-    deviation: float
+    driven: Driven
+    residual_noise: bool
 
-    def predict(self, parents: Mapping[str, Column], noise: Floats) -> Predicted:
-        """Give the expectation under these causes and U, rounded and clipped as declared."""
-        place = self.fitted.explained(parents, rows=len(noise)) + self.loading * noise
-        if isinstance(self.fitted, FittedCount):
-            with np.errstate(over="ignore"):
+    def explained(self, parents: Columns, hidden: Floats) -> Floats:
+        return self.fitted.explained(parents, rows=len(hidden)) + self.driven.loading * hidden
+
+    def abduct(
+        self,
+        child: Column,  # noqa: ARG002 - as every equation has it
+        parents: Columns,  # noqa: ARG002
+        *,
+        rng: Rng = None,  # noqa: ARG002
+    ) -> NoReturn:
+        """Refuse: U is abducted from all the attributes that it drives, together."""
+        raise EquationError(
+            "its noise depends on a hidden cause, which is abducted from all the attributes that "
+            "it drives. Use abduct() of the fitted hidden cause, with all its columns."
+        )
+
+    def abduct_given(
+        self, child: Column, parents: Columns, *, hidden: Floats, rng: Rng
+    ) -> HiddenCount | Floats:
+        if not self.residual_noise:
+            return hidden
+        rank = abduct_counts(numbers_of(child), self.explained(parents, hidden), rng=rng)
+        kept = {field.name: getattr(rank, field.name) for field in fields(rank)}
+        return HiddenCount(**kept, hidden=hidden)
+
+    def predict(self, parents: Columns, noise: HiddenCount | Floats) -> Predicted:
+        if isinstance(noise, HiddenCount):
+            counts = predict_counts(self.explained(parents, noise.hidden), noise)
+            return finish(counts, bounds=self.fitted.bounds)
+        place = self.explained(parents, noise)
+        with np.errstate(over="ignore"):
+            if isinstance(self.fitted, FittedCount):
                 return finish(np.exp(place), bounds=self.fitted.bounds)
-        if self.fitted.link == "log":
-            with np.errstate(over="ignore"):
+            if self.fitted.link == "log":
                 # the mean of a lognormal distribution lies above its median
-                return self.fitted.finished(np.exp(place + 0.5 * self.deviation**2))
+                place = np.exp(place + 0.5 * self.driven.deviation**2)
         return self.fitted.finished(place)
 
 
 def _given_hidden(
     equation: DrivenEquation, driven: Driven, *, residual_noise: bool
 ) -> FittedEquation[Any]:
-    """Make the fitted equation of an attribute given U.
-
-    An additive equation that keeps its residual is a linear one like any other: U cancels.
-    """
     fitted: FittedLinear | FittedCount
     if isinstance(equation, Linear):
         fitted = FittedLinear(predictor=driven.predictor, **equation.numeric)
+        if residual_noise:
+            return fitted
     else:
         fitted = FittedCount(predictor=driven.predictor, bounds=equation.bounds)
-    if not residual_noise:
-        return ExpectedGivenHidden(
-            fitted=fitted, loading=driven.loading, deviation=driven.deviation
-        )
-    if isinstance(fitted, FittedCount):
-        return CountGivenHidden(fitted=fitted, loading=driven.loading)
-    return fitted
+    return GivenHidden(fitted=fitted, driven=driven, residual_noise=residual_noise)
 
 
-def _noise_given(
-    equation: FittedEquation[Any],
-    child: Column,
-    parents: Mapping[str, Column],
-    *,
-    hidden: Floats,
-    rng: np.random.Generator | None,
-) -> Any:
-    """Abduct an attribute's own noise, U being known."""
-    if isinstance(equation, ExpectedGivenHidden):
-        return hidden
-    if isinstance(equation, CountGivenHidden):
-        return equation.abduct_given(child, parents, hidden=hidden, rng=rng)
-    return equation.abduct(child, parents, rng=rng)
-
-
-def _columns(table: Any, names: tuple[str, ...]) -> Mapping[str, Column]:
+def _columns(table: Any, names: tuple[str, ...]) -> Columns:
     """Read the named columns of any table; columns that were read before are taken as they are."""
     if isinstance(table, Population):
         return table.columns

@@ -28,11 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.causal.latent.latent import FittedLatent, Latent
-    from mutandis.data.columns import Column
+    from mutandis.data.columns import Columns, Floats
 
-    Floats = NDArray[np.float64]
-
-__all__ = ["LatentSample", "sample_latent"]
 
 # from the mode under the most probable parameters to that under others: Newton is near already
 _NEWTON_STEPS = 12
@@ -63,7 +60,6 @@ class LatentSample:
     effective_sizes: Floats
 
     def __len__(self) -> int:
-        """Count the draws."""
         return len(self.values)
 
     def fitted(self, index: int) -> FittedLatent:
@@ -79,7 +75,7 @@ class LatentSample:
 
 def sample_latent(
     latent: Latent,
-    columns: Mapping[str, Column],
+    columns: Columns,
     *,
     draws: int = 500,
     warmup: int = 500,

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from mutandis.data.columns import Floats
 
-__all__ = ["NORMAL", "POISSON", "Evidence", "Family", "Moments", "Score", "draw", "moments"]
 
 NODES = 31
 # of the grid that draws come from: steps of a sixteenth of the posterior's standard deviation
@@ -30,30 +29,23 @@ _GRID = np.linspace(-8.0, 8.0, 257)
 _BLOCK = 8192
 _NEWTON_STEPS = 200
 _CONVERGED = 1e-10
-# a logarithm beyond which a rate is of no use to anybody; it keeps a far line search finite
+# a logarithm beyond which a rate is of no use; it keeps a far line search finite
 _LARGEST_LOG_RATE = 500.0
 _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A distribution that the linear predictor η places: its log density and derivatives in η.
-
-    Parameters
-    ----------
-    name
-        What it is called.
-    has_deviation
-        Whether it has a standard deviation σ of its own.
-    log_density, slope, curvature
-        Of (x, η, σ): log p(x | η, σ), its derivative in η, and minus its second derivative.
-    """
+    """A distribution that the linear predictor η places: its log density and derivatives in η."""
 
     name: str
     has_deviation: bool
     log_density: Callable[[Floats, Floats, float], Floats]
+    """log p(x | η, σ)"""
     slope: Callable[[Floats, Floats, float], Floats]
+    """Its derivative in η."""
     curvature: Callable[[Floats, Floats, float], Floats]
+    """Minus its second derivative in η."""
 
 
 def _normal_log_density(x: Floats, predictor: Floats, deviation: float) -> Floats:
@@ -90,27 +82,16 @@ POISSON = Family(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What one driven attribute says of U: x ~ family(η + w·U, σ), row by row.
-
-    Parameters
-    ----------
-    family
-        The distribution.
-    response
-        The observed x, on the scale of the family.
-    predictor
-        η: what the observed causes explain.
-    loading
-        w: how much U drives the attribute.
-    deviation
-        σ; 1 in a family that has none.
-    """
+    """What one driven attribute says of U: x ~ family(η + w·U, σ), row by row."""
 
     family: Family
     response: Floats
     predictor: Floats
+    """η: what the observed causes explain."""
     loading: float
+    """w: how much U drives the attribute."""
     deviation: float = 1.0
+    """σ; 1 in a family that has none."""
 
     def rows(self, chosen: slice) -> Evidence:
         """Give some rows of it, as a column that nodes broadcast against."""
@@ -121,15 +102,12 @@ class Evidence:
         )
 
     def log_density(self, hidden: Floats) -> Floats:
-        """Give log p(x | pa, U = hidden)."""
         return self.family.log_density(self.response, self._at(hidden), self.deviation)
 
     def slope(self, hidden: Floats) -> Floats:
-        """Give the derivative of the log density in the predictor."""
         return self.family.slope(self.response, self._at(hidden), self.deviation)
 
     def curvature(self, hidden: Floats) -> Floats:
-        """Give minus the second derivative of the log density in the predictor."""
         return self.family.curvature(self.response, self._at(hidden), self.deviation)
 
     def deviation_slope(self, hidden: Floats) -> Floats:
@@ -139,26 +117,6 @@ class Evidence:
 
     def _at(self, hidden: Floats) -> Floats:
         return self.predictor + self.loading * hidden
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
-    """Expected derivatives of each row's log density, given the facts.
-
-    By Fisher's identity these are the derivatives of the log marginal likelihood itself.
-    """
-
-    predictor: Floats
-    loading: Floats
-    log_deviation: Floats
-
-    def at(self, place: NDArray[np.intp]) -> Score:
-        """Give it for the rows that are asked for."""
-        return Score(
-            predictor=self.predictor[place],
-            loading=self.loading[place],
-            log_deviation=self.log_deviation[place],
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,45 +130,27 @@ class Moments:
     mean, deviation
         Of U, given the facts.
     scores
-        Of each piece of evidence.
+        Of each piece of evidence, the expected derivatives of the log density given the facts: in
+        the predictor, in the loading, and in log σ, one row each. By Fisher's identity these are
+        the derivatives of the log marginal likelihood itself.
     """
 
     log_marginal: Floats
     mean: Floats
     deviation: Floats
-    scores: tuple[Score, ...]
+    scores: tuple[Floats, ...]
 
     def at(self, place: NDArray[np.intp]) -> Moments:
-        """Give them for the rows that are asked for."""
         return Moments(
             log_marginal=self.log_marginal[place],
             mean=self.mean[place],
             deviation=self.deviation[place],
-            scores=tuple(score.at(place) for score in self.scores),
+            scores=tuple(score[:, place] for score in self.scores),
         )
 
 
 def moments(evidence: Sequence[Evidence], *, nodes: int = NODES) -> Moments:
-    """Integrate the hidden cause out.
-
-    Parameters
-    ----------
-    evidence
-        The driven attributes; all have the same rows.
-    nodes
-        Of the quadrature, around each row's posterior mode.
-
-    Examples
-    --------
-    One normal attribute x = U + noise with σ = 1, seen at 2: the posterior of U is N(1, 1/2).
-
-    >>> seen = Evidence(
-    ...     family=NORMAL, response=np.array([2.0]), predictor=np.zeros(1), loading=1.0
-    ... )
-    >>> found = moments([seen])
-    >>> found.mean.round(12).tolist(), (found.deviation**2).round(12).tolist()
-    ([1.0], [0.5])
-    """
+    """Integrate the hidden cause out."""
     place, weight = np.polynomial.hermite.hermgauss(nodes)
     log_weight = np.log(weight) + place * place
     blocks = [_block_moments(block, place, log_weight) for block in _blocks(evidence)]
@@ -218,37 +158,20 @@ def moments(evidence: Sequence[Evidence], *, nodes: int = NODES) -> Moments:
         log_marginal=np.concatenate([block.log_marginal for block in blocks]),
         mean=np.concatenate([block.mean for block in blocks]),
         deviation=np.concatenate([block.deviation for block in blocks]),
-        scores=tuple(map(_joined, zip(*(block.scores for block in blocks), strict=True))),
+        scores=tuple(
+            np.concatenate(parts, axis=1)
+            for parts in zip(*(block.scores for block in blocks), strict=True)
+        ),
     )
 
 
 def draw(
     evidence: Sequence[Evidence], found: Moments, place: NDArray[np.intp], uniforms: Floats
 ) -> Floats:
-    """Draw the hidden cause from posteriors, one uniform number a draw.
+    """Draw the hidden cause from posteriors, one uniform number per draw.
 
     A posterior's distribution function is summed up on a grid of eight standard deviations on
     either side of its mean and inverted there, linearly between the grid's points.
-
-    Parameters
-    ----------
-    evidence
-        The driven attributes of the distinct rows.
-    found
-        What `moments` says of them.
-    place
-        For each draw, from which of these rows' posterior it comes.
-    uniforms
-        For each draw a number in [0, 1). The draw rises with it.
-
-    Examples
-    --------
-    >>> seen = Evidence(
-    ...     family=NORMAL, response=np.array([2.0]), predictor=np.zeros(1), loading=1.0
-    ... )
-    >>> place, uniforms = np.array([0, 0, 0]), np.array([0.025, 0.5, 0.975])
-    >>> draw([seen], moments([seen]), place, uniforms).round(2).tolist()
-    [-0.39, 1.0, 2.39]
     """
     drawn = np.empty(len(place))
     sorted_by_row = np.argsort(place, kind="stable")
@@ -302,24 +225,14 @@ def _block_moments(evidence: Sequence[Evidence], place: Floats, log_weight: Floa
     )
 
 
-def _score(evidence: Evidence, hidden: Floats, mass: Floats) -> Score:
+def _score(evidence: Evidence, hidden: Floats, mass: Floats) -> Floats:
     slope = mass * evidence.slope(hidden)
     deviation = (
         (mass * evidence.deviation_slope(hidden)).sum(axis=1)
         if evidence.family.has_deviation
         else np.zeros(len(mass))
     )
-    return Score(
-        predictor=slope.sum(axis=1), loading=(slope * hidden).sum(axis=1), log_deviation=deviation
-    )
-
-
-def _joined(scores: Sequence[Score]) -> Score:
-    return Score(
-        predictor=np.concatenate([score.predictor for score in scores]),
-        loading=np.concatenate([score.loading for score in scores]),
-        log_deviation=np.concatenate([score.log_deviation for score in scores]),
-    )
+    return np.stack([slope.sum(axis=1), (slope * hidden).sum(axis=1), deviation])
 
 
 def _log_joint(evidence: Sequence[Evidence], hidden: Floats) -> Floats:
@@ -336,7 +249,7 @@ def _laplace(evidence: Sequence[Evidence]) -> tuple[Floats, Floats]:
     A row that has arrived is not moved again, so it does not matter how long the others take.
     """
     mode = np.zeros_like(evidence[0].response)
-    # Newton's method believes a rate to grow on for ever; one e-fold a step is as far as it sees
+    # Newton's method believes a rate to grow on for ever; one e-fold per step is as far as it sees
     loadings = [one.loading for one in evidence if not one.family.has_deviation]
     furthest = 1.0 / max([1e-3, *loadings])
     for _ in range(_NEWTON_STEPS):

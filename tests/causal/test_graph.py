@@ -103,7 +103,7 @@ def test_names_must_be_text() -> None:
     with pytest.raises(WorldviewError, match="'Salary' has a parent of type int"):
         Graph.from_parents(wrong)
     wrong = {7: ("Gender",)}
-    with pytest.raises(WorldviewError, match="an equation for 7, which is no text"):
+    with pytest.raises(WorldviewError, match="an equation for 7, which is not text"):
         Graph.from_parents(wrong)
     with pytest.raises(WorldviewError, match=r"Give a tuple of column names: \('Gender',\)"):
         Graph.from_parents({"Salary": "Gender"})
