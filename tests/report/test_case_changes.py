@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.report.case_changes import ranges
 from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
@@ -28,6 +29,24 @@ def changes(audit: mm.Audit, who: Any) -> Changes:
 def verdict(audit: mm.Audit, who: Any) -> str:
     found = audit.findings().set_index("id")
     return str(found.loc[who, "verdict"])
+
+
+def test_the_loan_case_of_the_documentation(loan_audit: mm.Audit) -> None:
+    (part,) = loan_audit.case_file(5).parts
+    assert part.control is not None
+    assert part.control.refused == 19
+    approved = part.changes.outcomes[0]
+    assert (approved.group, approved.outcome) == ("control", 1)
+    assert [(step.people, step.verdict) for step in approved.steps] == [
+        (15, "significant"),
+        (17, "evidence"),
+        (19, "no-evidence"),
+    ]
+
+
+def test_numbers_are_written_as_ranges() -> None:
+    marked = np.array([True, False, True, True, False])
+    assert ranges((1, 2, 3, 4, 5), marked) == ((1, 1), (3, 4))
 
 
 @pytest.mark.parametrize("place", [0, 3, 7])
@@ -127,12 +146,12 @@ def test_every_k_is_answered_as_an_audit_would(audit_applicants: Auditing, metho
         rows = {k: every.findings(method, k=k).set_index("id").loc[who] for k in range(1, 13)}
         evidence = {k for k, row in rows.items() if row["verdict"] != "no-evidence"}
         significant = {k for k, row in rows.items() if row["verdict"] == "significant"}
-        for ranges, expected in (
+        for spans, expected in (
             (found.evidence_ks, evidence),
             (found.significant_ks, significant),
         ):
-            assert ranges is not None
-            assert {k for low, high in ranges for k in range(low, high + 1)} == expected
+            assert spans is not None
+            assert {k for low, high in spans for k in range(low, high + 1)} == expected
 
 
 def test_thresholds_are_where_the_verdict_changes(audit_applicants: Auditing) -> None:

@@ -425,7 +425,10 @@ def test_people_who_share_places_are_cells_too() -> None:
 def test_empty_cells_hide_nobody() -> None:
     assert Cells(0, 15).is_safe()
     assert not Cells(1, 14).is_safe()
+    assert [Cells(people, 0).is_safe() for people in (0, 1, 4, 5)] == [True, False, False, True]
     assert possible_counts(6, {}, people=6) == [1, 2, 3, 4, 5]
+    assert possible_counts(15, {}, people=15) == [1, 2, 3, 4, 11, 12, 13, 14]
+    assert possible_counts(16, {15: Cells(15, 0)}, people=16) == [15, 16]
 
 
 # --- small groups, small tables -------------------------------------------------------------------

@@ -282,13 +282,7 @@ def _sufficient_distance(case: Case) -> float | None:
 
 
 def ranges(ks: Sequence[int], marked: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
-    """Write the marked numbers as ranges, first and last included.
-
-    Examples
-    --------
-    >>> ranges((1, 2, 3, 4, 5), np.array([True, False, True, True, False]))
-    ((1, 1), (3, 4))
-    """
+    """Write the marked numbers as ranges, first and last included."""
     found: list[tuple[int, int]] = []
     for k, mark in zip(ks, marked.tolist(), strict=True):
         if not mark:

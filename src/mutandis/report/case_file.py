@@ -55,31 +55,6 @@ def case_document(
 
     `redact` replaces the ids of the people she is compared with, coarsens their values, and
     withholds numbers behind which fewer than five of them stand.
-
-    Examples
-    --------
-    >>> import mutandis as mm
-    >>> audit = mm.audit(
-    ...     mm.datasets.loan(seed=7),
-    ...     outcome="LoanApproval",
-    ...     negative=-1,
-    ...     protected=mm.Protection("Gender", value=1, reference=0),
-    ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-    ...     worldview=mm.Worldview(
-    ...         {
-    ...             "AnnualSalary": mm.Linear("Gender"),
-    ...             "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-    ...         }
-    ...     ),
-    ...     decision="AnnualSalary + 5 * AccountBalance > 225000",
-    ...     ks=(15, 30),
-    ... )
-    >>> document = case_document(audit, 5)
-    >>> document.verdict.verdict, document.parts[0].control.refused
-    ('significant-adjusted', 19)
-    >>> approved = document.parts[0].changes.outcomes[0]
-    >>> approved.group, approved.outcome, [(step.people, step.verdict) for step in approved.steps]
-    ('control', 1, [(15, 'significant'), (17, 'evidence'), (19, 'no-evidence')])
     """
     settings = audit.plan.settings
     # what a redacted file does not count, it does not say in words either

@@ -313,6 +313,23 @@ class CaseDocument:
         The level, the minimum deviation, and what was looked for.
     worldview
         A drawing for the page; it is not part of the data.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> audit = mm.audit(
+    ...     {"woman": [1, 1, 0], "salary": [10.0, 11.0, 10.0], "granted": ["no", "no", "yes"]},
+    ...     outcome="granted",
+    ...     negative="no",
+    ...     protected=mm.Protection("woman", value=1, reference=0),
+    ...     attributes={"salary": "continuous"},
+    ...     ks=(1,),
+    ... )
+    >>> document = audit.case_file(0)
+    >>> document
+    <case file: evidence, st at k=1>
+    >>> document.parts[0].test.refused, document.parts[0].test.granted
+    (0, 1)
     """
 
     complainant: Complainant

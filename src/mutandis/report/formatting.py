@@ -47,84 +47,41 @@ def _for_numbers(write: Callable[[Any], str]) -> Callable[[float | str | None], 
 
 @_for_numbers
 def count(number: int) -> str:
-    """Write a whole number.
-
-    Examples
-    --------
-    >>> count(12345), count("withheld"), count(None)
-    ('12,345', 'withheld', '–')
-    """
+    """Write a whole number."""
     return f"{number:,}"
 
 
 @_for_numbers
 def percent(share: float) -> str:
-    """Write a share as a percentage with one decimal.
-
-    Examples
-    --------
-    >>> percent(0.1684), percent(float("nan"))
-    ('16.8%', '–')
-    """
+    """Write a share as a percentage with one decimal."""
     return f"{share:.1%}"
 
 
 @_for_numbers
 def signed(number: float) -> str:
-    """Write a difference with three decimals and a real minus.
-
-    Examples
-    --------
-    >>> signed(-0.25), signed(0.5), signed(-0.0001)
-    ('−0.250', '0.500', '0.000')
-    """
+    """Write a difference with three decimals and a real minus."""
     # what rounds to zero has no sign
     return f"{round(number, 3) + 0.0:.3f}".replace("-", "−")
 
 
 @_for_numbers
 def p_value(number: float) -> str:
-    """Write a p-value or a q-value.
-
-    Examples
-    --------
-    >>> p_value(0.0001), p_value(0.0314)
-    ('<0.001', '0.031')
-    """
+    """Write a p-value or a q-value."""
     return "<0.001" if number < 0.001 else f"{number:.3f}"
 
 
 @_for_numbers
 def distance(number: float) -> str:
-    """Write a distance.
-
-    Examples
-    --------
-    >>> distance(0.25), distance("below 0.1")
-    ('0.2500', 'below 0.1')
-    """
     return f"{number:.4f}"
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
-    """Write how many there are of something.
-
-    Examples
-    --------
-    >>> plural(1, "row"), plural(2000, "person", "people")
-    ('1 row', '2,000 people')
-    """
+    """Write how many there are of something."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def value(shown: Any) -> str:
-    """Write a value of a table.
-
-    Examples
-    --------
-    >>> value(1234567.891), value("clerk"), value(None)
-    ('1,234,568', 'clerk', '–')
-    """
+    """Write a value of a table."""
     if shown is None:
         return MISSING
     if isinstance(shown, float | np.floating):
@@ -134,25 +91,13 @@ def value(shown: Any) -> str:
 
 
 def listed(names: Iterable[object], *, last: str = "and") -> str:
-    """Join names as one does in a sentence.
-
-    Examples
-    --------
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
+    """Join names as one does in a sentence."""
     *others, final = [*map(str, names)] or [""]
     return f"{', '.join(others)} {last} {final}" if others else final
 
 
 def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:
-    """Collect the names that have the same value: one sentence serves all of them.
-
-    Examples
-    --------
-    >>> group_by_value({"a": "x", "b": "y", "c": "x"})
-    {'x': ['a', 'c'], 'y': ['b']}
-    """
+    """Collect the names that have the same value: one sentence serves all of them."""
     names: dict[str, list[str]] = {}
     for name, each in values.items():
         names.setdefault(each, []).append(name)

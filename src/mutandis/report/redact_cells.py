@@ -50,13 +50,7 @@ LEAST: Final = 5
 
 
 def is_small(people: int) -> bool:
-    """Tell whether a cell is too small to be shown; an empty one has nothing to hide.
-
-    Examples
-    --------
-    >>> [is_small(people) for people in (0, 1, 4, 5)]
-    [False, True, True, False]
-    """
+    """Tell whether a cell is too small to be shown; an empty one has nothing to hide."""
     return 0 < people < LEAST
 
 
@@ -230,13 +224,6 @@ def possible_counts(k: int, shown: Mapping[int, Cells], *, people: int) -> list[
 
     A smaller group is a part of a larger one, and a group that could have been shown would have
     been.
-
-    Examples
-    --------
-    >>> possible_counts(15, {}, people=15)
-    [1, 2, 3, 4, 11, 12, 13, 14]
-    >>> possible_counts(16, {15: Cells(15, 0)}, people=16)
-    [15, 16]
     """
     return [
         refused
