@@ -51,6 +51,7 @@ def search(engines: Any) -> Any:
     return importlib.import_module("search")
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_search_that_is_installed(tmp_path: Path, engines: Any) -> None:
     written = run(tmp_path, "--only", "8 numeric")
     assert written.keys() == {"cores", "settings", "cases", "growth"}
@@ -75,6 +76,7 @@ def test_a_small_run_measures_every_search_that_is_installed(tmp_path: Path, eng
             assert timing["ratio_search"] == pytest.approx(ratio)
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     program = ("-c", WITHOUT, "faiss", str(BENCHMARKS))
     written = run(tmp_path, "--only", "l", program=program)

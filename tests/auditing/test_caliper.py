@@ -130,6 +130,7 @@ def check_verdict(row: dict[str, Any], control: Counted, test: Counted, tau: Fra
     return first - second > tau
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     data=people(),

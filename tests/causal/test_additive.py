@@ -75,6 +75,7 @@ def test_the_true_function_gives_the_true_counterfactual() -> None:
     assert after.numbers("Score") == pytest.approx(truth, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_error_of_gradient_boosting_shrinks_with_the_number_of_rows() -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
     regressor = ensemble.GradientBoostingRegressor(

@@ -110,6 +110,7 @@ def test_one_nominal_cause_by_hand() -> None:
     assert alone.probabilities({}, rows=1)[0] == pytest.approx([5 / 12, 4 / 12, 3 / 12], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_probabilities_shrinks_with_the_number_of_rows() -> None:
     ages: dict[str, Column] = {
         "G": Categories(np.array([0, 1, 2]), ("a", "b", "c")),

@@ -70,6 +70,7 @@ def _discrete_table(rng: Rng, rows: int, *, bend: float = 0.0) -> Table:
     }
 
 
+@pytest.mark.slow
 def test_right_equations_of_every_family_raise_few_false_alarms() -> None:
     tables, alpha = 200, 0.05
     lowest = [

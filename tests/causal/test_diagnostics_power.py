@@ -79,6 +79,7 @@ def _right_table(rng: Rng, rows: int, noise: str) -> Table:
     }
 
 
+@pytest.mark.slow
 def test_a_right_worldview_raises_few_false_alarms() -> None:
     """Over 400 tables with noise of five kinds, none of which the checks are told."""
     tables, lowest, p_values = 400, [], []
@@ -148,6 +149,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_are_found_in_a_thousand_rows(name: str) -> None:
     mistake, found = MISTAKES[name], 0
@@ -165,6 +167,7 @@ def test_mistakes_are_found_in_a_thousand_rows(name: str) -> None:
     assert found >= 45
 
 
+@pytest.mark.slow
 def test_a_missing_arrow_is_found_in_a_thousand_rows() -> None:
     """`x` follows from `skill` too, which is no parent of it and not the protected attribute."""
     found = 0

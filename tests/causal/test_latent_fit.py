@@ -122,6 +122,7 @@ def test_the_gradient_is_that_of_the_posterior() -> None:
     np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_known_loadings_are_recovered_and_the_error_shrinks() -> None:
     def error(rows: int) -> float:
         fits = [loadings(THREE.fit(school(rows, seed=seed))) for seed in range(3)]

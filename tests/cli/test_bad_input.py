@@ -194,6 +194,7 @@ def test_ten_thousand_columns_of_which_few_are_needed(workplace: Workplace) -> N
     workplace.refused("'AccountBalances'", "Did you mean 'AccountBalance'?")
 
 
+@pytest.mark.slow
 def test_ten_thousand_attributes(workplace: Workplace) -> None:
     more = "".join(f", column_{n}: continuous" for n in range(10_000))
     workplace.write_config("AccountBalance: continuous", f"AccountBalance: continuous{more}")

@@ -50,6 +50,7 @@ def test_init_two_edits_check(
     assert f"given {protected}" in result.output
 
 
+@pytest.mark.slow
 def test_init_audit_case_on_real_mortgage_decisions(
     mortgage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,7 @@ def attempts(folder: Path, program: str, *more: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(folder: Path) -> None:
     first, *others = attempts(folder, AT_RANDOM, str(KILLS))
     assert first["after"] == "a.yaml"
@@ -179,6 +180,7 @@ def test_killed_at_random_moments(folder: Path) -> None:
     assert sum(each["killed"] for each in others) == KILLS
 
 
+@pytest.mark.slow
 def test_killed_around_the_swap(folder: Path) -> None:
     found = attempts(folder, AT_THE_SWAP)
     assert all(each["killed"] for name, each in found.items() if name != "whole")

@@ -62,6 +62,7 @@ def test_json_has_exactly_the_three_runs_and_the_published_counts(data_folder: P
     assert seconds < 15
 
 
+@pytest.mark.slow
 def test_text_shows_all_tables_the_two_impossible_cells_and_the_definitions(
     data_folder: Path,
 ) -> None:

@@ -20,7 +20,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -166,7 +166,14 @@ def session(tmp_path: Path) -> Session:
     return Session(folder=folder, environment=environment)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def _case(path: Path) -> Any:
+    """Make a test of a page; those that run several audits are slow."""
+    name = path.relative_to(ROOT).as_posix()
+    slow = path.read_text(encoding="utf-8").count("\n$ mutandis ") > 2
+    return pytest.param(path, id=name, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize("path", [_case(path) for path in PAGES])
 def test_a_page_is_what_happens(
     path: Path, session: Session, request: pytest.FixtureRequest
 ) -> None:

@@ -139,6 +139,7 @@ def test_signs_are_found_where_numbers_go_together_and_nowhere_else() -> None:
     assert choose_signs(together[:1]).shape == (6, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [2, 3, 8])
 def test_a_tree_is_the_same_with_any_number_of_threads(
     threads: int, monkeypatch: pytest.MonkeyPatch

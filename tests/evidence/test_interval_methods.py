@@ -339,6 +339,7 @@ def test_the_default_has_a_width_contains_the_difference_and_mirrors(
     assert not found.degenerate[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(control=shares(), test=shares(), times=st.integers(2, 9), alpha=levels)
 def test_the_default_shrinks_as_groups_grow(

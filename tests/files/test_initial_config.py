@@ -240,6 +240,7 @@ def test_of_many_columns_those_that_go_with_the_decision_are_kept(tmp_path: Path
     assert "signal" in attributes
 
 
+@pytest.mark.slow
 def test_thousands_of_columns(tmp_path: Path) -> None:
     wide = pd.DataFrame(
         np.random.default_rng(1).normal(size=(20, 2_000)),

@@ -53,6 +53,7 @@ def slow(path: Path, **asked: Any) -> Population:
     return Population.from_frame(duckdb.read_parquet(str(path)).df(), **asked)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(rows=st.lists(row, min_size=1, max_size=40))
 def test_the_fast_way_gives_what_the_plain_one_gives(
@@ -111,6 +112,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("read")
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_rows_and_no_faster(tmp_path: Path, benchmark: Any) -> None:
     peaks = {}
     for rows in (300_000, 900_000):

@@ -142,6 +142,7 @@ def test_two_columns_of_the_same_name_are_refused(tmp_path: Path) -> None:
             column_names(source)
 
 
+@pytest.mark.slow
 def test_only_the_columns_that_are_needed_are_read_of_ten_thousand(tmp_path: Path) -> None:
     names = [f"c{i}" for i in range(10_000)]
     line = ",".join(str(i) if i % 3 else "abc" for i in range(10_000))
@@ -159,6 +160,7 @@ def test_only_the_columns_that_are_needed_are_read_of_ten_thousand(tmp_path: Pat
         assert time.process_time() - began < 8
 
 
+@pytest.mark.slow
 def test_all_of_many_columns_can_be_read(tmp_path: Path) -> None:
     names = [f"c{i}" for i in range(3_000)]
     line = ",".join(

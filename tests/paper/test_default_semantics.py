@@ -109,6 +109,7 @@ def thousandths(column: pd.Series[float]) -> NDArray[np.int64]:
     return whole
 
 
+@pytest.mark.slow
 def test_every_law_school_share_is_exact(law: LawRun) -> None:
     """With ranges 37 and 4.2, 3 · 37 · 4.2 times the distance is a whole number of millionths."""
     would_be = law.audit.counterfactuals()

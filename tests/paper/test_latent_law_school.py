@@ -81,6 +81,7 @@ def _found(audit: mm.Audit, method: Any, k: int) -> list[bool]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "heading"), [("law_race", "**Race**"), ("law_gender", "**Gender**")]
 )
@@ -101,6 +102,7 @@ def test_the_tables_of_cases(table: pd.DataFrame, run: str, heading: str) -> Non
         assert _found(one, "cf", 15) == _found(other, "cf", 15)
 
 
+@pytest.mark.slow
 def test_the_table_of_draws(table: pd.DataFrame) -> None:
     printed = _rows("Draws do not have that bias")
     expected = {}
@@ -121,6 +123,7 @@ def _moved_to(people: Population, worldview: str, **do: str) -> Counterfactuals:
     return WORLDVIEWS[worldview].counterfactuals(people, do=do, draws=20, rng=rng)
 
 
+@pytest.mark.slow
 def test_how_far_scores_move_at_the_point_and_in_draws(people: Population) -> None:
     for do, column, point, drawn in (
         ({"sex": "Male"}, "sex", 0.97, 0.60),

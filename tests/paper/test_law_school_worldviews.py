@@ -45,6 +45,7 @@ def test_the_documented_counts(applicants: pd.DataFrame, which: str, family: str
     assert f"| {which} | {family} | {' | '.join(map(str, cells))} |" in documented
 
 
+@pytest.mark.slow
 def test_the_documented_draws(applicants: pd.DataFrame) -> None:
     shares = {}
     for which in RUNS:

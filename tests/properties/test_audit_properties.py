@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
@@ -224,6 +225,7 @@ def test_shuffling_rows_changes_nothing_of_a_fitted_worldview(
         assert kept == facts.loc[stays, name].to_numpy().tobytes()
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(situation=situations(), powers=st.tuples(st.integers(-9, 9), st.integers(-9, 9)))
 def test_multiplying_columns_by_powers_of_two_changes_nothing(
@@ -240,6 +242,7 @@ def test_multiplying_columns_by_powers_of_two_changes_nothing(
     assert everything(scaled.audit()) == everything(situation.audit())
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(situation=situations(), order=st.permutations(list(ATTRIBUTES)))
 def test_the_order_of_attributes_changes_nothing(situation: Situation, order: list[str]) -> None:
@@ -247,6 +250,7 @@ def test_the_order_of_attributes_changes_nothing(situation: Situation, order: li
     assert everything(other.audit()) == everything(situation.audit())
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(situation=situations())
 def test_the_names_of_statuses_and_jobs_change_nothing(situation: Situation) -> None:
@@ -269,6 +273,7 @@ def test_the_names_of_statuses_and_jobs_change_nothing(situation: Situation) -> 
 # --- mirrors and identities --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(situation=situations())
 def test_calling_the_other_outcome_negative_mirrors_every_difference(
@@ -301,6 +306,7 @@ def test_exchanging_the_groups_mirrors_the_difference(situation: Situation) -> N
         assert mine["rows_control"] == mirrored["rows_test"]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(situation=situations())
 def test_counterfactuals_that_are_the_facts_make_cst_st(situation: Situation) -> None:
@@ -311,6 +317,7 @@ def test_counterfactuals_that_are_the_facts_make_cst_st(situation: Situation) ->
     assert audit.counts().set_index("method").loc["cf", "cases"].tolist() == [0, 0, 0]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(situation=situations())
 def test_groups_nest_as_k_grows(situation: Situation) -> None:

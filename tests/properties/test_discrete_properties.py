@@ -150,6 +150,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(case: People, data: st.Data
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(case=people(), seed=st.integers(0, 2**32 - 1))
 def test_draws_can_be_repeated_and_keep_the_levels(case: People, seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,8 +83,14 @@ def _drawn(
 
 # of forty people, a resample may have no hidden cause to speak of
 @pytest.mark.filterwarnings("ignore::mutandis.errors.MutandisWarning")
-@pytest.mark.parametrize("bootstrap", [False, True])
-@pytest.mark.parametrize("family", WORLDVIEWS)
+@pytest.mark.parametrize(
+    ("family", "bootstrap"),
+    [
+        # a hidden cause is fitted anew on every resampled table
+        pytest.param(*case, marks=[pytest.mark.slow] if case == ("latent", True) else [])
+        for case in product(WORLDVIEWS, [False, True])
+    ],
+)
 @given(
     order=st.permutations(range(ROWS)),
     seed=st.integers(0, 5),

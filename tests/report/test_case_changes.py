@@ -86,6 +86,7 @@ def test_so_many_outcomes_change_the_verdict(
     assert tried
 
 
+@pytest.mark.slow
 def test_adjusted_verdicts_hold_everybody_else_as_they_are(audit_of: Auditing) -> None:
     """Recompute q-values from the definition of Benjamini and Hochberg."""
     audit = audit_of("observed")
@@ -188,6 +189,7 @@ def test_thresholds_are_where_the_verdict_changes(audit_applicants: Auditing) ->
     }
 
 
+@pytest.mark.slow
 def test_herself_counted_in_or_left_out(audit_applicants: Auditing) -> None:
     options: dict[str, Any] = {"worldview": WORLDVIEW, "ks": (3,)}
     decision = "salary + savings > 62"

@@ -326,6 +326,7 @@ def narrow(
     possible[keys[1]] &= set(kept[:, 1].tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_the_attack_leaves_every_withheld_number_open(seed: int) -> None:
     audit = audit_cloud(seed)
@@ -356,6 +357,7 @@ def tells_small_cell(
     return any(map(is_small, told))
 
 
+@pytest.mark.slow
 def test_the_attack_succeeds_where_too_little_is_withheld() -> None:
     """The same attack, on files that withhold the small cells and nothing else."""
     broken = 0
@@ -434,6 +436,7 @@ def test_empty_cells_hide_nobody() -> None:
 # --- small groups, small tables -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_people_who_may_not_be_counted_are_not_listed() -> None:
     audit = audit_cloud(0, similarity=mm.Similarity(max_distance=0.03, min_group=1))
     looked = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
+from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -157,6 +158,7 @@ def one_complainant() -> mm.Audit:
     )
 
 
+@cache
 def quiet(make: Callable[[], mm.Audit]) -> mm.Audit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
@@ -326,6 +328,7 @@ def test_a_report_is_written_whole(tmp_path: Path) -> None:
         audit.report(tmp_path / "absent" / "report.html")
 
 
+@pytest.mark.slow
 def test_many_attributes_and_group_sizes_stay_below_a_megabyte() -> None:
     rng = np.random.default_rng(3)
     names = [f"attribute number {place} with a rather long name" for place in range(60)]

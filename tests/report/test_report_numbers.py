@@ -274,6 +274,7 @@ def test_settings_in_the_page_repeat_the_audit() -> None:
     assert audit.provenance.data["sha256"] in page
 
 
+@pytest.mark.slow
 def test_the_same_audit_gives_the_same_page_whatever_the_order_of_rows() -> None:
     table = mm.datasets.loan(n=400, seed=3)
     table["who"] = [f"person-{place:03d}" for place in range(len(table))]
