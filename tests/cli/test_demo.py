@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import duckdb
 import pandas as pd
 from typer.testing import CliRunner
 
+import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.evidence.findings import COLUMNS
 
@@ -22,26 +24,23 @@ def test_demo_prints_one_table_and_names_its_files(tmp_path: Path) -> None:
     assert "k = 15" in result.output
     assert "CST (w/o)" in result.output
     assert "significant" in result.output
-    written = sorted(path.name for path in out.iterdir())
-    assert written == [
-        "counterfactuals.csv",
-        "counts.csv",
-        "decisions.csv",
-        "findings.csv",
-        "provenance.json",
-    ]
-    for name in written:
-        assert name in result.output
+    assert sorted(path.name for path in out.iterdir()) == ["audit.yaml", "decisions.csv", "results"]
+    assert str(out / "results" / "report.html") in result.output
+    # the last line is the next command, and it works
+    *_, command, case, folder, who = result.output.split()
+    assert (command, case, folder) == ("mutandis", "case", str(out / "results"))
+    assert runner.invoke(app, [case, folder, who, "--no-pdf"]).exit_code == 0
+    assert (out / "results" / "cases" / f"{who}.html").is_file()
 
 
 def test_demo_files_agree_with_each_other(tmp_path: Path) -> None:
     result = runner.invoke(app, ["demo", "--out", str(tmp_path), "--json", "--n", "2000"])
     assert result.exit_code == 0, result.output
     printed = json.loads(result.output)
-    counts = pd.read_csv(tmp_path / "counts.csv")
-    findings = pd.read_csv(tmp_path / "findings.csv")
+    counts = pd.read_csv(tmp_path / "results" / "counts.csv")
+    findings = duckdb.read_parquet(str(tmp_path / "results" / "findings.parquet")).df()
     decisions = pd.read_csv(tmp_path / "decisions.csv")
-    provenance = json.loads((tmp_path / "provenance.json").read_text(encoding="utf-8"))
+    provenance = mm.open_results(tmp_path / "results").provenance.as_dict()
     assert counts.to_dict("records") == printed
     assert tuple(findings.columns) == ("method", "k", *COLUMNS)
     assert set(counts["k"]) == {15, 30, 50, 100}
@@ -59,7 +58,8 @@ def test_demo_is_repeatable_and_the_seed_matters(tmp_path: Path) -> None:
         arguments = ["demo", "--out", str(tmp_path / folder), "--n", "1000", "--seed", seed]
         assert runner.invoke(app, arguments).exit_code == 0
     first, again, other = (
-        (tmp_path / folder / "findings.csv").read_bytes() for folder in ("a", "b", "c")
+        (tmp_path / folder / "results" / "findings.parquet").read_bytes()
+        for folder in ("a", "b", "c")
     )
     assert first == again
     assert first != other

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import wraps
+from inspect import signature
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -368,19 +369,25 @@ def plan(
     )
 
 
-def _running(planned: Callable[_Arguments, Plan]) -> Callable[_Arguments, Audit]:
-    """Give a function that takes what `plan` takes, and runs the plan."""
+def _taking_what(
+    planned: Callable[_Arguments, Plan],
+) -> Callable[[Callable[..., Audit]], Callable[_Arguments, Audit]]:
+    """Give a function the signature of `plan`."""
 
-    @wraps(planned)
-    def audit(*arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Audit:
-        return planned(*arguments, **settings).run()
+    def decorate(function: Callable[..., Audit]) -> Callable[_Arguments, Audit]:
+        @wraps(function)
+        def call(*arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Audit:
+            return function(*arguments, **settings)
 
-    audit.__name__ = audit.__qualname__ = "audit"
-    return audit
+        call.__signature__ = signature(planned)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
 
 
-audit = _running(plan)
-audit.__doc__ = """Audit a table of decisions by counterfactual situation testing.
+@_taking_what(plan)
+def audit(*arguments: Any, **settings: Any) -> Audit:
+    """Audit a table of decisions by counterfactual situation testing.
 
     ``mm.audit(…)`` is ``mm.plan(…).run()``.
 
@@ -416,6 +423,7 @@ audit.__doc__ = """Audit a table of decisions by counterfactual situation testin
        cst_with 15           687    188
              cf 15           687    159
     """
+    return plan(*arguments, **settings).run()
 
 
 def _nominal(name: str) -> Attribute:

@@ -41,7 +41,7 @@ def run_audit(
 def _show(found: Audit, out: Path) -> None:
     from rich.console import Console
 
-    from mutandis.cli.render import counts_table
+    from mutandis.cli.render import counts_table, invocation
 
     settings = found.plan.settings
     beyond = ">" if settings.evidence.direction == "negative" else "< -"
@@ -59,7 +59,7 @@ def _show(found: Audit, out: Path) -> None:
     )
     console.print(f"{out / REPORT}", highlight=False, markup=False, soft_wrap=True)
     console.print(
-        f"One person's case file: mutandis case {out} ID (ids are in the report).",
+        f"One person's case file: {invocation()} case {out} ID (ids are in the report).",
         highlight=False,
         markup=False,
         soft_wrap=True,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 
 from mutandis.evidence.methods import METHODS
@@ -14,7 +18,15 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.published.reproduction import CaseRow, CountCell
 
-__all__ = ["case_table", "counts_table", "printed_counts_table"]
+__all__ = ["case_table", "counts_table", "invocation", "printed_counts_table"]
+
+
+def invocation() -> str:
+    """Give what to type to call this program: its name, or its path where it is not found."""
+    called = Path(sys.argv[0])
+    if called.name != "mutandis" or which("mutandis") == str(called.absolute()):
+        return "mutandis"
+    return os.path.relpath(called)
 
 
 def _table(title: str) -> Table:
