@@ -201,7 +201,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "the publication": (
         lambda: loan(preset="eaamo23", evidence=mm.Evidence(interval="wald")),
-        ("read as in the publication", "# preset"),
+        ("read as in the publication", "preset: eaamo23"),
         (),
     ),
     "better treatment": (
