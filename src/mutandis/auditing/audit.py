@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from html import escape
+from math import fsum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -622,7 +623,7 @@ def _sweep_counts(
     return {
         "cases": cases,
         "share": cases / len(evidence),
-        "mean_delta_p": float(tested.mean()) if len(tested) else float("nan"),
+        "mean_delta_p": fsum(tested.tolist()) / len(tested) if len(tested) else float("nan"),
     }
 
 

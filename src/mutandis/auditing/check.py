@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.decision import decide
 from mutandis.frames import open_frame
 
@@ -115,11 +116,12 @@ def check_plan(plan: Plan) -> PlanCheck:
 
 
 def _try_decision(plan: Plan) -> tuple[int | None, int | None]:
-    """Ask b() about some rows, spread evenly over the table."""
+    """Ask b() about some rows, spread evenly over the table whatever the order of its rows."""
     if plan.decision is None:
         return None, None
-    total = len(plan.population)
-    rows = np.unique(np.linspace(0, total - 1, min(_TRIAL, total)).astype(np.intp))
-    some = open_frame(plan.population.frame())[rows].to_native()
+    population, total = plan.population, len(plan.population)
+    places = np.unique(np.linspace(0, total - 1, min(_TRIAL, total)).astype(np.intp))
+    rows = canonical_order(population.columns, ids=population.ids)[places]
+    some = open_frame(population.frame())[rows].to_native()
     decided = decide(plan.decision, some, plan.outcome)
     return len(rows), int((decided == plan.outcome.is_negative[rows]).sum())

@@ -252,7 +252,8 @@ def _balance(
         if attribute.kind is AttributeKind.NOMINAL:
             # the indicator of the center's own level
             everyone, center = (everyone == center).astype(np.float64), 1.0
-        spread = float(everyone.std())
+        # sorted, so that no rounding depends on the order of rows
+        spread = float(np.sort(everyone).std())
         if not len(rows) or spread == 0:
             found[attribute.name] = float("nan")
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def summarise_delta_p(found: Findings) -> list[float]:
     if not len(delta_p):
         return [0, *[float("nan")] * 6]
     quantiles = np.quantile(delta_p, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
-    return [len(delta_p), float(delta_p.mean()), *quantiles]
+    return [len(delta_p), fsum(delta_p.tolist()) / len(delta_p), *quantiles]
 
 
 def sweep_records(context: ReportContext) -> list[dict[str, Any]]:
