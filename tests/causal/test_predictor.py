@@ -266,17 +266,17 @@ def test_terms_are_added_in_declared_order() -> None:
 def test_levels_are_looked_up_by_value_in_another_table() -> None:
     shifts = LevelShifts(parent="Job", shifts={"a": 0.0, "b": 2.0, "c": 5.0})
     other = Categories(np.array([0, 1, 1], dtype=np.int32), ("c", "a"))
-    assert shifts.of(other).tolist() == [5.0, 0.0, 0.0]
+    assert shifts.at({"Job": other}).tolist() == [5.0, 0.0, 0.0]
     # a level that no row has does no harm
     unused = Categories(np.array([1, 1], dtype=np.int32), ("new", "b"))
-    assert shifts.of(unused).tolist() == [2.0, 2.0]
+    assert shifts.at({"Job": unused}).tolist() == [2.0, 2.0]
 
 
 def test_a_level_unseen_at_fit_time_is_counted_and_not_quoted() -> None:
     shifts = LevelShifts(parent="Job", shifts={"a": 0.0, "b": 2.0})
     column = Categories(np.array([0, 2, 1, 2, -1], dtype=np.int32), ("a", "b", "secret"))
     with pytest.raises(EquationError) as caught:
-        shifts.of(column)
+        shifts.at({"Job": column})
     assert str(caught.value) == (
         "parent 'Job' has 3 rows with a level that did not occur when the equation was fitted, so "
         "its effect is unknown. Fit on a table in which every level occurs, or intervene with one "
@@ -287,6 +287,6 @@ def test_a_level_unseen_at_fit_time_is_counted_and_not_quoted() -> None:
 def test_a_parent_that_changed_its_kind() -> None:
     names = Categories(np.array([0], dtype=np.int32), ("a",))
     with pytest.raises(KindError, match=r"'Age' held numbers when .* and now holds names"):
-        Slope(parent="Age", slope=1.0).of(names)
+        Slope(parent="Age", slope=1.0).at({"Age": names})
     with pytest.raises(KindError, match=r"'Job' held names when .* and now holds numbers"):
-        LevelShifts(parent="Job", shifts={"a": 0.0}).of(Numbers(np.array([1.0])))
+        LevelShifts(parent="Job", shifts={"a": 0.0}).at({"Job": Numbers(np.array([1.0]))})

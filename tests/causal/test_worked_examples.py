@@ -73,7 +73,7 @@ def _names(codes: list[int], *levels: str) -> Categories:
 def test_least_squares_through_three_points() -> None:
     response, age = np.array([1.0, 3.0, 5.0]), np.array([0.0, 1.0, 2.0])
     assert least_squares(response, [("Age", age)]) == (1.0, [2.0])
-    assert solve_centred(response, [("Age", Scaled.centred(age))]) == (1.0, [2.0])
+    assert solve_centred(response, [("Age", Scaled.of(age))]) == (1.0, [2.0])
 
 
 def test_columns_that_add_up_to_one() -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Floats
 
+    # columns that are orthogonal to each other, and the square of each one's length
+    Basis = list[tuple[Floats, float]]
+
 
 Label = str | tuple[str, ...]
 """The parent that a column belongs to, or the parents whose product it is."""
@@ -62,7 +65,7 @@ def least_squares(
     Going through the columns in their declared order, the first that nothing is left of is the one
     that depends on those before it.
     """
-    return solve_centred(response, [(label, Scaled.centred(values)) for label, values in design])
+    return solve_centred(response, [(label, Scaled.of(values)) for label, values in design])
 
 
 def solve_centred(
@@ -70,7 +73,7 @@ def solve_centred(
 ) -> tuple[float, list[float]]:
     """Solve the same problem for columns that are centred already; they are used up."""
     columns = [column for _, column in design]
-    target = Scaled.centred(response)
+    target = Scaled.of(response)
     with np.errstate(all="ignore"):  # what overflows, _require_finite finds
         coefficients = _solve(target, columns, [label for label, _ in design])
         means = zip(coefficients, columns, strict=True)
@@ -84,8 +87,8 @@ def constant_in(design: Sequence[tuple[Label, Floats]]) -> list[float] | None:
 
     Columns that follow from each other are refused. None of them is 0 throughout.
     """
-    columns = [Scaled.as_it_is(values) for _, values in design]
-    one = Scaled.as_it_is(np.ones(len(design[0][1])))
+    columns = [Scaled.of(values, centred=False) for _, values in design]
+    one = Scaled.of(np.ones(len(design[0][1])), centred=False)
     size = one.length
     with np.errstate(all="ignore"):
         shares = _solve(one, columns, [label for label, _ in design])
@@ -105,27 +108,19 @@ class Scaled:
     """How much of its length may be rounding: large for 1e9 plus a few millimetres."""
 
     @classmethod
-    def centred(cls, values: Floats) -> Scaled:
-        """Take the mean out of a column; it is copied."""
+    def of(cls, values: Floats, *, centred: bool = True) -> Scaled:
+        """Copy and scale a column, with its mean taken out unless `centred` says otherwise."""
         with np.errstate(all="ignore"):  # what overflows, _require_finite finds
-            return cls._of(values, mean=float(np.add.reduce(values) / len(values)))
-
-    @classmethod
-    def as_it_is(cls, values: Floats) -> Scaled:
-        with np.errstate(all="ignore"):
-            return cls._of(values, mean=0.0)
-
-    @classmethod
-    def _of(cls, values: Floats, *, mean: float) -> Scaled:
-        low, high = float(values.min()), float(values.max())
-        # a power of two, so that dividing by it rounds nothing; then squares cannot overflow
-        scale = float(np.ldexp(1.0, np.frexp(max(high - mean, mean - low))[1] - 1))
-        scaled = np.empty(len(values))
-        for rows in _blocks(len(values)):
-            part = np.subtract(values[rows], mean, out=scaled[rows])
-            part /= scale
-        length = _dot(scaled, scaled) ** 0.5
-        rounding = _ROUNDING * max(abs(low), abs(high)) / scale
+            mean = float(np.add.reduce(values) / len(values)) if centred else 0.0
+            low, high = float(values.min()), float(values.max())
+            # a power of two, so that dividing by it rounds nothing; then squares cannot overflow
+            scale = float(np.ldexp(1.0, np.frexp(max(high - mean, mean - low))[1] - 1))
+            scaled = np.empty(len(values))
+            for rows in _blocks(len(values)):
+                part = np.subtract(values[rows], mean, out=scaled[rows])
+                part /= scale
+            length = _dot(scaled, scaled) ** 0.5
+            rounding = _ROUNDING * max(abs(low), abs(high)) / scale
         _require_finite(length, rounding)
         return cls(mean=mean, scale=scale, values=scaled, length=length, rounding=rounding)
 
@@ -133,49 +128,38 @@ class Scaled:
 def _solve(target: Scaled, columns: Sequence[Scaled], labels: Sequence[Label]) -> list[float]:
     """Give one coefficient per column; the columns and the target are used up."""
     basis, triangle = _orthogonalise(columns, labels)
-    slopes = _back_substitute(triangle, basis.taken_out_of(target.values))
+    slopes = _back_substitute(triangle, _take_out(basis, target.values))
     return [
         float(slope) * (target.scale / column.scale)
         for slope, column in zip(slopes, columns, strict=True)
     ]
 
 
-class _Basis:
-    """Columns that are orthogonal to each other."""
-
-    def __init__(self) -> None:
-        self._directions: list[Floats] = []
-        self._squares: list[float] = []
-
-    def add(self, direction: Floats, square: float) -> None:
-        self._directions.append(direction)
-        self._squares.append(square)
-
-    def taken_out_of(self, rest: Floats) -> Floats:
-        """Take the basis out of a column, in place, and give how often each was in it."""
-        shares = np.zeros(len(self._directions))
-        product: float | None = None
-        following = [*self._directions[1:], None]
-        for place, direction in enumerate(self._directions):
-            if product is None:
-                product = _dot(direction, rest)
-            shares[place] = product / self._squares[place]
-            product = _subtract(rest, shares[place], direction, following[place])
-        return shares
+def _take_out(basis: Basis, rest: Floats) -> Floats:
+    """Take the basis out of a column, in place, and give how often each was in it."""
+    shares = np.zeros(len(basis))
+    product: float | None = None
+    following = [*(direction for direction, _ in basis[1:]), None]
+    for place, (direction, square) in enumerate(basis):
+        if product is None:
+            product = _dot(direction, rest)
+        shares[place] = product / square
+        product = _subtract(rest, shares[place], direction, following[place])
+    return shares
 
 
-def _orthogonalise(columns: Sequence[Scaled], labels: Sequence[Label]) -> tuple[_Basis, Floats]:
+def _orthogonalise(columns: Sequence[Scaled], labels: Sequence[Label]) -> tuple[Basis, Floats]:
     """Take out of each column what those before it explain; the triangle says how much that was."""
-    basis = _Basis()
+    basis: Basis = []
     triangle = np.eye(len(columns))
     tolerance = _COLLINEAR
     for place, column in enumerate(columns):
-        triangle[:place, place] = basis.taken_out_of(column.values)
+        triangle[:place, place] = _take_out(basis, column.values)
         tolerance = max(tolerance, column.rounding)
         square = _dot(column.values, column.values)
         if square**0.5 <= tolerance * column.length:
             raise _collinear(triangle, columns[: place + 1], labels)
-        basis.add(column.values, square)
+        basis.append((column.values, square))
     return basis, triangle
 
 

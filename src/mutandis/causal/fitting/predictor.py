@@ -13,7 +13,7 @@ level in them; where such a one never occurs, another takes its place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Columns, Floats
 
+    Effects = dict[tuple[Any, Any], float | None]
+    Products = dict[tuple[Any, Any], Floats]
+
 
 Pair = tuple[str, str]
 Cell = tuple[int, int]
@@ -57,18 +60,14 @@ class Slope:
         return (self.slope,)
 
     def with_coefficients(self, coefficients: Iterator[float]) -> Slope:
-        """Give the same term, with coefficients taken from an iterator."""
         return Slope(parent=self.parent, slope=next(coefficients))
 
     def design(self, column: Column) -> Iterator[Floats]:
         """Give the columns that the coefficients multiply."""
         yield _numbers(self.parent, column)
 
-    def of(self, column: Column) -> Floats:
-        return self.slope * _numbers(self.parent, column)
-
     def at(self, parents: Columns) -> Floats:
-        return self.of(parents[self.parent])
+        return self.slope * _numbers(self.parent, parents[self.parent])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,20 +86,18 @@ class LevelShifts:
         return tuple(self.shifts.values())[1:]
 
     def with_coefficients(self, coefficients: Iterator[float]) -> LevelShifts:
-        """Give the same term, with coefficients taken from an iterator."""
         first, *others = self.shifts
         shifts = {first: 0.0, **{level: next(coefficients) for level in others}}
         return LevelShifts(parent=self.parent, shifts=MappingProxyType(shifts))
 
     def design(self, column: Column) -> Iterator[Floats]:
-        """Give the columns that the coefficients multiply."""
         categories = require_categories(self.parent, column)
         for level in tuple(self.shifts)[1:]:
             yield (categories.codes == categories.code_of(level)).astype(np.float64)
 
-    def of(self, column: Column) -> Floats:
+    def at(self, parents: Columns) -> Floats:
         """Give each row's contribution; refuse levels that did not occur in the fit."""
-        categories = require_categories(self.parent, column)
+        categories = require_categories(self.parent, parents[self.parent])
         # one more slot at the end, which the code -1 of a missing value falls into
         shifts = [*(self.shifts.get(level, np.nan) for level in categories.levels), np.nan]
         contribution: Floats = np.array(shifts)[categories.codes]
@@ -112,9 +109,6 @@ class LevelShifts:
                 "level occurs, or intervene with one that does."
             )
         return contribution
-
-    def at(self, parents: Columns) -> Floats:
-        return self.of(parents[self.parent])
 
 
 SingleTerm = Slope | LevelShifts
@@ -138,7 +132,8 @@ class Interaction:
             self._side(parents[name], name, nominal=nominal)
             for name, nominal in zip(self.parents, self.nominal, strict=True)
         )
-        rows, columns = _codes_by_level(levels), _codes_by_level(other_levels)
+        rows = {level: code for code, level in enumerate(levels)}
+        columns = {level: code for code, level in enumerate(other_levels)}
         # one more row and column at the end, which the code -1 of a missing value falls into
         table = np.full((len(rows) + 1, len(columns) + 1), np.nan)
         for (one, other), effect in self.effects.items():
@@ -210,10 +205,6 @@ def require_categories(parent: str, column: Column) -> Categories:
     return column
 
 
-def _codes_by_level(levels: Sequence[Any]) -> dict[Any, int]:
-    return {level: code for code, level in enumerate(levels)}
-
-
 def fit_linear_predictor(
     response: Floats, parents: Columns, *, interactions: bool = False
 ) -> LinearPredictor:
@@ -224,46 +215,35 @@ def fit_linear_predictor(
     """
     if not len(response):
         require_rows(0, coefficients=1 + len(parents))
+    single: list[SingleTerm] = []
+    design: list[tuple[Label, Scaled]] = []
+    constant: list[str] = []
     # each parent is looked at once: a worldview reorders a column when it is asked for
-    single = [_Declared.of(name, parents[name]) for name in parents]
-    design: list[tuple[Label, Scaled]] = [
-        (each.term.parent, column) for each in single for column in each.columns
-    ]
+    for name, column in parents.items():
+        single.append(_single_term(name, column))
+        design += [(name, Scaled.of(values)) for values in single[-1].design(column)]
+        constant += [name] if _is_constant(column) else []
     require_rows(len(response), coefficients=1 + len(design))
-    _refuse_constants([each.term.parent for each in single if each.is_constant])
+    _refuse_constants(constant)
     pairs = combinations(parents, 2) if interactions else ()
     crossed = [_cross(pair, parents) for pair in pairs]
-    design += [
-        (product.parents, Scaled.centred(values))
-        for product in crossed
-        for values in product.columns
-    ]
+    for product, columns in crossed:
+        design += [(product.parents, Scaled.of(values)) for values in columns.values()]
     require_rows(len(response), coefficients=1 + len(design))
     intercept, coefficients = solve_centred(response, design)
     remaining = iter(coefficients)
-    terms: list[Term] = [each.term.with_coefficients(remaining) for each in single]
-    terms += [product.term(remaining) for product in crossed]
+    terms: list[Term] = [term.with_coefficients(remaining) for term in single]
+    for product, columns in crossed:
+        effects = {**product.effects, **{pair: next(remaining) for pair in columns}}
+        terms.append(replace(product, effects=MappingProxyType(effects)))
     return LinearPredictor(intercept=intercept, terms=tuple(terms))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Declared:
-    """What is kept of a parent: its term, and its columns of the design."""
-
-    term: SingleTerm
-    columns: tuple[Scaled, ...]
-    is_constant: bool
-
-    @classmethod
-    def of(cls, name: str, column: Column) -> _Declared:
-        term: SingleTerm
-        if isinstance(column, Categories):
-            shifts = dict.fromkeys(occurring_levels(column), 0.0)
-            term = LevelShifts(parent=name, shifts=MappingProxyType(shifts))
-        else:
-            term = Slope(parent=name, slope=0.0)
-        columns = tuple(map(Scaled.centred, term.design(column)))
-        return cls(term=term, columns=columns, is_constant=_is_constant(column))
+def _single_term(name: str, column: Column) -> SingleTerm:
+    if isinstance(column, Categories):
+        shifts = dict.fromkeys(occurring_levels(column), 0.0)
+        return LevelShifts(parent=name, shifts=MappingProxyType(shifts))
+    return Slope(parent=name, slope=0.0)
 
 
 def occurring_levels(column: Categories) -> list[Any]:
@@ -290,73 +270,54 @@ def _refuse_constants(constant: Sequence[str]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Crossed:
-    """Two parents crossed: the columns of their products, one for each effect that is fitted."""
-
-    parents: Pair
-    nominal: tuple[bool, bool]
-    effects: Mapping[tuple[Any, Any], float | None]
-    fitted: Sequence[tuple[Any, Any]] = ()
-    columns: Sequence[Floats] = ()
-
-    def term(self, coefficients: Iterator[float]) -> Interaction:
-        effects = {**self.effects, **{pair: next(coefficients) for pair in self.fitted}}
-        return Interaction(
-            parents=self.parents, nominal=self.nominal, effects=MappingProxyType(effects)
-        )
-
-
-def _cross(pair: Pair, parents: Columns) -> _Crossed:
+def _cross(pair: Pair, parents: Columns) -> tuple[Interaction, Products]:
+    """Cross two parents: the effects that are known, and the columns of those to be fitted."""
     first, second = (parents[name] for name in pair)
+    nominal = isinstance(first, Categories), isinstance(second, Categories)
     if isinstance(first, Categories):
         if isinstance(second, Categories):
-            return _cross_nominal(pair, first, second)
-        return _cross_mixed(pair, first, second.values, nominal=(True, False))
-    if isinstance(second, Categories):
-        return _cross_mixed(pair, second, first.values, nominal=(False, True))
-    return _cross_numeric(pair, first.values, second.values)
+            effects, products = _cross_nominal(first, second)
+        else:
+            effects, products = _cross_mixed(first, second.values, nominal_first=True)
+    elif isinstance(second, Categories):
+        effects, products = _cross_mixed(second, first.values, nominal_first=False)
+    else:
+        effects, products = _cross_numeric(pair, first.values, second.values)
+    return Interaction(parents=pair, nominal=nominal, effects=effects), products
 
 
-def _cross_numeric(pair: Pair, first: Floats, second: Floats) -> _Crossed:
+def _cross_numeric(pair: Pair, first: Floats, second: Floats) -> tuple[Effects, Products]:
     only = (None, None)
     with np.errstate(all="ignore"):  # what overflows, least_squares finds
         product = first * second
         if not product.any():
-            return _Crossed(parents=pair, nominal=(False, False), effects={only: None})
+            return {only: None}, {}
         if np.isfinite(product).all() and is_constant(product):
             raise EquationError(
                 f"the product of {listed([pair])} is the same in every row, so nothing tells what "
                 "they do together. Leave the interactions out, or remove one of these parents."
             )
-    return _Crossed(
-        parents=pair, nominal=(False, False), effects={}, fitted=[only], columns=[product]
-    )
+    return {}, {only: product}
 
 
 def _cross_mixed(
-    pair: Pair, categories: Categories, values: Floats, *, nominal: tuple[bool, bool]
-) -> _Crossed:
+    categories: Categories, values: Floats, *, nominal_first: bool
+) -> tuple[Effects, Products]:
     def pair_of(code: int) -> tuple[Any, Any]:
         level = categories.levels[code]
-        return (level, None) if nominal[0] else (None, level)
+        return (level, None) if nominal_first else (None, level)
 
     occurring = np.flatnonzero(categories.counts()).tolist()
     # a level that occurs only with zeros has no slope, and is not the base of others
     sloped = np.flatnonzero(categories.take(np.flatnonzero(values)).counts()).tolist()
-    effects: dict[tuple[Any, Any], float | None] = dict.fromkeys(map(pair_of, occurring))
+    effects: Effects = dict.fromkeys(map(pair_of, occurring))
     effects.update(dict.fromkeys(map(pair_of, sloped[:1]), 0.0))
-    fitted = sloped[1:]
-    return _Crossed(
-        parents=pair,
-        nominal=nominal,
-        effects=effects,
-        fitted=[pair_of(code) for code in fitted],
-        columns=[np.where(categories.codes == code, values, 0.0) for code in fitted],
-    )
+    return effects, {
+        pair_of(code): np.where(categories.codes == code, values, 0.0) for code in sloped[1:]
+    }
 
 
-def _cross_nominal(pair: Pair, first: Categories, second: Categories) -> _Crossed:
+def _cross_nominal(first: Categories, second: Categories) -> tuple[Effects, Products]:
     combined = first.codes.astype(np.int64) * len(second.levels) + second.codes
     occurring: list[Cell] = [
         divmod(number, len(second.levels)) for number in np.unique(combined).tolist()
@@ -365,21 +326,12 @@ def _cross_nominal(pair: Pair, first: Categories, second: Categories) -> _Crosse
     # combinations with a first level in them come first
     by_base = sorted(occurring, key=lambda cell: cell[0] != lowest[0] and cell[1] != lowest[1])
     reached = _spanning(by_base)
-    fitted = [cell for cell in occurring if cell not in reached]
-
-    def pair_of(cell: Cell) -> tuple[Any, Any]:
-        return first.levels[cell[0]], second.levels[cell[1]]
-
-    return _Crossed(
-        parents=pair,
-        nominal=(True, True),
-        effects=dict.fromkeys(map(pair_of, occurring), 0.0),
-        fitted=[pair_of(cell) for cell in fitted],
-        columns=[
-            ((first.codes == one) & (second.codes == other)).astype(np.float64)
-            for one, other in fitted
-        ],
-    )
+    levels = {cell: (first.levels[cell[0]], second.levels[cell[1]]) for cell in occurring}
+    return dict.fromkeys(levels.values(), 0.0), {
+        pair: ((first.codes == cell[0]) & (second.codes == cell[1])).astype(np.float64)
+        for cell, pair in levels.items()
+        if cell not in reached
+    }
 
 
 def _spanning(cells: Sequence[Cell]) -> set[Cell]:
