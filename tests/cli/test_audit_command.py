@@ -13,7 +13,8 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError, PlanError
 from mutandis.evidence.findings import COLUMNS
-from mutandis.files.results_folder import hash_file, write_record
+from mutandis.files.results_folder import write_record
+from mutandis.files.table_files import hash_file
 from mutandis.report.report import Report
 
 if TYPE_CHECKING:

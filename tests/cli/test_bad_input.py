@@ -19,7 +19,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.cli import app
-from mutandis.files.results_folder import hash_file
+from mutandis.files.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.data.columns import jsonable
 from mutandis.evidence.findings import COLUMNS
 from mutandis.files.findings_file import compare_findings, write_findings
-from mutandis.files.results_folder import jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

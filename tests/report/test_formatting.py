@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mutandis.data.columns import jsonable
 from mutandis.report.formatting import (
     count,
     distance,
@@ -13,7 +14,6 @@ from mutandis.report.formatting import (
     listed,
     p_value,
     percent,
-    plain,
     plural,
     signed,
     value,
@@ -55,4 +55,4 @@ def test_lists() -> None:
 
 def test_plain_data() -> None:
     shown = {1: (np.int64(2), float("inf")), "b": {np.str_("c")}, "d": Ellipsis}
-    assert plain(shown) == {"1": [2, None], "b": ["c"], "d": "Ellipsis"}
+    assert jsonable(shown) == {"1": [2, None], "b": ["c"], "d": "Ellipsis"}

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mutandis.auditing.case import Case, plain_value
+from mutandis.auditing.case import Case
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
-from mutandis.data.columns import Categories, Numbers
+from mutandis.data.columns import Categories, Numbers, plain_value
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Findings, count_cases

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.evidence.groups import Members, Pair
 
-__all__ = ["Case", "plain_value"]
-
-
-def plain_value(value: Any) -> Any:
-    """Give a NumPy scalar as the Python value it stands for."""
-    return value.item() if isinstance(value, np.generic) else value
+__all__ = ["Case"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from mutandis.auditing.case import plain_value
+from mutandis.data.columns import plain_value
 from mutandis.errors import OutputError
 from mutandis.files.results_folder import CASES
 from mutandis.files.saved_audit import open_results

@@ -6,9 +6,10 @@ change the caller's table, and nothing the caller does later can change a result
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
+from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +34,8 @@ __all__ = [
     "factorise",
     "frozen",
     "in_order",
+    "jsonable",
+    "plain_value",
     "read_categories",
     "read_column",
     "read_numbers",
@@ -269,7 +272,7 @@ def factorise(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[A
     # the values are looked up in the table, where they still have their own type
     some_row = np.empty(len(uniques) + 1, dtype=np.intp)
     some_row[codes] = np.arange(len(codes))
-    found = [_plain(value) for value in held[some_row[:-1]].to_list()]
+    found = [plain_value(value) for value in held[some_row[:-1]].to_list()]
     if len(held) == len(series):
         return codes, found
     spread = np.full(len(series), -1, dtype=np.intp)
@@ -314,8 +317,23 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real | Decimal | np.bool_)
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """Give a NumPy scalar as the Python value it stands for."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def jsonable(value: Any) -> Any:
+    """Give anything in the types that JSON and YAML have; what they have no type for, as text."""
+    value = plain_value(value)
+    if is_dataclass(value):
+        return {each.name: jsonable(getattr(value, each.name)) for each in fields(value)}
+    if hasattr(value, "items"):
+        return {str(key): jsonable(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [jsonable(part) for part in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if isinstance(value, str | int | bool | None) else str(value)
 
 
 def _same(level: object, value: object) -> bool:

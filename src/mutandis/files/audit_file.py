@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from mutandis.auditing.plan import Origin, plan
 from mutandis.data.attribute import AttributeKind
+from mutandis.data.columns import jsonable
 from mutandis.data.protection import Protection
 from mutandis.errors import PlanError, WorldviewError
 from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
 from mutandis.evidence.spaces import Combine
 from mutandis.files.decision_section import read_decision_section
-from mutandis.files.results_folder import hash_file, jsonable
 from mutandis.files.sources import read_data_section
+from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import read_text
 from mutandis.files.worldview_file import name_protected, worldview_from_node, write_worldview
 from mutandis.files.yaml_nodes import (

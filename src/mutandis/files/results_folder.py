@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.plan import Origin
+from mutandis.data.columns import jsonable
 from mutandis.errors import OutputError
+from mutandis.files.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,11 +32,8 @@ __all__ = [
     "REPORT",
     "STATE",
     "AuditRecord",
-    "Difference",
     "find_differences",
-    "hash_file",
     "is_audit_folder",
-    "jsonable",
     "read_record",
     "write_record",
 ]
@@ -61,41 +57,8 @@ _BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A file that is not what the record says.
-
-    Parameters
-    ----------
-    name
-        Its path in the folder.
-    problem
-        It is not there, not the same, or not known to the record.
-    """
-
-    name: str
-    problem: Literal["missing", "changed", "unknown"]
-
-    def __str__(self) -> str:
-        """Say it in a few words."""
-        words = {
-            "missing": "is missing",
-            "changed": "is not what was written",
-            "unknown": "was not written by the audit",
-        }
-        return f"{self.name} {words[self.problem]}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """What `audit.json` says.
-
-    Parameters
-    ----------
-    folder
-        The results folder.
-    data
-        Everything in the record.
-    """
+    """What `audit.json` in a results folder says."""
 
     folder: Path
     data: Mapping[str, Any]
@@ -106,40 +69,16 @@ class AuditRecord:
         return dict(self.data["outputs"])
 
     @property
-    def config_text(self) -> str:
-        """The audit file as it was."""
-        return str(self.data["config"]["text"])
-
-    @property
-    def config_name(self) -> str:
-        """The name of the audit file."""
-        return str(self.data["config"]["name"])
-
-    @property
-    def config_folder(self) -> Path:
-        """The folder that the paths in the audit file are relative to."""
-        return (self.folder / str(self.data["config"]["folder"])).resolve()
-
-    @property
     def origin(self) -> Origin:
-        """Where the plan was read from."""
+        """The audit file as it was, and what was read for it."""
+        config = self.data["config"]
         return Origin(
-            text=self.config_text,
-            name=self.config_name,
-            folder=self.config_folder,
+            text=config["text"],
+            name=config["name"],
+            folder=(self.folder / config["folder"]).resolve(),
             source=self.data["source"],
             files=self.data["files"],
         )
-
-    @property
-    def source_sha256(self) -> str:
-        """The hash of the table as it was read."""
-        return str(self.data["source"]["sha256"])
-
-    @property
-    def population_sha256(self) -> str:
-        """The hash of the columns that were used, as they were understood."""
-        return str(self.data["provenance"]["data"]["sha256"])
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
@@ -209,13 +148,13 @@ def _is_record(data: Any) -> bool:
 
 
 def _is_inside(name: str) -> bool:
-    """Tell whether a path stays in the folder; a record may come from anybody."""
+    """Tell whether a path stays in the folder; a record may come from anywhere."""
     path = PurePosixPath(name)
     return not path.is_absolute() and ".." not in path.parts and "\\" not in name
 
 
 def is_audit_folder(folder: Path) -> bool:
-    """Tell whether a folder holds the results of an audit, and nothing that is somebody else's."""
+    """Tell whether a folder holds the results of an audit, and nothing else."""
     try:
         record = read_record(folder)
     except OutputError:
@@ -230,52 +169,25 @@ def _only_case_files(folder: Path) -> bool:
     )
 
 
-def find_differences(record: AuditRecord) -> list[Difference]:
-    """Hash every file again, and list what is not as the record says."""
+def find_differences(record: AuditRecord) -> list[str]:
+    """Hash every file again, and say what is not as the record says."""
     found = []
     if record.data["sha256"] != _hash_record(record.data):
-        found.append(Difference(name=RECORD, problem="changed"))
+        found.append(f"{RECORD} is not what was written")
     for name, expected in record.outputs.items():
         path = record.folder / name
         if not path.is_file():
-            found.append(Difference(name=name, problem="missing"))
+            found.append(f"{name} is missing")
         elif hash_file(path) != expected:
-            found.append(Difference(name=name, problem="changed"))
+            found.append(f"{name} is not what was written")
     further = set(_files(record.folder)) - {RECORD, *record.outputs}
-    return [*found, *(Difference(name=name, problem="unknown") for name in sorted(further))]
+    return [*found, *(f"{name} was not written by the audit" for name in sorted(further))]
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """List the files of a folder, without case files, which come later and are nobody's result."""
+    """List the files of a folder, without case files, which are written later."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         plain_folder = path.is_dir() and not path.is_symlink()
         if name.parts[0] != CASES and path.name not in _IGNORED and not plain_folder:
             yield name.as_posix()
-
-
-def hash_file(path: Path) -> str:
-    """Give the SHA-256 of a file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     hash_file(Path(file.name))[:8]
-    'e3b0c442'
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def jsonable(value: Any) -> Any:
-    """Give plain data that any reader of JSON takes: no NaN, no numpy, names as keys."""
-    if isinstance(value, dict):
-        return {str(key): jsonable(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(part) for part in value]
-    if isinstance(value, np.generic):
-        return jsonable(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)

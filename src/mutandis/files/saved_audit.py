@@ -24,7 +24,7 @@ from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.provenance import Provenance, hash_population
 from mutandis.auditing.run import make_situation
-from mutandis.data.columns import Categories, Numbers, frozen
+from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population
 from mutandis.decision import DescribedMaker, RecordAgreement, query_records
 from mutandis.errors import DecisionError, OutputError
@@ -39,11 +39,11 @@ from mutandis.files.results_folder import (
     QUERIES,
     REPORT,
     STATE,
-    hash_file,
     is_audit_folder,
     read_record,
     write_record,
 )
+from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import write_csv
 from mutandis.files.yaml_nodes import plain_data, read_yaml, write_yaml
 from mutandis.frames import columns_of, open_frame
@@ -69,16 +69,10 @@ def save_audit(
     notes: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write an audit into a folder; the parameters are those of `Audit.save`.
+    """Write an audit into a folder, as `Audit.save` says.
 
-    Parameters
-    ----------
-    audit, folder, overwrite
-        As for `Audit.save`.
-    notes
-        What was said to the auditor while the audit ran.
-    progress
-        Is called with the findings that are written, and all that there are.
+    `notes` is what was said to the auditor while the audit ran; `progress` is called with the
+    numbers of findings that are written and that there are.
     """
     check_output(folder, replace=overwrite, known=is_audit_folder)
     with output_folder(folder, replace=overwrite, known=is_audit_folder) as temporary:
@@ -116,8 +110,7 @@ def _write_report(folder: Path, audit: Audit, diagnosis: Diagnosis | None) -> No
 
 def _write_queries(folder: Path, audit: Audit) -> None:
     """Keep the log of what an endpoint was asked, without any row that was sent."""
-    decision = audit.plan.decision
-    records = () if decision is None else query_records(decision)
+    records = query_records(audit.plan.decision)
     if records:
         lines = (json.dumps(each, ensure_ascii=False) for each in records)
         (folder / QUERIES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -157,57 +150,49 @@ def _data_section(plan: Plan) -> str:
 
 
 def _write_state(path: Path, audit: Audit) -> None:
-    """Write what was counted: arrays, and a header that says what they are."""
+    """Write what was counted: arrays, and a header in JSON that refers to them by number."""
     population = audit.plan.population
-    arrays: dict[str, NDArray[Any]] = {"positions": population.positions}
-    header: dict[str, Any] = {
-        "columns": _store_columns(arrays, "column", population.columns),
+    state = {
         "id": audit.plan.id,
-        "dropped": dict(population.dropped),
-        "parts": [],
+        "ids": _storable_ids(population.ids),
+        "positions": population.positions,
+        "columns": _store_columns(population.columns),
+        "dropped": list(population.dropped.items()),
+        "parts": [_part_state(part) for part in audit.parts],
     }
-    arrays["ids"] = _storable_ids(population.ids)
-    for number, part in enumerate(audit.parts):
-        situation, name = part.situation, f"part {number}"
-        stored: dict[str, Any] = {"counterfactual": None, "draws": list(part.draw_counts)}
-        if situation.counterfactual is not None:
-            changed = sorted(situation.counterfactual.changed)
-            columns = {each: situation.counterfactual.columns[each] for each in changed}
-            stored["counterfactual"] = _store_columns(arrays, f"{name} counterfactual", columns)
-        if situation.is_negative_cf is not None:
-            arrays[f"{name} refused"] = situation.is_negative_cf
-        for what, nearest in part.grouping.nearest.items():
-            for key, counts in nearest.counted.arrays().items():
-                arrays[f"{name} counted {what} {key}"] = counts
-        stored["counted"] = list(part.grouping.nearest)
-        for method, counts in part.draw_counts.items():
-            arrays[f"{name} draws {method}"] = counts
-        header["parts"].append(stored)
-    text = json.dumps(header, ensure_ascii=True)
-    arrays["header"] = np.frombuffer(text.encode(), dtype=np.uint8)
+    arrays: list[NDArray[Any]] = []
+
+    def refer(array: NDArray[Any]) -> dict[str, str]:
+        arrays.append(array)
+        return {"array": f"arr_{len(arrays) - 1}"}  # the names that NumPy gives
+
+    text = json.dumps(state, default=refer)
     with path.open("wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # names are not its options
+        np.savez_compressed(file, *arrays, header=np.frombuffer(text.encode(), dtype=np.uint8))
 
 
-def _store_columns(
-    arrays: dict[str, NDArray[Any]], prefix: str, columns: Mapping[str, Column]
-) -> list[dict[str, Any]]:
-    """Put columns among the arrays by number, since names may hold anything."""
-    described: list[dict[str, Any]] = []
-    for number, (name, column) in enumerate(columns.items()):
+def _part_state(part: Audit) -> dict[str, Any]:
+    made = part.situation.counterfactual
+    changed = {} if made is None else {name: made.columns[name] for name in sorted(made.changed)}
+    return {
+        "counterfactual": None if made is None else _store_columns(changed),
+        "refused": part.situation.is_negative_cf,
+        "counted": {what: each.counted.arrays() for what, each in part.grouping.nearest.items()},
+        "draws": dict(part.draw_counts),
+    }
+
+
+def _store_columns(columns: Mapping[str, Column]) -> list[tuple[str, NDArray[Any], Any]]:
+    """List names, values and levels; what JSON does not know becomes text."""
+    stored: list[tuple[str, NDArray[Any], Any]] = []
+    for name, column in columns.items():
         if isinstance(column, Numbers):
-            arrays[f"{prefix} {number}"] = column.values
-            described.append({"name": name, "levels": None})
+            stored.append((name, column.values, None))
         else:
-            arrays[f"{prefix} {number}"] = column.codes
-            described.append({"name": name, "levels": [_storable(each) for each in column.levels]})
-    return described
-
-
-def _storable(level: Any) -> Any:
-    """Give a level as JSON has it; what JSON does not know becomes text."""
-    value = level.item() if isinstance(level, np.generic) else level
-    return value if isinstance(value, str | int | float | bool) else str(value)
+            levels = [plain_value(level) for level in column.levels]
+            plain = [x if isinstance(x, str | int | float) else str(x) for x in levels]
+            stored.append((name, column.codes, plain))
+    return stored
 
 
 def _storable_ids(ids: NDArray[Any]) -> NDArray[Any]:
@@ -259,130 +244,80 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
     if not (path / STATE).is_file() or hash_file(path / STATE) != record.outputs.get(STATE):
         raise _damaged(path / STATE)
     state = _read_state(path / STATE)
-    population = state.population()
+    population = _population(state)
     provenance = Provenance(**record.data["provenance"])
     if hash_population(population) != provenance.data["sha256"]:
         raise _damaged(path / STATE)
     described = provenance.settings["decision"]
+    origin = record.origin
     plan = read_plan_text(
-        record.config_text,
-        folder=record.config_folder,
-        name=record.config_name,
+        origin.text,
+        folder=origin.folder,
+        name=origin.name,
         saved=SavedInputs(
             population=population,
-            counterfactuals=_supplied(state, population),
+            counterfactuals=_supplied(state["parts"][0], population),
             decision=None if described is None else _Described(described),
         ),
     )
-    plan = replace(plan, origin=record.origin)
-    counts = provenance.computed["with_record"]
-    with_record = (
-        None
-        if counts is None
-        else RecordAgreement(
-            negative=plan.outcome.negative, positive=plan.outcome.positive, **counts
-        )
-    )
-    numbers = iter(range(len(state.header["parts"])))
+    plan = replace(plan, origin=origin)
+    parts = iter(state["parts"])
 
     def restore(planned: Plan) -> Audit:
-        return _restore(state, next(numbers), planned, provenance, with_record)
+        return _restore(next(parts), planned, provenance)
 
     if plan.combine == "multiple":
         return replace(run_multiple(plan, restore), provenance=provenance)
     return restore(plan)
 
 
-def _supplied(state: _State, population: Population) -> CounterfactualTable | None:
+def _supplied(part: Mapping[str, Any], population: Population) -> CounterfactualTable | None:
     """Take stored counterfactuals for a supplied table, where no file can hold the worldview."""
-    counterfactual = state.counterfactual(0, population)
-    if counterfactual is None:
+    if part["counterfactual"] is None:
         return None
-    return CounterfactualTable(population=counterfactual, is_negative=state.refused(0))
+    made = population.with_columns(_columns(part["counterfactual"]))
+    return CounterfactualTable(population=made, is_negative=part["refused"])
 
 
-def _restore(
-    state: _State,
-    number: int,
-    plan: Plan,
-    provenance: Provenance,
-    with_record: RecordAgreement | None,
-) -> Audit:
+def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Audit:
     """Put one audit together from what was stored about it."""
-    computed = provenance.computed
+    computed = counts = provenance.computed
     if "parts" in computed:
         computed = computed["parts"][plan.protections[0].attribute]
-    situation = make_situation(
-        plan,
-        state.counterfactual(number, plan.population),
-        state.refused(number),
-        threads=-1,
-    )
+    supplied = _supplied(part, plan.population)
+    made = None if supplied is None else supplied.population
+    situation = make_situation(plan, made, part["refused"], threads=-1)
+    counted = {what: Counted.of_arrays(arrays) for what, arrays in part["counted"].items()}
+    outcome, with_record = plan.outcome, counts["with_record"]
     return Audit(
         plan=plan,
         situation=situation,
-        grouping=plan.semantics.group(situation, plan.methods, counted=state.counted(number)),
+        grouping=plan.semantics.group(situation, plan.methods, counted=counted),
         clipped=computed["clipped"],
-        draw_counts={
-            method: state.arrays[f"part {number} draws {method}"]
-            for method in state.header["parts"][number]["draws"]
-        },
+        draw_counts=part["draws"],
         provenance=replace(provenance, computed=computed),
-        with_record=with_record,
+        with_record=None
+        if with_record is None
+        else RecordAgreement(negative=outcome.negative, positive=outcome.positive, **with_record),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
-    """What was counted, as it was stored."""
+def _population(state: Mapping[str, Any]) -> Population:
+    columns, ids = _columns(state["columns"]), frozen(state["ids"])
+    return Population(
+        columns=MappingProxyType(columns),
+        ids=ids,
+        positions=frozen(state["positions"].astype(np.intp)),
+        source=open_frame(_as_table(columns, state["id"], ids)),
+        dropped=MappingProxyType(dict(state["dropped"])),
+    )
 
-    header: Mapping[str, Any]
-    arrays: Mapping[str, NDArray[Any]]
 
-    def population(self) -> Population:
-        columns = self._columns("column", self.header["columns"])
-        ids = frozen(self.arrays["ids"])
-        return Population(
-            columns=MappingProxyType(columns),
-            ids=ids,
-            positions=frozen(self.arrays["positions"].astype(np.intp)),
-            source=open_frame(_as_table(columns, self.header["id"], ids)),
-            dropped=MappingProxyType(self.header["dropped"]),
-        )
-
-    def counterfactual(self, number: int, population: Population) -> Population | None:
-        described = self.header["parts"][number]["counterfactual"]
-        if described is None:
-            return None
-        columns = self._columns(f"part {number} counterfactual", described)
-        return population.with_columns(columns)
-
-    def refused(self, number: int) -> NDArray[np.bool_] | None:
-        return self.arrays.get(f"part {number} refused")
-
-    def counted(self, number: int) -> dict[str, Counted]:
-        """Give what the search has counted, by what was searched."""
-        return {
-            what: Counted.of_arrays(
-                {
-                    name.rpartition(" ")[2]: array
-                    for name, array in self.arrays.items()
-                    if name.startswith(f"part {number} counted {what} ")
-                }
-            )
-            for what in self.header["parts"][number]["counted"]
-        }
-
-    def _columns(self, prefix: str, described: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
-        columns: dict[str, Column] = {}
-        for number, each in enumerate(described):
-            values = self.arrays[f"{prefix} {number}"]
-            columns[each["name"]] = (
-                Numbers(frozen(values))
-                if each["levels"] is None
-                else Categories(frozen(values), tuple(each["levels"]))
-            )
-        return columns
+def _columns(stored: Sequence[tuple[str, NDArray[Any], Any]]) -> dict[str, Column]:
+    return {
+        name: Numbers(frozen(array)) if levels is None else Categories(frozen(array), tuple(levels))
+        for name, array, levels in stored
+    }
 
 
 def _as_table(columns: Mapping[str, Column], id: str | None, ids: NDArray[Any]) -> Any:  # noqa: A002
@@ -399,14 +334,17 @@ def _as_table(columns: Mapping[str, Column], id: str | None, ids: NDArray[Any]) 
     return pd.DataFrame(table)
 
 
-def _read_state(path: Path) -> _State:
+def _read_state(path: Path) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        header = json.loads(arrays.pop("header").tobytes())
+
+            def resolve(found: dict[str, Any]) -> Any:
+                return stored[found["array"]] if found.keys() == {"array"} else found
+
+            state: dict[str, Any] = json.loads(stored["header"].tobytes(), object_hook=resolve)
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         raise _damaged(path) from None
-    return _State(header=header, arrays=arrays)
+    return state
 
 
 def _damaged(path: Path) -> OutputError:

@@ -22,7 +22,15 @@ from mutandis.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["FileFormat", "Header", "TableFiles", "open_text", "read_header", "wrong_encoding"]
+__all__ = [
+    "FileFormat",
+    "Header",
+    "TableFiles",
+    "hash_file",
+    "open_text",
+    "read_header",
+    "wrong_encoding",
+]
 
 
 class FileFormat(Enum):
@@ -174,18 +182,19 @@ class TableFiles:
         files = self.files()
         try:
             if len(files) == 1:
-                return _hash_file(files[0])
+                return hash_file(files[0])
             common = os.path.commonpath([file.parent for file in files])
             digest = hashlib.sha256()
             for file in files:
-                line = [file.relative_to(common).as_posix(), _hash_file(file)]
+                line = [file.relative_to(common).as_posix(), hash_file(file)]
                 digest.update(json.dumps(line).encode() + b"\n")
         except OSError as error:
             raise InputError(f"{self.name!r} cannot be read: {error.strerror}.") from None
         return digest.hexdigest()
 
 
-def _hash_file(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Give the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

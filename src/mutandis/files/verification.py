@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mutandis.data.columns import jsonable
 from mutandis.errors import InputError, OutputError
 from mutandis.files.audit_file import read_plan_text
 from mutandis.files.findings_file import compare_findings
 from mutandis.files.output_folder import recover_output
-from mutandis.files.results_folder import (
-    COUNTS,
-    FINDINGS,
-    find_differences,
-    hash_file,
-    jsonable,
-    read_record,
-)
+from mutandis.files.results_folder import COUNTS, FINDINGS, find_differences, read_record
 from mutandis.files.saved_audit import write_numbers
-from mutandis.files.sources import hash_source, source_of
+from mutandis.files.sources import source_of
+from mutandis.files.table_files import hash_file
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
     from mutandis.auditing.audit import Audit
-    from mutandis.auditing.plan import Plan
+    from mutandis.auditing.plan import Origin, Plan
     from mutandis.files.results_folder import AuditRecord
 
 __all__ = ["Verification", "verify_results"]
@@ -56,12 +51,7 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """Give it as plain data."""
-        return {
-            "differences": list(self.differences),
-            "files": self.files,
-            "source": self.source,
-            "rerun": self.rerun,
-        }
+        return {**asdict(self), "differences": list(self.differences)}
 
 
 def verify_results(
@@ -90,11 +80,14 @@ def verify_results(
     path = Path(folder)
     recover_output(path)
     record = read_record(path)
-    start = record.config_folder if base is None else Path(base)
-    differences = [str(each) for each in find_differences(record)]
-    changed = _source_changed(record, start)
+    origin = record.origin if base is None else replace(record.origin, folder=Path(base))
+    differences = find_differences(record)
+    changed = _source_changed(origin)
+    # a file that is not there has not changed
     inputs = [
-        f"the model {name} is not the one that was asked" for name in _changed_files(record, start)
+        f"the model {name} is not the one that was asked"
+        for name, expected in origin.files.items()
+        if (path := origin.folder / name).is_file() and hash_file(path) != expected
     ]
     if changed:
         inputs.append("the source is not the table that was audited")
@@ -102,7 +95,7 @@ def verify_results(
     if rerun and inputs:
         differences.append("the audit cannot be repeated from something else")
     elif rerun:
-        differences += _compare_rerun(record, start, trust_pickle=trust_pickle, run=run)
+        differences += _compare_rerun(record, origin, trust_pickle=trust_pickle, run=run)
     return Verification(
         differences=tuple(differences),
         files=len(record.outputs) + 1,
@@ -111,35 +104,25 @@ def verify_results(
     )
 
 
-def _source_changed(record: AuditRecord, base: Path) -> bool | None:
+def _source_changed(origin: Origin) -> bool | None:
     """Tell whether the source is another one now; None if it cannot be reached from here."""
     # from what is on record alone: neither a model nor a module is loaded for this
     try:
-        source = source_of(record.data["source"], folder=base)
-        return hash_source(source) != record.source_sha256
+        source = source_of(origin.source, folder=origin.folder)
+        return source.sha256() != str(origin.source["sha256"])
     except InputError:
         return None
 
 
-def _changed_files(record: AuditRecord, base: Path) -> list[str]:
-    """Name the further files, such as a model, that are others now; absent ones are not."""
-    there = {name: base / name for name in record.data["files"]}
-    return [
-        name
-        for name, path in there.items()
-        if path.is_file() and hash_file(path) != record.data["files"][name]
-    ]
-
-
 def _compare_rerun(
     record: AuditRecord,
-    base: Path,
+    origin: Origin,
     *,
     trust_pickle: bool,
     run: Callable[[Plan], Audit] | None,
 ) -> list[str]:
     plan = read_plan_text(
-        record.config_text, folder=base, name=record.config_name, trust_pickle=trust_pickle
+        origin.text, folder=origin.folder, name=origin.name, trust_pickle=trust_pickle
     )
     found = plan.run() if run is None else run(plan)
     _check_same(record, found)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case import plain_value
+from mutandis.data.columns import plain_value
 from mutandis.evidence.comparison import compare
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.intervals import INTERVALS

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case import plain_value
 from mutandis.auditing.case_sentences import explanation_context
-from mutandis.data.columns import Numbers
+from mutandis.data.columns import Numbers, plain_value
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.report.case_changes import changes_of
 from mutandis.report.case_model import (

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from mutandis.data.columns import jsonable
 from mutandis.errors import PlanError
-from mutandis.report.formatting import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -354,7 +354,7 @@ class CaseDocument:
     def as_dict(self) -> dict[str, Any]:
         """Give it as plain data: texts, numbers, truth values, lists and dicts with text keys."""
         named = {
-            each.name: plain(getattr(self, each.name))
+            each.name: jsonable(getattr(self, each.name))
             for each in fields(self)
             if each.name != "worldview"
         }

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case import plain_value
 from mutandis.causal import Linear, Worldview
 from mutandis.causal.contributions import decompose, paths_between
-from mutandis.data.columns import Numbers
+from mutandis.data.columns import Numbers, plain_value
 from mutandis.report.case_model import Cause, Movement
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ruamel.yaml import YAML
 
+from mutandis.data.columns import jsonable
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.pictures.findings import ForestRow, plot_forest
@@ -16,7 +17,7 @@ from mutandis.report.case_sentences import (
     shown_number,
     thresholds,
 )
-from mutandis.report.formatting import MISSING, plain, signed, value
+from mutandis.report.formatting import MISSING, signed, value
 from mutandis.report.html import CaptionedPicture, render
 
 if TYPE_CHECKING:
@@ -127,5 +128,5 @@ def _yaml(provenance: Mapping[str, Any]) -> str:
     writer.default_flow_style = None  # short lists stay on one line
     writer.width = 78
     text = StringIO()
-    writer.dump(plain(provenance), text)
+    writer.dump(jsonable(provenance), text)
     return text.getvalue()

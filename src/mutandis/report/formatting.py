@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from functools import wraps
-from math import isfinite, isnan
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case import plain_value
+from mutandis.data.columns import plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +22,6 @@ __all__ = [
     "listed",
     "p_value",
     "percent",
-    "plain",
     "plural",
     "signed",
     "value",
@@ -108,17 +106,3 @@ def known(shown: Any) -> Any:
     """Give a value as Python has it, and None for a number that is missing."""
     shown = plain_value(shown)
     return None if isinstance(shown, float) and isnan(shown) else shown
-
-
-def plain(shown: Any) -> Any:
-    """Give anything in the types that JSON and YAML have; what they have no type for, as text."""
-    shown = plain_value(shown)
-    if is_dataclass(shown):
-        return {each.name: plain(getattr(shown, each.name)) for each in fields(shown)}
-    if hasattr(shown, "items"):
-        return {str(key): plain(part) for key, part in shown.items()}
-    if isinstance(shown, list | tuple | set | frozenset):
-        return [plain(part) for part in shown]
-    if isinstance(shown, float):
-        return shown if isfinite(shown) else None
-    return shown if isinstance(shown, str | int | bool | None) else str(shown)

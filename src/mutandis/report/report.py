@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from mutandis.data.columns import jsonable
 from mutandis.files.audit_file import write_plan
 from mutandis.files.text_files import write_atomically
 from mutandis.report import tables
 from mutandis.report.context import ReportContext
-from mutandis.report.formatting import listed, plain, value
+from mutandis.report.formatting import listed, value
 from mutandis.report.html import render
 from mutandis.report.pictures import draw_pictures
 from mutandis.report.sentences import (
@@ -108,7 +109,7 @@ def _describe_decision(context: ReportContext) -> str:
 
 
 def _described(each: Any) -> str:
-    return listed(each) if isinstance(each, list | tuple) else str(plain(each))
+    return listed(each) if isinstance(each, list | tuple) else str(jsonable(each))
 
 
 def _facts_of_data(

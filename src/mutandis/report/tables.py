@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case import plain_value
 from mutandis.auditing.case_sentences import explanation_context
+from mutandis.data.columns import plain_value
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.sentences import explain
