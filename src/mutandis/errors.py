@@ -37,7 +37,17 @@ __all__ = [
 
 
 class MutandisError(Exception):
-    """Base of all errors that mutandis raises on purpose."""
+    """Base of all errors that mutandis raises on purpose.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> try:
+    ...     mm.Protection("gender", value="f", reference="f")
+    ... except mm.MutandisError as error:
+    ...     print(type(error).__name__)
+    PlanError
+    """
 
 
 class PlanError(MutandisError, ValueError):
@@ -117,7 +127,14 @@ class DecisionError(MutandisError, ValueError):
 
 
 class MutandisWarning(UserWarning):
-    """Something that an auditor should know, but that does not stop the audit."""
+    """Something that an auditor should know, but that does not stop the audit.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import mutandis as mm
+    >>> warnings.simplefilter("error", mm.MutandisWarning)  # to stop at the first one
+    """
 
 
 def suggest(name: object, known: Iterable[str]) -> str:

@@ -187,7 +187,13 @@ class Audit:
         return self._frame(self.evaluate(method, k).columns())
 
     def evaluate(self, method: str | None = None, k: int | None = None) -> Findings:
-        """Give the findings under one method and k in their compact form, and keep them."""
+        """Give the findings under one method and k in their compact form, and keep them.
+
+        Parameters
+        ----------
+        method, k
+            The method and the group size; default: the primary ones.
+        """
         chosen, size = self.plan.choose(method, k)
         key = (chosen.name, size)
         if key in self._findings:
@@ -203,7 +209,13 @@ class Audit:
         return (self.evaluate(method, k) for method in self.methods for k in self.ks)
 
     def count(self, method: str, k: int) -> dict[str, Any]:
-        """Count the cases under one method and one k: that takes neither bounds nor a table."""
+        """Count the cases under one method and one k: that takes neither bounds nor a table.
+
+        Parameters
+        ----------
+        method, k
+            The method and the group size.
+        """
         key = (method, k)
         if key not in self._counts:
             self._counts[key] = {"method": method, "k": k, **self._count(method, k)}
@@ -220,7 +232,13 @@ class Audit:
         return self._frame(self.measure_support(method, k).columns())
 
     def measure_support(self, method: str | None = None, k: int | None = None) -> Support:
-        """Measure how well each complainant's groups support the comparison."""
+        """Measure how well each complainant's groups support the comparison.
+
+        Parameters
+        ----------
+        method, k
+            The method and the group size; default: the primary ones.
+        """
         chosen, size = self.plan.choose(method, k)
         least = self.plan.settings.similarity.min_group
         return measure_support(self.situation, self.grouping, chosen, size, min_group=least)
@@ -254,6 +272,11 @@ class Audit:
         The counterfactuals and the decisions on them are those of the audit: nothing is fitted
         and b() is not asked again. Evidence alone is decided; intervals and tests are left to
         audits.
+
+        Parameters
+        ----------
+        ks
+            Any group sizes.
         """
         sizes = read_ks("ks", ks)
         compared = self.sweep(sizes)
@@ -464,20 +487,42 @@ class Audit:
         save_audit(self, Path(folder), overwrite=overwrite)
 
     def members(self, place: int, method: str, k: int) -> Pair[Members]:
-        """List the people in both groups of one complainant, by her place among complainants."""
+        """List the people in both groups of one complainant, by her place among complainants.
+
+        Parameters
+        ----------
+        place
+            Her place among the complainants; see `locate`.
+        method, k
+            The method and the group size.
+        """
         pair, index = self.grouping.pairs[method], self.ks.index(k)
         return Pair(
             control=pair.control.members(place, index), test=pair.test.members(place, index)
         )
 
     def balance(self, place: int, method: str, k: int) -> Pair[Mapping[str, float]]:
-        """Compare one complainant's search centers with the people around them."""
+        """Compare one complainant's search centers with the people around them.
+
+        Parameters
+        ----------
+        place
+            Her place among the complainants; see `locate`.
+        method, k
+            The method and the group size.
+        """
         row = int(self.situation.complainants[place])
         groups = self.members(place, method, k)
         return measure_balance(self.situation, row, METHODS[method], groups)
 
     def locate(self, id: Any) -> tuple[int, int]:  # noqa: A002
-        """Find a complainant's place among the complainants, and her row."""
+        """Find a complainant's place among the complainants, and her row.
+
+        Parameters
+        ----------
+        id
+            Her id: the value of the id column, or her row position.
+        """
         ids = self.plan.population.ids
         # a list would be compared element by element
         same = ids == id if np.ndim(id) == 0 else np.zeros(len(ids), dtype=np.bool_)
@@ -497,7 +542,13 @@ class Audit:
         return place, row
 
     def adjust(self, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Adjust p-values for the number of complainants."""
+        """Adjust p-values for the number of complainants.
+
+        Parameters
+        ----------
+        p_values
+            One per complainant.
+        """
         method = self.plan.settings.evidence.adjust
         # what was not adjusted must not count as significant after adjustment
         if method == "none":
@@ -505,7 +556,15 @@ class Audit:
         return adjust(p_values, method=method)
 
     def compute_findings(self, method: str, k: int, *, depth: Depth = "bounds") -> Findings:
-        """Compare the groups of every complainant under one method and one k."""
+        """Compare the groups of every complainant under one method and one k.
+
+        Parameters
+        ----------
+        method, k
+            The method and the group size.
+        depth
+            How much is computed: evidence alone, tests, or bounds too.
+        """
         index = self.ks.index(k)
         groups = self.grouping.at(METHODS[method], index)
         comparison = compare_groups(self.plan, METHODS[method], groups, depth=depth)
@@ -551,7 +610,13 @@ class Audit:
         return np.where(comparison.insufficient, np.nan, share)
 
     def sweep(self, sizes: tuple[int, ...]) -> Sweep:
-        """Search once for other group sizes."""
+        """Search once for other group sizes.
+
+        Parameters
+        ----------
+        sizes
+            The group sizes, smallest first.
+        """
         plan = self.plan
         check_group_sizes(plan.strata, sizes, group_size=plan.settings.similarity.group_size)
         with warnings.catch_warnings():

@@ -39,6 +39,22 @@ class Case:
         The attributes whose counterfactual value rests on an assumption that no data can test.
     audit, place, row
         The audit, her place among its complainants, and her row.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> found = mm.audit(
+    ...     mm.datasets.loan(n=400, seed=1),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous"},
+    ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+    ...     ks=(10,),
+    ... )
+    >>> case = found.case(found.findings()["id"].iloc[0])
+    >>> case.result("cst_without", k=10)["verdict"]
+    'evidence'
     """
 
     id: Any

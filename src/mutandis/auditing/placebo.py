@@ -94,6 +94,24 @@ class Placebo:
         How often each placebo was run, and the seed of its randomness.
     lines
         One share per kind, method, k and measure.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> found = mm.audit(
+    ...     mm.datasets.loan(n=400, seed=1),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous"},
+    ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+    ...     ks=(10,),
+    ... )
+    >>> placebo = found.placebo(repeats=3, kind="a")
+    >>> placebo.table()[["method", "measure", "share"]].head(2)
+      method      measure     share
+    0     st        cases  0.182540
+    1     st  significant  0.031746
     """
 
     repeats: int
@@ -119,7 +137,17 @@ class Placebo:
         return to_frame(columns_of(rows), self._like)
 
     def line(self, kind: PlaceboKind, method: str, k: int, measure: str) -> PlaceboLine:
-        """Find one line."""
+        """Find one line.
+
+        Parameters
+        ----------
+        kind
+            "a" or "b".
+        method, k
+            The method and the group size.
+        measure
+            "cases", "significant" or "significant_adjusted".
+        """
         for line in self.lines:
             if (line.kind, line.method, line.k, line.measure) == (kind, method, k, measure):
                 return line

@@ -98,6 +98,22 @@ class Plan:
         The id column; None where ids are row positions.
     origin
         The audit file that the plan was read from, if it was.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> plan = mm.plan(
+    ...     mm.datasets.loan(n=400, seed=1),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous"},
+    ...     ks=(10,),
+    ... )
+    >>> plan
+    Plan of an audit of 399 decisions on the status 'Gender'; methods st; k = 10
+    >>> plan.run().counts()["cases"].tolist()
+    [23]
     """
 
     population: Population
@@ -154,7 +170,15 @@ class Plan:
         return self.worldview.check(self.population, protected=first, do=self.do)
 
     def restricted_to(self, protections: Sequence[Protection], combine: Combine | None) -> Plan:
-        """Plan the same audit about some of the protections, combined in another way."""
+        """Plan the same audit about some of the protections, combined in another way.
+
+        Parameters
+        ----------
+        protections
+            Some of the protections of this plan.
+        combine
+            How they are combined.
+        """
         similarity = self.settings.similarity
         spaces = draw_spaces(
             protections, self.population, combine=combine, test_space=similarity.test_space
@@ -172,7 +196,13 @@ class Plan:
         )
 
     def choose(self, method: str | None, k: int | None) -> tuple[Method, int]:
-        """Take the method and k that are asked for, where they are run; default: the primary."""
+        """Take the method and k that are asked for, where they are run; default: the primary.
+
+        Parameters
+        ----------
+        method, k
+            The method and the group size; None: the primary ones.
+        """
         primary_method, primary_k = self.settings.primary
         name, size = method or primary_method, primary_k if k is None else k
         names = [each.name for each in self.methods]

@@ -276,7 +276,13 @@ class Worldview(Declaration):
         return self.graph.names
 
     def check_root(self, attribute: str) -> None:
-        """Refuse a protected attribute that has causes: counterfactual statuses start from it."""
+        """Refuse a protected attribute that has causes: counterfactual statuses start from it.
+
+        Parameters
+        ----------
+        attribute
+            The protected attribute.
+        """
         causes = self.graph.parents.get(attribute, ())
         if causes:
             raise RootError(

@@ -14,7 +14,13 @@ __all__ = ["Attribute", "AttributeDeclaration", "AttributeKind", "read_attribute
 
 
 class AttributeKind(StrEnum):
-    """How the values of an attribute are compared."""
+    """How the values of an attribute are compared.
+
+    Examples
+    --------
+    >>> AttributeKind("nominal")
+    <AttributeKind.NOMINAL: 'nominal'>
+    """
 
     CONTINUOUS = "continuous"
     """Numbers: compared by |a - b| over the range in D."""

@@ -182,27 +182,53 @@ class Population:
         return len(self.ids)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Give a column's numbers."""
+        """Give a column's numbers.
+
+        Parameters
+        ----------
+        name
+            The column.
+        """
         column = self._column(name)
         if isinstance(column, Numbers):
             return column.values
         raise KindError(f"Column {name!r} holds names, not numbers.")
 
     def categories(self, name: str) -> Categories:
-        """Give a column's codes and levels."""
+        """Give a column's codes and levels.
+
+        Parameters
+        ----------
+        name
+            The column.
+        """
         column = self._column(name)
         if isinstance(column, Categories):
             return column
         raise KindError(f"Column {name!r} holds numbers, not names.")
 
     def part(self, name: str, rows: NDArray[np.intp]) -> Column:
-        """Give some rows of a column."""
+        """Give some rows of a column.
+
+        Parameters
+        ----------
+        name
+            The column.
+        rows
+            Which rows, as positions.
+        """
         if isinstance(self.columns, Overlay):
             return self.columns.part(name, rows)
         return self._column(name).take(rows)
 
     def with_columns(self, columns: Mapping[str, Column]) -> Population:
-        """Give the same people with some columns exchanged: how D^CF is made from D."""
+        """Give the same people with some columns exchanged: how D^CF is made from D.
+
+        Parameters
+        ----------
+        columns
+            The new columns, by name.
+        """
         for name, column in columns.items():
             self._column(name)
             if len(column) != len(self):
@@ -246,7 +272,13 @@ class Population:
         return with_text(native, self.encoded) if self.encoded else native
 
     def as_read_by_rules(self, name: str) -> NDArray[Any]:
-        """Give a column as a rule reads it: numbers as float64, all else as the table has it."""
+        """Give a column as a rule reads it: numbers as float64, all else as the table has it.
+
+        Parameters
+        ----------
+        name
+            The column.
+        """
         series, column, changed = self.source[name], self._column(name), name in self.changed
         if isinstance(column, Numbers) and (changed or series.dtype.is_numeric()):
             return column.values

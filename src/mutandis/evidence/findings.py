@@ -49,7 +49,13 @@ COLUMNS = (
 
 
 class Verdict(StrEnum):
-    """Exactly one per complainant, method and k. None of them proves discrimination."""
+    """Exactly one per complainant, method and k. None of them proves discrimination.
+
+    Examples
+    --------
+    >>> Verdict("significant") is Verdict.SIGNIFICANT
+    True
+    """
 
     NO_EVIDENCE = "no-evidence"
     """The control group was not refused more often than the test group, by more than τ."""

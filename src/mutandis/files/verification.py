@@ -76,6 +76,23 @@ def verify_results(
         As for `read_plan`.
     run
         How the plan is run; default: `Plan.run`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mutandis as mm
+    >>> found = mm.audit(
+    ...     mm.datasets.loan(n=400, seed=1),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous"},
+    ...     ks=(10,),
+    ... )
+    >>> folder = f"{tempfile.mkdtemp()}/results"
+    >>> found.save(folder)
+    >>> mm.verify_results(folder).differences
+    ()
     """
     path = Path(folder)
     recover_output(path)

@@ -106,6 +106,18 @@ class Diagnosis:
         For each, the share of these rows whose counterfactual lies outside the range of the facts.
     couplings
         Attributes whose counterfactuals rest on an assumed coupling, with its name.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> worldview = mm.Worldview(
+    ...     {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("Gender")}
+    ... )
+    >>> diagnosis = worldview.check(mm.datasets.loan(n=400, seed=1))
+    >>> diagnosis
+    Diagnosis(rows=399, tests=3, problems=1, alpha=0.01)
+    >>> len(diagnosis.problems)
+    1
     """
 
     rows: int
@@ -135,7 +147,13 @@ class Diagnosis:
         return tuple(check for check in self.checks if self.is_problem(check))
 
     def is_problem(self, check: ResidualCheck | IndependenceCheck) -> bool:
-        """Tell whether a check of this diagnosis contradicts the worldview."""
+        """Tell whether a check of this diagnosis contradicts the worldview.
+
+        Parameters
+        ----------
+        check
+            One of `residuals` or `independences`.
+        """
         return check.p_adjusted is not None and check.p_adjusted < self.alpha
 
     def sentences(self) -> tuple[str, ...]:

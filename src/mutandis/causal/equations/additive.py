@@ -114,7 +114,15 @@ class Additive(AdditiveEquation):
         self._set_numeric(bounds=bounds, decimals=decimals, levels=levels)
 
     def fit(self, child: Column, parents: Columns) -> FittedAdditive:
-        """Let a copy of the regressor learn f from the factual columns."""
+        """Let a copy of the regressor learn f from the factual columns.
+
+        Parameters
+        ----------
+        child
+            The attribute's column.
+        parents
+            The columns of its causes, by name.
+        """
         target = np.array(numbers_of(child))  # a copy: regressors may write to what they get
         if len(target) < 2:
             raise EquationError(

@@ -94,10 +94,19 @@ class Categorical(Declaration):
 
     @property
     def coupling(self) -> str:
+        """The coupling that is assumed between the facts and the counterfactual."""
         return GUMBEL_MAX
 
     def fit(self, child: Column, parents: Columns) -> FittedCategorical:
-        """Estimate the coefficients by maximum likelihood."""
+        """Estimate the coefficients by maximum likelihood.
+
+        Parameters
+        ----------
+        child
+            The attribute's column.
+        parents
+            The columns of its causes, by name.
+        """
         column = categories_of(child)
         known = KnownLevels.of(column)
         design = Design.of({name: parents[name] for name in self.parents}, rows=len(column))

@@ -81,10 +81,19 @@ class Count(Declaration):
 
     @property
     def coupling(self) -> str:
+        """The coupling that is assumed between the facts and the counterfactual."""
         return MONOTONE
 
     def fit(self, child: Column, parents: Columns) -> FittedCount:
-        """Estimate the coefficients by maximum likelihood."""
+        """Estimate the coefficients by maximum likelihood.
+
+        Parameters
+        ----------
+        child
+            The attribute's column.
+        parents
+            The columns of its causes, by name.
+        """
         counts = numbers_of(child)
         require_counts(counts)
         if not counts.any():

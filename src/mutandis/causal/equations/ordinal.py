@@ -92,10 +92,19 @@ class Ordinal(Declaration):
 
     @property
     def coupling(self) -> str:
+        """The coupling that is assumed between the facts and the counterfactual."""
         return MONOTONE
 
     def fit(self, child: Column, parents: Columns) -> FittedOrdinal | FittedShares:
-        """Estimate the distribution of the levels given the causes."""
+        """Estimate the distribution of the levels given the causes.
+
+        Parameters
+        ----------
+        child
+            The attribute's column.
+        parents
+            The columns of its causes, by name.
+        """
         column = categories_of(child)
         _check_listed(column, self.levels)
         known = KnownLevels.of(column, self.levels)

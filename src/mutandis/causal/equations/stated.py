@@ -119,7 +119,15 @@ class Stated(AdditiveEquation):
         return None if implied else getattr(self, name)
 
     def fit(self, child: Column, parents: Columns) -> FittedStated:
-        """Estimate the coefficients that the formula leaves open, and check it on the facts."""
+        """Estimate the coefficients that the formula leaves open, and check it on the facts.
+
+        Parameters
+        ----------
+        child
+            The attribute's column.
+        parents
+            The columns of its causes, by name.
+        """
         response = linked(numbers_of(child), self.link)
         causes = {name: parents[name] for name in self.parents}
         _check_constants(self.parsed, causes)

@@ -210,7 +210,13 @@ class Latent(Declaration):
         return sample_latent(self, columns, draws=draws, warmup=warmup, rng=rng)
 
     def with_parameters(self, parameters: Mapping[str, Driven]) -> FittedLatent:
-        """Make a fitted hidden cause from given parameters, rather than from a table."""
+        """Make a fitted hidden cause from given parameters, rather than from a table.
+
+        Parameters
+        ----------
+        parameters
+            For each attribute that it drives, the coefficients of its equation.
+        """
         equations = {
             child: _given_hidden(equation, parameters[child], residual_noise=self.residual_noise)
             for child, equation in self.equations.items()
