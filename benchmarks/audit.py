@@ -207,7 +207,7 @@ def whole_audit(
 ) -> mm.Audit:
     """Audit, and count."""
     with meter.step("the rest of the run"):
-        audit = mm.audit(table, **settings, threads=threads)
+        audit = mm.plan(table, **settings).run(threads=threads)
     with meter.step("compare and count"):
         audit.counts()
     return audit
