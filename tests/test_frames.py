@@ -159,3 +159,11 @@ def test_numbers_of_any_width_are_read_and_not_shared(kind: type) -> None:
     people = Population.from_frame(table, attributes=[attribute])
     values[0] = 1
     assert people.numbers("x").tolist() == [0.0, 1.0, 1.0]
+
+
+def test_an_encoded_table_gives_its_text_back() -> None:
+    frame = pd.DataFrame({"job": pd.Categorical(["cook", "clerk", "cook"])})
+    table = EncodedTable(frame=frame, text=frozenset({"job"}))
+    assert (len(table), table.columns) == (3, ["job"])
+    assert table.to_pandas()["job"].tolist() == ["cook", "clerk", "cook"]
+    assert not isinstance(table.to_pandas()["job"].dtype, pd.CategoricalDtype)
