@@ -108,3 +108,4 @@ def test_half_up_rounds_as_the_tables_do() -> None:
     assert half_up(0.8125, 2) == Decimal("0.81")
     assert half_up(4.907, 1) == Decimal("4.9")
     assert half_up(-0.0110, 2) == Decimal("-0.01")
+    assert half_up(-0.0375, 2) == Decimal("-0.04")

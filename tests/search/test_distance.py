@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,3 +71,10 @@ def test_candidates_may_come_in_any_order(drawn: tuple[Points, Metric], seed: in
 def test_integers_are_read_in_the_unit() -> None:
     metric = Metric(mismatch=np.empty(0, dtype=np.int64), unit=8.0)
     assert metric.as_float(np.array([0, 1, 12])).tolist() == [0.0, 0.125, 1.5]
+
+
+def test_a_limit_is_the_largest_integer_distance_within_it() -> None:
+    metric = Metric(mismatch=np.array([10]), unit=20.0)
+    assert metric.limit(Fraction("0.33")) == 6
+    people = Points(coordinates=np.array([[0], [3]]), codes=np.array([[0], [1]], dtype=np.int32))
+    assert metric.from_center(people.take(np.array([0])), people).tolist() == [0, 13]

@@ -123,3 +123,11 @@ def test_nobody_gives_nothing() -> None:
     nobody = Share(**{n: np.empty(0, np.int64) for n in ("negatives", "size", "split")})
     top, bottom = difference(nobody, nobody)
     assert exceeds(top, bottom, Fraction(0)).tolist() == []
+
+
+def test_examples_of_shares() -> None:
+    assert share_from([(2, 3, 1)]).values().tolist() == [2 / 3]
+    halves, thirds = share_from([(1, 2, 1)]), share_from([(1, 3, 1)])
+    assert [part.tolist() for part in difference(halves, thirds)] == [[1], [6]]
+    tenths = exceeds(np.array([1, 2]), np.array([10, 10]), Fraction("0.1"))
+    assert tenths.tolist() == [False, True]

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.search.ties import Neighbourhoods, select, share_of
+from mutandis.search.ties import Neighbourhoods, count_candidates, select, share_of
 
 people = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=9)
 
@@ -118,3 +118,12 @@ def test_answers_are_taken_and_put_by_query() -> None:
     found = Neighbourhoods.empty(3, 1)
     found.put(np.array([2]), neighbourhoods(1, 0, 2, 1))
     assert found.take(np.array([2, 0, 2])).rim[:, 0].tolist() == [2, 0, 2]
+
+
+def test_examples_of_candidates() -> None:
+    found = select(np.array([[4, 1, 4]]), np.array([[1, 1, 1]]), np.array([[1, 0, 0]]), [2])
+    assert (found.radius.item(), found.inside.item(), found.rim.item()) == (4, 1, 2)
+    near = count_candidates(
+        np.array([[4, 1, 5]]), np.array([[2, 1, 1]]), np.array([[1, 0, 1]]), np.array([4])
+    )
+    assert (near.people.item(), near.negatives.item(), near.farthest.item()) == (3, 1, 4)

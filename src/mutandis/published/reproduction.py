@@ -37,13 +37,7 @@ _IMPOSSIBLE = {
 
 
 def half_up(value: float, decimals: int) -> Decimal:
-    """Round half up, as the paper's tables do (.125 becomes .13).
-
-    Examples
-    --------
-    >>> half_up(0.125, 2), half_up(-0.0375, 2)
-    (Decimal('0.13'), Decimal('-0.04'))
-    """
+    """Round half up, as the paper's tables do (.125 becomes .13)."""
     return Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_UP)
 
 

@@ -50,15 +50,6 @@ class Metric:
 
     `mismatch` is the cost of a difference in each nominal attribute; `unit` stands for distance 1
     (a whole number, unless values were left unscaled), `exact_unit` is the same without rounding.
-
-    Examples
-    --------
-    >>> people = Points(
-    ...     coordinates=np.array([[0], [3]]), codes=np.array([[0], [1]], dtype=np.int32)
-    ... )
-    >>> metric = Metric(mismatch=np.array([10]), unit=20.0)
-    >>> metric.from_center(people.take(np.array([0])), people).tolist()
-    [0, 13]
     """
 
     mismatch: NDArray[np.int64]
@@ -66,13 +57,7 @@ class Metric:
     exact_unit: Fraction | None = None
 
     def limit(self, distance: Fraction) -> int:
-        """Give the largest integer distance that does not exceed a distance.
-
-        Examples
-        --------
-        >>> Metric(mismatch=np.array([10]), unit=20.0).limit(Fraction("0.33"))
-        6
-        """
+        """Give the largest integer distance that does not exceed a distance."""
         unit = Fraction(self.unit) if self.exact_unit is None else self.exact_unit
         return min(floor(distance * unit), _FARTHEST)
 

@@ -115,20 +115,6 @@ class Embedding:
 
     `axes` are the continuous and ordinal attributes; `constant` ones never vary in D and contribute
     nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mutandis.data.attribute import Attribute
-    >>> from mutandis.data.population import Population
-    >>> grades = Population.from_frame(
-    ...     {"grade": [3.1, 3.2, 3.3]}, attributes=[Attribute(name="grade", kind="continuous")]
-    ... )
-    >>> embedding = Embedding.fit(grades, [Attribute(name="grade", kind="continuous")])
-    >>> points = embedding.apply(grades).points
-    >>> distances = embedding.metric.from_center(points.take(np.array([1])), points)
-    >>> embedding.metric.as_float(distances).tolist(), embedding.rules
-    ([0.5, 0.0, 0.5], {'grade': 'lattice of 2 steps'})
     """
 
     axes: tuple[Axis, ...]
@@ -369,14 +355,6 @@ def choose_unit(terms: Iterable[Term], *, weight: Fraction) -> Fraction:
     There is one term per attribute that varies; `weight` is that of all attributes together, so
     that distance 1 is unit * weight. Terms enter in the order of the common multiples they ask for,
     smallest first: the outcome does not depend on the order of the attributes.
-
-    Examples
-    --------
-    >>> halves = Term(name="a", weight=Fraction(1), steps=2)
-    >>> thirds = Term(name="b", weight=Fraction(1), steps=3)
-    >>> unit = choose_unit([halves, thirds], weight=Fraction(2))
-    >>> unit % 12 == 0, unit.numerator.bit_length()
-    (True, 52)
     """
     terms = tuple(terms)
     spread = sum((term.weight for term in terms), Fraction(0)) or Fraction(1)

@@ -94,27 +94,12 @@ def float_noise(largest: float, scale: float, *, epsilon: float = _EPSILON) -> f
 
     Value, origin and scale are each off by `epsilon` of the largest value, and the operations round
     once more.
-
-    Examples
-    --------
-    >>> float_noise(1e6, 1e6) < 1e-14 < float_noise(1e9, 1.0) < 1e-5
-    True
     """
     return 4 * (_EPSILON + epsilon * largest / scale)
 
 
 def find_lattice(values: NDArray[np.float64]) -> Lattice | None:
-    """Find the coarsest grid of at most 2**40 steps that holds three quarters of the values.
-
-    Examples
-    --------
-    >>> find_lattice(np.array([2.5, 3.1, 4.0])).steps
-    5
-    >>> find_lattice(np.array([0.0, 12_345.67, 999_999.99])).steps
-    99999999
-    >>> find_lattice(np.array([0.0, 0.1, 0.2, np.pi / 20, 0.3])).strays
-    1
-    """
+    """Find the coarsest grid of at most 2**40 steps that holds three quarters of the values."""
     distinct = np.unique(values)
     low, high = float(distinct[0]), float(distinct[-1])
     noise = float_noise(_largest(distinct), high - low)
@@ -132,13 +117,6 @@ def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
 
     Each round takes one value that is off the grid so far and refines the grid by the smallest
     factor that puts it on. Every factor is at least 2, so there are few rounds.
-
-    Examples
-    --------
-    >>> find_steps(np.array([0.0, 0.3, 0.5, 1.0]), noise=1e-15)
-    10
-    >>> find_steps(np.random.default_rng(0).random(100), noise=1e-15) is None
-    True
     """
     steps = 1
     while noise * steps**2 <= _SIMPLE:
@@ -226,13 +204,7 @@ def _scaled(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def simplest_between(low: Fraction, high: Fraction) -> Fraction:
-    """Find the fraction with the smallest denominator in [low, high], by continued fractions.
-
-    Examples
-    --------
-    >>> simplest_between(Fraction("0.33"), Fraction("0.34"))
-    Fraction(1, 3)
-    """
+    """Find the fraction with the smallest denominator in [low, high], by continued fractions."""
     whole = floor(low)
     if low == whole:
         return Fraction(whole)

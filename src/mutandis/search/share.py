@@ -28,12 +28,6 @@ class Share:
 
     `negatives` counts in `split`-ths, `size` is the number of places, and `split` the number of
     parts of a place (1: no ties).
-
-    Examples
-    --------
-    >>> two_of_three = Share(negatives=np.array([2]), size=np.array([3]), split=np.array([1]))
-    >>> float(two_of_three.values()[0])
-    0.6666666666666666
     """
 
     negatives: NDArray[np.int64]
@@ -62,16 +56,7 @@ class Share:
 
 
 def difference(control: Share, test: Share) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give p_control - p_test as numerators over positive denominators, in lowest terms.
-
-    Examples
-    --------
-    >>> one = np.array([1])
-    >>> half = Share(negatives=one, size=2 * one, split=one)
-    >>> third = Share(negatives=one, size=3 * one, split=one)
-    >>> [int(part[0]) for part in difference(half, third)]
-    [1, 6]
-    """
+    """Give p_control - p_test as numerators over positive denominators, in lowest terms."""
     bottom_control = control.size * control.split
     bottom_test = test.size * test.split
     # float64 is precise enough to tell whether an int64 product would overflow
@@ -87,14 +72,7 @@ def difference(control: Share, test: Share) -> tuple[NDArray[Any], NDArray[Any]]
 def exceeds(
     numerator: NDArray[Any], denominator: NDArray[Any], threshold: Fraction
 ) -> NDArray[np.bool_]:
-    """Tell where numerator/denominator > threshold, by cross-multiplication of integers.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> exceeds(np.array([1, 2]), np.array([10, 10]), Fraction("0.1")).tolist()
-    [False, True]
-    """
+    """Tell where numerator/denominator > threshold, by cross-multiplication of integers."""
     up, down = threshold.numerator, threshold.denominator
     largest = int(np.max(denominator, initial=0)) * max(abs(up), down)
     if largest >= _SAFE:

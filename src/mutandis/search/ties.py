@@ -84,12 +84,6 @@ def select(
 
     Each query has a row of candidates, in any order, with the rows that each stands for and the
     negatives among them; together they stand for at least max(ks) rows.
-
-    Examples
-    --------
-    >>> found = select(np.array([[4, 1, 4]]), np.array([[1, 1, 1]]), np.array([[1, 0, 0]]), [2])
-    >>> int(found.radius[0, 0]), int(found.inside[0, 0]), int(found.rim[0, 0])
-    (4, 1, 2)
     """
     order = np.argsort(distances, axis=1, kind="stable")
     near = np.take_along_axis(distances, order, axis=1)
@@ -116,16 +110,7 @@ def count_candidates(
     negatives: NDArray[np.int64],
     limits: NDArray[np.int64],
 ) -> RadiusCounts:
-    """Count among candidates as `select` takes them, within one limit per query.
-
-    Examples
-    --------
-    >>> found = count_candidates(
-    ...     np.array([[4, 1, 5]]), np.array([[2, 1, 1]]), np.array([[1, 0, 1]]), np.array([4])
-    ... )
-    >>> int(found.people[0]), int(found.negatives[0]), int(found.farthest[0])
-    (3, 1, 4)
-    """
+    """Count among candidates as `select` takes them, within one limit per query."""
     # a point with no row but the complainant's own is not a neighbour
     near = (distances <= limits[:, None]) & (counts > 0)
     return RadiusCounts(

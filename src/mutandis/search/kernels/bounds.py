@@ -98,27 +98,12 @@ def measure(
 
 
 def level_bits(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """Give the bit that stands for each level.
-
-    Examples
-    --------
-    >>> level_bits(np.array([0, 3, 64], dtype=np.int32)).tolist()
-    [1, 8, 1]
-    """
+    """Give the bit that stands for each level."""
     return np.left_shift(np.uint64(1), (codes & 63).astype(np.uint64))
 
 
 def choose_signs(coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Choose the signs of the slants, a column each; none where numbers do not go together.
-
-    Examples
-    --------
-    >>> one, other = np.arange(100), np.arange(100) * 37 % 101
-    >>> choose_signs(np.stack([one, -one, one, one], axis=1)).shape
-    (4, 1)
-    >>> choose_signs(np.stack([one, other], axis=1)).shape
-    (2, 0)
-    """
+    """Choose the signs of the slants, a column each; none where numbers do not go together."""
     size, numbers = coordinates.shape
     none = np.empty((numbers, 0), dtype=np.int64)
     if numbers < _FEWEST or size < 2:

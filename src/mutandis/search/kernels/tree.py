@@ -92,13 +92,6 @@ def exact_in_floats(coordinates: NDArray[np.int64], mismatch: NDArray[np.int64])
     (all distances from it shrink by the same integer, which is added again at the end). Then every
     difference, and every sum of differences and mismatches in any order, is an integer between 0
     and the sum of all spans and mismatches. If that is at most 2**53, none of them is ever rounded.
-
-    Examples
-    --------
-    >>> exact_in_floats(np.array([[0], [2**52]]), np.array([2**52]))
-    True
-    >>> exact_in_floats(np.array([[0], [2**53]]), np.array([1]))
-    False
     """
     spans = [int(column.max()) - int(column.min()) for column in coordinates.T]
     return bool(sum(spans) + sum(mismatch.tolist()) <= _EXACT)
