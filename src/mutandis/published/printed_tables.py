@@ -13,19 +13,10 @@ __all__ = ["CASE_TABLES", "COUNT_TABLES", "PrintedCase", "PrintedCaseTable", "Pr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedCountTable:
-    """A table of cases per method and k.
+    """A table of cases per method and k: `cells` are (cases, per cent) for k = 15, 30, 50, 100.
 
-    Parameters
-    ----------
-    number
-        The table's number in the paper.
-    scenario
-        The run it belongs to.
-    decimals
-        To how many decimals it prints percentages (trailing zeros dropped).
-    cells
-        By method: (cases, per cent) for k = 15, 30, 50, 100. Its first column, k = 0, prints 0 for
-        all but CF: no group has 0 members, and only CF is defined there.
+    Percentages are printed to `decimals`, without trailing zeros. Its first column, k = 0, prints 0
+    for all but CF: no group has 0 members, and only CF is defined there.
     """
 
     number: int

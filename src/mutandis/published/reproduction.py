@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mutandis.auditing.plan import audit
 from mutandis.published.printed_tables import CASE_TABLES, COUNT_TABLES
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutandis.auditing.audit import Audit
-    from mutandis.published.printed_tables import PrintedCase, PrintedCaseTable, PrintedCountTable
-    from mutandis.published.scenarios import Scenario
+    from mutandis.published.printed_tables import PrintedCaseTable, PrintedCountTable
 
 __all__ = [
     "CaseRow",
@@ -98,7 +97,12 @@ class Reproduction:
 
     def as_json(self) -> dict[str, dict[str, dict[str, int]]]:
         """Give the published semantics' counts: scenario, k, method, cases."""
-        return {key: _cases_by_k(found) for key, found in self.published.items()}
+        cases: dict[str, dict[str, dict[str, int]]] = {}
+        for key, found in self.published.items():
+            for row in found.count_records():
+                by_k = cases.setdefault(key, {}).setdefault(str(row["k"]), {})
+                by_k[row["method"]] = row["cases"]
+        return cases
 
 
 def reproduce(folder: Path) -> Reproduction:
@@ -106,18 +110,14 @@ def reproduce(folder: Path) -> Reproduction:
     published, defined = {}, {}
     for scenario in SCENARIOS:
         table = scenario.read(folder)
-        published[scenario.key] = _run(scenario, table, preset="eaamo23")
-        defined[scenario.key] = _run(scenario, table, preset=None)
+        published[scenario.key] = audit(table, **scenario.settings, preset="eaamo23")
+        defined[scenario.key] = audit(table, **scenario.settings)
     return Reproduction(published=published, defined=defined)
-
-
-def _run(scenario: Scenario, table: Any, *, preset: Any) -> Audit:
-    return audit(table, **scenario.settings, preset=preset)
 
 
 def count_cells(table: PrintedCountTable, found: Audit) -> Iterator[CountCell]:
     """Put a printed table and our counts side by side."""
-    counts = _counts(found)
+    counts = {(row["method"], row["k"]): row for row in found.count_records()}
     for method, row in table.cells.items():
         for k, (printed, share) in zip(found.ks, row, strict=True):
             ours = counts[method, k]
@@ -138,16 +138,11 @@ def case_rows(table: PrintedCaseTable, found: Audit) -> Iterator[CaseRow]:
         ours = found.case(printed.id).result("cst_with", k=15)
         yield CaseRow(
             id=printed.id,
-            printed=_printed_numbers(printed),
-            ours={name: half_up(ours[name], 2) for name in _printed_numbers(printed)},
+            printed={name: half_up(float(getattr(printed, name)), 2) for name in _WORDS},
+            ours={name: half_up(ours[name], 2) for name in _WORDS},
             printed_significant=printed.significant,
             significant=ours["verdict"].startswith("significant"),
         )
-
-
-def _printed_numbers(case: PrintedCase) -> dict[str, Decimal]:
-    names = ("p_control", "p_test", "delta_p", "ci_low", "ci_high")
-    return {name: Decimal(getattr(case, name)).quantize(Decimal("0.01")) for name in names}
 
 
 _WORDS = {
@@ -183,14 +178,3 @@ def _difference(where: str, printed: object, ours: object) -> Difference:
     return Difference(
         where=where, printed=str(printed), ours=str(ours), reason=_IMPOSSIBLE.get(where, "")
     )
-
-
-def _counts(found: Audit) -> dict[tuple[str, int], dict[str, Any]]:
-    return {(row["method"], row["k"]): row for row in found.count_records()}
-
-
-def _cases_by_k(found: Audit) -> dict[str, dict[str, int]]:
-    counts = _counts(found)
-    return {
-        str(k): {method: counts[method, k]["cases"] for method in found.methods} for k in found.ks
-    }

@@ -7,6 +7,7 @@ the project says where it was published.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mutandis.causal import Linear, Worldview
@@ -25,18 +26,9 @@ __all__ = ["SCENARIOS", "Scenario"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One run of the paper.
+    """One run of the paper: how to read its table and the published counterfactuals from a folder.
 
-    Parameters
-    ----------
-    key, title
-        Its name in the output.
-    read
-        Reads its table from the data folder.
-    settings
-        What `mutandis.audit` is to be told, but for the table and the preset.
-    read_counterfactuals
-        Reads the counterfactuals that were published for it, named as in the table.
+    `settings` are the arguments of `mutandis.audit`, but for the table and the preset.
     """
 
     key: str
@@ -62,14 +54,6 @@ def _read(folder: Path, name: str, **options: Any) -> pd.DataFrame:
     return table
 
 
-def _read_loan(folder: Path) -> pd.DataFrame:
-    return _read(folder, "loan_application.csv")
-
-
-def _read_loan_counterfactuals(folder: Path) -> pd.DataFrame:
-    return _read(folder, "loan_application_do_male.csv")
-
-
 def _read_law(folder: Path) -> pd.DataFrame:
     table = _read(folder, "law_school.csv")
     rule = Formula.parse(_ADMITTED)
@@ -77,14 +61,11 @@ def _read_law(folder: Path) -> pd.DataFrame:
     return table.assign(admitted=rule.evaluate(scores).astype(int))
 
 
-def _law_counterfactuals(name: str) -> Callable[[Path], pd.DataFrame]:
-    def read(folder: Path) -> pd.DataFrame:
-        # 8 header names over 9 fields: the first field is a row name, as R writes it
-        table = _read(folder, name, index_col=0)
-        renamed = table[["scf_LSAT", "scf_UGPA", "Sex"]].reset_index(drop=True)
-        return renamed.rename(columns={"scf_LSAT": "LSAT", "scf_UGPA": "UGPA", "Sex": "sex"})
-
-    return read
+def _read_law_counterfactuals(folder: Path, name: str) -> pd.DataFrame:
+    # 8 header names over 9 fields: the first field is a row name, as R writes it
+    table = _read(folder, name, index_col=0)
+    renamed = table[["scf_LSAT", "scf_UGPA", "Sex"]].reset_index(drop=True)
+    return renamed.rename(columns={"scf_LSAT": "LSAT", "scf_UGPA": "UGPA", "Sex": "sex"})
 
 
 _LAW_WORLDVIEW = Worldview(
@@ -106,7 +87,7 @@ SCENARIOS = (
     Scenario(
         key="loan",
         title="Loan applications, by gender",
-        read=_read_loan,
+        read=partial(_read, name="loan_application.csv"),
         settings={
             "outcome": "LoanApproval",
             "negative": -1,
@@ -121,7 +102,7 @@ SCENARIOS = (
             "decision": "AnnualSalary + 5 * AccountBalance > 225000",
             "ks": (15, 30, 50, 100),
         },
-        read_counterfactuals=_read_loan_counterfactuals,
+        read_counterfactuals=partial(_read, name="loan_application_do_male.csv"),
     ),
     Scenario(
         key="law_race",
@@ -133,7 +114,7 @@ SCENARIOS = (
             # the race run matches on gender, the gender run does not match on race: as published
             "attributes": {"sex": "nominal", "LSAT": "continuous", "UGPA": "continuous"},
         },
-        read_counterfactuals=_law_counterfactuals("law_school_do_white.csv"),
+        read_counterfactuals=partial(_read_law_counterfactuals, name="law_school_do_white.csv"),
     ),
     Scenario(
         key="law_gender",
@@ -144,7 +125,7 @@ SCENARIOS = (
             "protected": Protection("sex", value="Female", reference="Male"),
             "attributes": {"LSAT": "continuous", "UGPA": "continuous"},
         },
-        read_counterfactuals=_law_counterfactuals("law_school_do_male.csv"),
+        read_counterfactuals=partial(_read_law_counterfactuals, name="law_school_do_male.csv"),
     ),
 )
 """The paper's runs, in the order of its tables."""

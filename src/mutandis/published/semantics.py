@@ -35,7 +35,7 @@ from mutandis.search.engine import Progress, discard_progress, group_rows
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -59,22 +59,12 @@ if TYPE_CHECKING:
 
 __all__ = ["AS_PUBLISHED", "AsPublished", "PublishedLinear"]
 
-# distances held at a time (queries x points)
-_BATCH = 4_000_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLinear:
     """A linear equation with the rounding that the publication applied to its attribute.
 
-    Parameters
-    ----------
-    linear
-        The equation as it was declared.
-    factual_decimals
-        Decimals to which the attribute itself was rounded, for the equations only.
-    residual_decimals
-        Decimals to which the abducted residual was rounded.
+    The attribute itself was rounded to `factual_decimals`, for the equations only.
     """
 
     linear: Linear
@@ -83,7 +73,6 @@ class PublishedLinear:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The direct causes, by column name."""
         return self.linear.parents
 
     def fit(self, child: Column, parents: Mapping[str, Column]) -> FittedPublishedLinear:
@@ -156,7 +145,6 @@ class _Scores:
         )
 
     def take(self, rows: NDArray[np.intp]) -> _Scores:
-        """Give the chosen rows."""
         return _Scores(scores=self.scores[rows], codes=self.codes[rows])
 
     def distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -165,13 +153,13 @@ class _Scores:
         bits = np.ascontiguousarray(self.scores + 0.0).view(np.int64)
         return group_rows(Points(coordinates=bits, codes=self.codes))
 
-    def distances_to(self, points: _Scores) -> NDArray[np.float64]:
+    def distances_from(self, center: _Scores) -> NDArray[np.float64]:
         """Sum mismatches first, then differences in column order: float64 sums depend on it."""
-        total = np.zeros((len(self.scores), len(points.scores)))
-        for here, there in zip(self.codes.T, points.codes.T, strict=True):
-            total += here[:, None] != there
-        for mine, theirs in zip(self.scores.T, points.scores.T, strict=True):
-            total += np.abs(theirs - mine[:, None])
+        total = np.zeros(len(self.scores))
+        for codes, code in zip(self.codes.T, center.codes.T, strict=True):
+            total += codes != code
+        for scores, score in zip(self.scores.T, center.scores.T, strict=True):
+            total += np.abs(scores - score)
         return total
 
 
@@ -192,15 +180,14 @@ class _Nearest:
 
 def _nearest(centers: _Scores, everyone: _Scores, space: NDArray[np.intp], count: int) -> _Nearest:
     first, group = centers.distinct()
-    queries = centers.take(first)
     points_first, standing = everyone.take(space).distinct()
     points = everyone.take(space[points_first])
-    on_point = _rows_by_point(space, standing, len(points_first))
-    sizes = np.array([len(rows) for rows in on_point])
-    count = min(count, len(space))
+    sizes = np.bincount(standing)
+    on_point = np.split(space[np.argsort(standing, kind="stable")], np.cumsum(sizes)[:-1])
     rows = np.empty((len(first), count), dtype=np.intp)
     distance = np.empty((len(first), count))
-    for query, near in enumerate(_distance_rows(queries, points)):
+    for query in range(len(first)):
+        near = points.distances_from(centers.take(first[query : query + 1]))
         order = np.argsort(near, kind="stable")
         enough = near[order[np.argmax(np.cumsum(sizes[order]) >= count)]]
         chosen = order[: np.searchsorted(near[order], enough, side="right")]
@@ -211,38 +198,12 @@ def _nearest(centers: _Scores, everyone: _Scores, space: NDArray[np.intp], count
     return _Nearest(rows=rows[group], distance=distance[group])
 
 
-def _rows_by_point(
-    space: NDArray[np.intp], standing: NDArray[np.intp], points: int
-) -> list[NDArray[np.intp]]:
-    order = np.argsort(standing, kind="stable")
-    return np.split(space[order], np.cumsum(np.bincount(standing, minlength=points))[:-1])
-
-
-def _distance_rows(queries: _Scores, points: _Scores) -> Iterator[NDArray[np.float64]]:
-    step = max(1, _BATCH // max(1, len(points.scores)))
-    for start in range(0, len(queries.scores), step):
-        chunk = np.arange(start, min(start + step, len(queries.scores)))
-        yield from queries.take(chunk).distances_to(points)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedGroups:
-    """The published groups, row by row.
+    """The published groups, row by row: the k + `extra` nearest rows.
 
-    Parameters
-    ----------
-    nearest
-        The rows to take from.
-    ks
-        Group sizes.
-    extra
-        How many rows more than k are taken.
-    identity
-        The ids and outcomes of the rows.
-    own_rows, keep_own
-        The complainants' own rows, and whether they stay in the group where they are found.
-    centers
-        Counterfactual centers that compete for a place, under their own row's number.
+    `keep_own` tells whether the complainants' own rows stay in the group where they are found.
+    Counterfactual `centers` compete for a place, under their own row's number.
     """
 
     nearest: _Nearest
@@ -254,7 +215,6 @@ class PublishedGroups:
     centers: Centers | None = None
 
     def at(self, index: int) -> Group:
-        """Give the groups for the index-th k."""
         taken, joins = self._taken(self.ks[index])
         negatives = (self.identity.is_negative[self.nearest.rows] & taken).sum(axis=1)
         size = taken.sum(axis=1)
@@ -415,9 +375,8 @@ def _search(
     situation: Situation, centers: _Scores, everyone: _Scores, *, in_control: bool
 ) -> _Nearest:
     rows = situation.complainants
-    width = max(situation.ks) + 1
     spaces = [s.control if in_control else s.test for s in situation.strata]
-    width = min(width, *(len(space) for space in spaces))
+    width = min(max(situation.ks) + 1, *(len(space) for space in spaces))
     found = _Nearest(
         rows=np.empty((len(rows), width), dtype=np.intp), distance=np.empty((len(rows), width))
     )
