@@ -85,7 +85,6 @@ def make_situation(
     threads: int,
 ) -> Situation:
     """Put together what groups are built from."""
-    similarity = plan.settings.similarity
     return Situation(
         population=plan.population,
         counterfactual=counterfactual,
@@ -94,11 +93,8 @@ def make_situation(
         is_negative=plan.outcome.is_negative,
         is_negative_cf=would_be,
         ks=plan.settings.ks,
-        ties=similarity.ties,
-        scaling=similarity.scaling,
+        similarity=plan.settings.similarity,
         threads=threads,
-        group_size=similarity.group_size,
-        max_distance=similarity.max_distance,
     )
 
 

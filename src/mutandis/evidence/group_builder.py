@@ -71,7 +71,7 @@ class GroupBuilder:
         situation, embedding = self._situation, self._embedding
         rows = situation.complainants
         spaces = tuple(s.control if in_control else s.test for s in situation.strata)
-        group_size: GroupSize = "k" if in_control else situation.group_size
+        group_size: GroupSize = "k" if in_control else situation.similarity.group_size
         answered = _Accumulator(rows, situation.strata, situation.ks)
         caliper = self._caliper(world, rows)
         if self._counted is not None:
@@ -103,7 +103,7 @@ class GroupBuilder:
         return NearestGroups(
             found=answered.found,
             ks=situation.ks,
-            ties=situation.ties,
+            ties=situation.similarity.ties,
             origins=LazyEmbedding(embedding=embedding, population=world, among=rows),
             own_rows=rows if in_control else np.broadcast_to(np.intp(-1), len(rows)),
             overflow_distance=answered.overflow_distance,
@@ -117,7 +117,7 @@ class GroupBuilder:
         )
 
     def _caliper(self, world: Population, rows: NDArray[np.intp]) -> Caliper | None:
-        farthest = self._situation.max_distance
+        farthest = self._situation.similarity.max_distance
         if farthest is None:
             return None
         overflow_distance = self._embedding.apply(world, rows).overflow_distance

@@ -78,7 +78,9 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
     reference = order[np.isin(order, np.concatenate([each.test for each in situation.strata]))]
     complainants = order[np.isin(order, situation.complainants)]
     is_negative = situation.is_negative[reference]
-    embedding = Embedding.fit(population, situation.attributes, scaling=situation.scaling)
+    embedding = Embedding.fit(
+        population, situation.attributes, scaling=situation.similarity.scaling
+    )
     points = embedding.apply(population, reference).points
     centers = embedding.apply(counterfactual, complainants).points
     space, standing = Space.of(points, is_negative, embedding.metric)

@@ -35,12 +35,10 @@ if TYPE_CHECKING:
     from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.methods import Method
-    from mutandis.evidence.settings import Settings
-    from mutandis.evidence.spaces import GroupSize, Stratum
-    from mutandis.search.embedding import Scaling
+    from mutandis.evidence.settings import Settings, Similarity
+    from mutandis.evidence.spaces import Stratum
     from mutandis.search.engine import Progress
     from mutandis.search.share import Share
-    from mutandis.search.ties import Ties
 
 __all__ = [
     "PAPER_DEFINITIONS",
@@ -65,12 +63,8 @@ class Situation:
         Complainants and their search spaces.
     is_negative, is_negative_cf
         Who was refused in D, and who would have been in D^CF (None: not decided).
-    ks, ties, scaling, threads
+    ks, similarity, threads
         How to search.
-    group_size
-        How many rows a test group takes.
-    max_distance
-        How far away people may be who are compared (None: any distance).
     """
 
     population: Population
@@ -80,11 +74,8 @@ class Situation:
     is_negative: NDArray[np.bool_]
     is_negative_cf: NDArray[np.bool_] | None
     ks: tuple[int, ...]
-    ties: Ties
-    scaling: Scaling
+    similarity: Similarity
     threads: int
-    group_size: GroupSize = "k"
-    max_distance: float | None = None
 
     @property
     def complainants(self) -> NDArray[np.intp]:
@@ -249,7 +240,7 @@ class PaperDefinitions:
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(
-            situation.population, situation.attributes, scaling=situation.scaling
+            situation.population, situation.attributes, scaling=situation.similarity.scaling
         )
         builder = GroupBuilder(situation, embedding, progress, counted)
         searched: dict[str, NearestGroups] = {}

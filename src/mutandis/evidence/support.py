@@ -157,7 +157,7 @@ def _reasons(
         reasons[place] = explain_insufficient(
             int(groups.control.share.size[place]) - centers,
             int(groups.test.share.size[place]) - centers,
-            max_distance=situation.max_distance,
+            max_distance=situation.similarity.max_distance,
             min_group=min_group,
         )
     return reasons
