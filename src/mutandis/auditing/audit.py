@@ -87,6 +87,8 @@ class Audit:
         What is needed to repeat the audit.
     with_record
         How b(X) and the recorded outcomes go together, as counts (None: no b()).
+    overlaps
+        How much control groups overlap, by k, as far as that was measured.
 
     Examples
     --------
@@ -124,6 +126,7 @@ class Audit:
     draw_counts: Mapping[str, NDArray[np.int64]]
     provenance: Provenance
     with_record: RecordAgreement | None = None
+    overlaps: dict[int, SharedNeighbours] = field(default_factory=dict)
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
 
@@ -202,6 +205,16 @@ class Audit:
         if len(found) * len(self.methods) * len(self.ks) <= _KEPT:
             self._findings[key] = found
         return found
+
+    def findings_of(self, place: int, method: str, k: int) -> Findings:
+        """Give one complainant's findings: bounds are computed for her alone, unless known."""
+        only = np.array([place])
+        if (method, k) in self._findings:
+            return self._findings[method, k].take(only)
+        # q-values need the p-values of all complainants
+        tested = self.compute_findings(method, k, depth="significance").take(only)
+        groups = Pair(control=tested.control, test=tested.test)
+        return replace(tested, comparison=compare_groups(self.plan, METHODS[method], groups))
 
     def each_findings(self) -> Iterator[Findings]:
         """Give the findings of every method and k, one after the other, in their compact form."""
@@ -295,14 +308,16 @@ class Audit:
             Her id: the value of the id column, or her row position.
         """
         place, row = self.locate(id)
-        only = np.array([place])
-
-        def her_row(found: Findings) -> tuple[tuple[str, int], Mapping[str, Any]]:
-            row = found.take(only).columns()
-            values = {name: plain_value(value[0]) for name, value in row.items()}
-            return (found.method, found.k), MappingProxyType(values)
-
-        results = dict(map(her_row, self.each_findings()))
+        results = {
+            (method, k): MappingProxyType(
+                {
+                    name: plain_value(value[0])
+                    for name, value in self.findings_of(place, method, k).columns().items()
+                }
+            )
+            for method in self.methods
+            for k in self.ks
+        }
         first = next(iter(results.values()))
         counterfactual = self.situation.counterfactual
         return Case(
@@ -358,7 +373,10 @@ class Audit:
         k
             Default: the primary one.
         """
-        return measure_shared_neighbours(self, self.plan.choose(None, k)[1])
+        size = self.plan.choose(None, k)[1]
+        if size not in self.overlaps:
+            self.overlaps[size] = measure_shared_neighbours(self, size)
+        return self.overlaps[size]
 
     def flips(self) -> Flips | None:
         """Count outcomes that change under do(), in either direction; None if b() is not known."""

@@ -98,6 +98,10 @@ class MultipleAudit(Audit):
         """Compare centers and groups on the attribute with the weakest evidence."""
         return self._weakest_part(place, method, k).balance(place, method, k)
 
+    def findings_of(self, place: int, method: str, k: int) -> Findings:
+        """Give one complainant's findings, put together from all attributes."""
+        return self.evaluate(method, k).take(np.array([place]))
+
     def _weakest_part(self, place: int, method: str, k: int) -> Audit:
         only = np.array([place])
         delta_p = [p.evaluate(method, k).take(only).comparison.delta_p for p in self.parts]

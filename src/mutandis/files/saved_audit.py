@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.provenance import Provenance, hash_population
 from mutandis.auditing.run import make_situation
+from mutandis.auditing.shared_neighbours import SharedNeighbours
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population
 from mutandis.decision import DescribedMaker, RecordAgreement, query_records
@@ -179,6 +180,7 @@ def _part_state(part: Audit) -> dict[str, Any]:
         "refused": part.situation.is_negative_cf,
         "counted": {what: each.counted.arrays() for what, each in part.grouping.nearest.items()},
         "draws": dict(part.draw_counts),
+        "overlaps": [asdict(each) for each in part.overlaps.values()],
     }
 
 
@@ -299,6 +301,7 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
         with_record=None
         if with_record is None
         else RecordAgreement(negative=outcome.negative, positive=outcome.positive, **with_record),
+        overlaps={each["k"]: SharedNeighbours(**each) for each in part["overlaps"]},
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
@@ -278,7 +277,7 @@ def shared_neighbours_of(audit: Audit, *, least: int = 0) -> tuple[str, ...]:
     found = []
     for name, part in audit.by_ground.items():
         try:
-            sentence = measure_shared_neighbours(part, k).sentence()
+            sentence = part.shared_neighbours(k=k).sentence()
         except PlanError:  # no groups of neighbours that could overlap
             continue
         found.append(f"On the ground of {name!r}: {sentence}" if name else sentence)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.errors import PlanError
 from mutandis.report.formatting import count, group_by_value, listed, percent, plural
 
@@ -292,7 +291,7 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
         return
     for part, audit in context.parts.items():
         try:
-            shared = measure_shared_neighbours(audit, k)
+            shared = audit.shared_neighbours(k=k)
         except PlanError:  # the preset keeps no groups that could be measured
             pass
         else:
