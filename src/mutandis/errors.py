@@ -6,10 +6,11 @@ and what the caller declared; they never quote cells, which may identify a perso
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 __all__ = [
     "AlignmentError",
@@ -32,8 +33,14 @@ __all__ = [
     "UnknownColumnError",
     "UnknownIdError",
     "WorldviewError",
+    "listed",
+    "shown",
     "suggest",
 ]
+
+_SHOWN = 60
+_LISTED = 12
+_ADDRESS = re.compile(r"://[^\s\'\"]*")
 
 
 class MutandisError(Exception):
@@ -137,6 +144,20 @@ class MutandisWarning(UserWarning):
     """
 
 
+def shown(name: object) -> str:
+    """Quote a name in a message, its middle left out if it is long."""
+    # an address may contain a password
+    quoted = _ADDRESS.sub("://…", repr(name))
+    half = _SHOWN // 2
+    return quoted if len(quoted) <= _SHOWN else f"{quoted[:half]}…{quoted[-half:]}"
+
+
+def listed(names: Collection[str]) -> str:
+    """Quote names one after the other, the first 12 of them."""
+    some = ", ".join(shown(name) for name in list(names)[:_LISTED])
+    return some if len(names) <= _LISTED else f"{some} and {len(names) - _LISTED} more"
+
+
 def suggest(name: object, known: Iterable[str]) -> str:
     """Suggest the known name that is most like an unknown one, as a sentence; or nothing.
 
@@ -149,4 +170,4 @@ def suggest(name: object, known: Iterable[str]) -> str:
 
     folded = {other.casefold(): other for other in known}
     close = get_close_matches(str(name).casefold()[:200], folded, n=1)
-    return f" Did you mean {folded[close[0]]!r}?" if close else ""
+    return f" Did you mean {shown(folded[close[0]])}?" if close else ""

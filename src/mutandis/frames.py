@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.errors import InputError, UnknownColumnError
+from mutandis.errors import InputError, UnknownColumnError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,17 +94,11 @@ def check_columns(names: Iterable[str], have: list[str]) -> None:
     for name in names:
         if name not in have:
             shown = ", ".join(map(repr, have[:20])) + (", …" if len(have) > 20 else "")
+            # pandas allows names that are not text
+            near = suggest(name, [other for other in have if isinstance(other, str)])
             raise UnknownColumnError(
-                f"Unknown column {name!r}.{_nearest(name, have)} The table's columns are {shown}."
+                f"Unknown column {name!r}.{near} The table's columns are {shown}."
             )
-
-
-def _nearest(name: str, have: list[str]) -> str:
-    from difflib import get_close_matches
-
-    # pandas allows names that are not text
-    close = get_close_matches(str(name), [other for other in have if isinstance(other, str)], n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

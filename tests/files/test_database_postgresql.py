@@ -17,7 +17,7 @@ import pytest
 import mutandis as mm
 from mutandis.errors import InputError, UnknownColumnError
 from mutandis.files.audit_file import read_arguments
-from mutandis.files.sources import DatabaseQuery, column_names, hash_source, read_source, source_of
+from mutandis.files.sources import DatabaseQuery, column_names, read_source, source_of
 
 if TYPE_CHECKING:
     from tests.conftest import Server
@@ -105,7 +105,7 @@ def test_only_the_columns_that_are_needed_cross_the_wire(server: Server) -> None
 )
 def test_nothing_can_be_written(server: Server, query: str) -> None:
     server.run("CREATE SEQUENCE IF NOT EXISTS counter")
-    for look in (read_source, column_names, hash_source):
+    for look in (read_source, column_names, DatabaseQuery.sha256):
         if look is column_names and query.startswith("SELECT nextval"):
             continue  # naming the columns runs nothing
         with pytest.raises(InputError, match="The query of 'postgres' fails"):
@@ -137,12 +137,12 @@ def test_rows_are_sorted_by_id_so_that_the_hash_stays(server: Server) -> None:
         ask(server, "SELECT * FROM people ORDER BY pay", order_by="id"),
         ask(server, "SELECT * FROM people ORDER BY job", order_by="id"),
     ]
-    first, second = (hash_source(source) for source in sources)
+    first, second = (source.sha256() for source in sources)
     assert first == second
     assert read_source(sources[0], columns=["id"]).frame["id"].tolist() == [1, 2, 3]
     # without a column to sort by, the order of the rows is part of the answer
-    assert hash_source(ask(server, "SELECT * FROM people ORDER BY id")) == first
-    assert hash_source(ask(server, "SELECT * FROM people ORDER BY id DESC")) != first
+    assert ask(server, "SELECT * FROM people ORDER BY id").sha256() == first
+    assert ask(server, "SELECT * FROM people ORDER BY id DESC").sha256() != first
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_rows_are_sorted_by_id_so_that_the_hash_stays(server: Server) -> None:
     ],
 )
 def test_the_hash_sees_every_change(server: Server, changed: str) -> None:
-    plain = hash_source(ask(server, "SELECT pay, job FROM people ORDER BY id"))
-    assert hash_source(ask(server, changed)) != plain
+    plain = ask(server, "SELECT pay, job FROM people ORDER BY id").sha256()
+    assert ask(server, changed).sha256() != plain
 
 
 def test_an_audit_of_a_database_is_that_of_the_table(server: Server, tmp_path: Path) -> None:

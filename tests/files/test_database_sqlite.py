@@ -10,7 +10,7 @@ import pytest
 
 from mutandis.errors import InputError
 from mutandis.files.audit_file import read_arguments
-from mutandis.files.sources import DatabaseQuery, column_names, hash_source, read_source
+from mutandis.files.sources import DatabaseQuery, column_names, read_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,13 +106,13 @@ def test_what_is_no_database(tmp_path: Path) -> None:
 
 
 def test_the_hash_is_that_of_the_answer(folder: Path) -> None:
-    before = hash_source(ask(folder))
-    assert hash_source(ask(folder, "SELECT id, pay, job, late FROM people")) == before
-    assert hash_source(ask(folder, "SELECT id, pay, job, late + 0 AS late FROM people")) == before
-    assert hash_source(ask(folder, "SELECT id AS x, pay, job, late FROM people")) != before
+    before = ask(folder).sha256()
+    assert ask(folder, "SELECT id, pay, job, late FROM people").sha256() == before
+    assert ask(folder, "SELECT id, pay, job, late + 0 AS late FROM people").sha256() == before
+    assert ask(folder, "SELECT id AS x, pay, job, late FROM people").sha256() != before
     with closing(sqlite3.connect(folder / "people.db")) as connection, connection:
         connection.execute("UPDATE people SET job = 'clerk' WHERE id = 4001")
-    assert hash_source(ask(folder)) != before
+    assert ask(folder).sha256() != before
 
 
 def test_databases_without_the_drivers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

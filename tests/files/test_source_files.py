@@ -21,7 +21,7 @@ from mutandis.errors import (
     UnknownColumnError,
 )
 from mutandis.files import duckdb_reader
-from mutandis.files.sources import TableFiles, column_names, hash_source, read_source, source_of
+from mutandis.files.sources import TableFiles, as_source, column_names, read_source, source_of
 
 PEOPLE = pd.DataFrame(
     {
@@ -301,18 +301,18 @@ def test_mixed_and_nested_json(tmp_path: Path) -> None:
 
 def test_hashes(tmp_path: Path) -> None:
     first = write(tmp_path, "a.csv", "a,b\n1,x\n")
-    assert hash_source(first) == hashlib.sha256(b"a,b\n1,x\n").hexdigest()
+    assert as_source(first).sha256() == hashlib.sha256(b"a,b\n1,x\n").hexdigest()
     write(tmp_path, "b.csv", "a,b\n2,x\n")
     both = TableFiles(path="*.csv", folder=tmp_path)
-    before = hash_source(both)
+    before = as_source(both).sha256()
     (tmp_path / "moved").mkdir()
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).rename(tmp_path / "moved" / name)
-    assert hash_source(TableFiles(path="moved", folder=tmp_path)) == before
+    assert as_source(TableFiles(path="moved", folder=tmp_path)).sha256() == before
     (tmp_path / "moved" / "b.csv").rename(tmp_path / "moved" / "c.csv")
-    assert hash_source(TableFiles(path="moved", folder=tmp_path)) != before
+    assert as_source(TableFiles(path="moved", folder=tmp_path)).sha256() != before
     with pytest.raises(InputError, match="no file or folder"):
-        hash_source(TableFiles(path="gone.csv", folder=tmp_path))
+        as_source(TableFiles(path="gone.csv", folder=tmp_path)).sha256()
 
 
 def test_a_description_makes_the_source_again(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def run_init(
     if not out.parent.is_dir():
         raise OutputError(f"There is no folder {str(out.parent)!r} to write to. Make it first.")
     section = _data_section(data, reading, out)
-    source = read_data_section(read_yaml(write_yaml(section)), folder=out.parent).source
+    source, _ = read_data_section(read_yaml(write_yaml(section)), folder=out.parent)
     table = read_source(source).to_pandas()
     for name in (outcome, protected, id):
         _check_column(name, table.columns)

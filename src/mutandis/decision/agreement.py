@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,12 +86,7 @@ class RecordAgreement:
 
     def counts(self) -> dict[str, int]:
         """Give the four counts by name."""
-        return {
-            "both_negative": self.both_negative,
-            "both_positive": self.both_positive,
-            "only_recorded_negative": self.only_recorded_negative,
-            "only_decided_negative": self.only_decided_negative,
-        }
+        return {each.name: getattr(self, each.name) for each in fields(self)[2:]}
 
 
 def compare_with_record(outcome: Outcome, decided: NDArray[np.bool_]) -> RecordAgreement:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from decimal import Decimal
-from difflib import get_close_matches
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -19,7 +18,7 @@ from mutandis.errors import DecisionError, MutandisError
 from mutandis.frames import check_columns, open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -34,20 +33,17 @@ __all__ = [
     "describe_maker",
     "distinct_answers",
     "label_of",
-    "list_names",
     "query_records",
     "read_answers",
     "read_columns",
     "read_scores",
     "required_columns",
     "select_columns",
-    "suggest_name",
     "with_progress",
 ]
 
 # More different answers than this are scores or something else; they are counted, not shown.
 _SHOWN_ANSWERS = 5
-_SHOWN_NAMES = 12
 
 
 @runtime_checkable
@@ -229,18 +225,6 @@ def select_columns(frame: Any, names: tuple[str, ...]) -> nw.DataFrame[Any]:
     opened = open_frame(frame)
     check_columns(names, opened.columns)
     return opened.select(names)
-
-
-def list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
-    rest = len(names) - _SHOWN_NAMES
-    return shown if rest <= 0 else f"{shown} and {rest} more"
-
-
-def suggest_name(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that is most like an unknown one, as a sentence."""
-    close = get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 # --- what comes out -------------------------------------------------------------------------------

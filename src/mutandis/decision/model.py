@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mutandis.data.formula import Formula
-from mutandis.decision.maker import DecisionMaker, DescribedMaker, list_names, select_columns
+from mutandis.decision.maker import DecisionMaker, DescribedMaker, select_columns
 from mutandis.decision.rule import Rule
-from mutandis.errors import DecisionError
+from mutandis.errors import DecisionError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,8 +92,8 @@ class ModelMaker(DescribedMaker):
         own = self._own_columns
         if own and self.columns and set(own) != set(self.columns):
             raise DecisionError(
-                f"{self.label} was fitted on the columns {list_names(own)}, but columns= names "
-                f"{list_names(self.columns)}. Leave columns out, or name the same ones."
+                f"{self.label} was fitted on the columns {listed(own)}, but columns= names "
+                f"{listed(self.columns)}. Leave columns out, or name the same ones."
             )
         count = getattr(self.model, "n_features_in_", None)
         if self.columns and isinstance(count, int | np.integer) and count != len(self.columns):

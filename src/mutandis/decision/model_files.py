@@ -15,9 +15,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mutandis.decision.maker import read_columns, suggest_name
+from mutandis.decision.maker import read_columns
 from mutandis.decision.model import FunctionMaker, ModelFile, ModelMaker, as_decision_maker
-from mutandis.errors import DecisionError
+from mutandis.errors import DecisionError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -150,7 +150,7 @@ def _member(module: ModuleType, name: str, reference: str) -> Any:
     except AttributeError:
         known = [each for each in vars(module) if not each.startswith("_")]
         raise DecisionError(
-            f"The module {module.__name__!r} has no function {name!r}.{suggest_name(name, known)} "
+            f"The module {module.__name__!r} has no function {name!r}.{suggest(name, known)} "
             f"It was named as {reference!r}."
         ) from None
 

@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import read_numbers
-from mutandis.decision.maker import (
-    DescribedMaker,
-    list_names,
-    read_columns,
-    select_columns,
-    suggest_name,
-)
+from mutandis.decision.maker import DescribedMaker, read_columns, select_columns
 from mutandis.decision.model_files import read_model_file
-from mutandis.errors import DecisionError, MissingValuesError
+from mutandis.errors import DecisionError, MissingValuesError, listed, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -270,13 +264,13 @@ def _assign_columns(
     for name in columns:
         if name not in names:
             raise DecisionError(
-                f"The {model} has no input {name!r}.{suggest_name(str(name), names)} Its inputs "
-                f"are {list_names(names)}."
+                f"The {model} has no input {name!r}.{suggest(str(name), names)} Its inputs "
+                f"are {listed(names)}."
             )
     missing = [name for name in names if name not in columns]
     if missing:
         raise DecisionError(
-            f"The {model} has inputs for which no columns are named: {list_names(missing)}."
+            f"The {model} has inputs for which no columns are named: {listed(missing)}."
         )
     return tuple(_input(each, columns[each.name], model=model) for each in inputs)
 
@@ -297,8 +291,8 @@ def _name_inputs(
         )
     if columns and set(names) != set(columns):
         raise DecisionError(
-            f"The {model} has the inputs {list_names(names)}, and columns= names "
-            f"{list_names(columns)}. If they have other names in the table, say which goes where: "
+            f"The {model} has the inputs {listed(names)}, and columns= names "
+            f"{listed(columns)}. If they have other names in the table, say which goes where: "
             f"columns: {{{names[0]}: {columns[0]}, …}}."
         )
     return {name: (name,) for name in names}
@@ -364,7 +358,7 @@ def _choose_output(outputs: Sequence[Any], wanted: str | None, *, scores: bool, 
         )
     named = next((each for each in outputs if each.name == wanted), None)
     if named is None:
-        hint = suggest_name(wanted, [each.name for each in outputs])
+        hint = suggest(wanted, [each.name for each in outputs])
         raise DecisionError(f"The {model} has no output {wanted!r}.{hint} Its outputs are {known}.")
     if named not in fitting:
         given, expected = ("labels", "scores") if scores else ("scores", "decisions")

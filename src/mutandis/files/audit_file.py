@@ -167,14 +167,7 @@ def read_plan_text(
 ) -> Plan:
     """Read the text of an audit file, as it stood in a folder under a name.
 
-    Parameters
-    ----------
-    text, folder, name
-        The file.
-    trust_pickle
-        As for `read_plan`.
-    saved
-        The inputs as a results folder has kept them: then nothing else is loaded.
+    With inputs that a results folder has `saved`, nothing else is loaded.
     """
     source, files, arguments = read_arguments(
         text, folder=folder, name=name, trust_pickle=trust_pickle, saved=saved
@@ -209,7 +202,7 @@ def read_arguments(
         required=("data", "outcome", "protected", "attributes"),
         what="an audit",
     )
-    data = read_data_section(sections["data"], folder=folder)
+    source, rows = read_data_section(sections["data"], folder=folder)
     outcome = read_keys(
         sections["outcome"], _OUTCOME, required=tuple(_OUTCOME), what="the section 'outcome'"
     )
@@ -224,8 +217,7 @@ def read_arguments(
         "protected": protections if several else protections[0],
         "attributes": attributes,
         "combine": sections.get("combine"),
-        "id": data.id,
-        "missing": data.missing,
+        **rows,
         **{name: sections[name] for name in _SETTINGS if name in sections},
     }
     if "worldview" in sections:
@@ -236,7 +228,7 @@ def read_arguments(
         arguments["decision"] = saved.decision
         if "worldview" not in sections:
             arguments["counterfactuals"] = saved.counterfactuals
-        return data.source, (), arguments
+        return source, (), arguments
     # last, since it may load a model; it is shown no ids and no outcomes unless it asks for them
     decided = read_decision_section(
         sections.get("decision"),
@@ -244,7 +236,7 @@ def read_arguments(
         columns=tuple(dict.fromkeys([*attributes, *statuses])),
         trust_pickle=trust_pickle,
     )
-    return data.source, decided.files, {**arguments, "decision": decided.decision}
+    return source, decided.files, {**arguments, "decision": decided.decision}
 
 
 def _read_protected(node: YamlNode) -> Protection:

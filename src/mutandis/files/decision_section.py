@@ -7,7 +7,6 @@ them is found before anything is computed.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -26,15 +25,13 @@ from mutandis.decision import (
 )
 from mutandis.decision.model import ScoreSource
 from mutandis.decision.threshold import Favourable
-from mutandis.errors import MutandisError, SettingsError
+from mutandis.errors import listed, suggest
 from mutandis.files.yaml_nodes import (
     Entries,
     Items,
     Scalar,
     YamlNode,
-    YamlPlace,
-    listed,
-    nearest,
+    located,
     one_of,
     read_entries,
     read_flag,
@@ -48,7 +45,7 @@ from mutandis.files.yaml_nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from mutandis.decision import DecisionMaker
@@ -81,17 +78,6 @@ class _Context:
 
 
 _Read = dict[str, Any]
-
-
-@contextmanager
-def _located(place: YamlPlace) -> Iterator[None]:
-    """Add the place in the file to the errors of a decision maker that do not have one."""
-    try:
-        yield
-    except SettingsError:
-        raise
-    except MutandisError as error:
-        raise type(error)(f"{place}: {error}") from error
 
 
 # --- an endpoint ----------------------------------------------------------------------------------
@@ -314,7 +300,7 @@ def read_decision_section(
             raise node.place.error(f"Say who decides. {_CHOICES}")
         return DecisionSection(decision=None)
     context = _Context(folder=folder, columns=tuple(columns), trust_pickle=trust_pickle)
-    with _located(entries.keys[name]):
+    with located(entries.keys[name]):
         maker, files = kind.make(read, context)
     decision = _with_threshold if "threshold" in read else _with_answers
     return DecisionSection(decision=decision(maker, read, entries), files=files)
@@ -332,7 +318,7 @@ def _kind_of(entries: Entries) -> str:
     for key, place in entries.keys.items():
         if key not in known:
             raise place.error(
-                f"{key!r} is not a key of {_SECTION}.{nearest(key, _KINDS)} {_CHOICES}"
+                f"{key!r} is not a key of {_SECTION}.{suggest(key, _KINDS)} {_CHOICES}"
             )
     raise entries.place.error(f"Say who decides. {_CHOICES}")
 
@@ -343,7 +329,7 @@ def _with_threshold(maker: Any, read: _Read, entries: Entries) -> DecisionMaker:
             "Answers in words and a threshold for scores do not go together. Keep one of them."
         )
     chosen = {key: read[key] for key in ("favourable", "score_of", "score_from") if key in read}
-    with _located(entries.keys["threshold"]):
+    with located(entries.keys["threshold"]):
         return with_threshold(maker, read["threshold"], **chosen)
 
 
@@ -358,5 +344,5 @@ def _with_answers(maker: Any, read: _Read, entries: Entries) -> Any:
     if node is None:
         return maker
     words = read_keys(node, _ANSWERS, required=tuple(_ANSWERS), what="the words of the answers")
-    with _located(node.place):
+    with located(node.place):
         return RelabelledMaker(maker=maker, **words)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -90,25 +90,16 @@ def _typed(values: NDArray[Any], example: NDArray[Any]) -> tuple[str, Any]:
         return kind, pd.Series(pd.array(values, dtype=dtype)).mask(np.isnan(values))
     if values.dtype.kind in _TYPES:
         return kind, pd.Series(values).astype(dtype)
-    plain = [_plain(value, text=dtype == "string") for value in values.tolist()]
-    return kind, pd.Series(pd.array(plain, dtype=dtype))
+    plain = [None if each is None else str(each) for each in values.tolist()]
+    return kind, pd.Series(pd.array(plain if dtype == "string" else values, dtype=dtype))
 
 
 def _kind_of(values: NDArray[Any]) -> str:
     if values.dtype.kind != "O":
         return values.dtype.kind
-    kinds = {np.asarray(value).dtype.kind for value in _distinct(values) if value is not None}
+    distinct = {id(value): value for value in values.tolist() if value is not None}
+    kinds = {np.asarray(value).dtype.kind for value in distinct.values()}
     return kinds.pop() if len(kinds) == 1 else "U"
-
-
-def _distinct(values: NDArray[Any]) -> Iterator[Any]:
-    yield from {id(value): value for value in values.tolist()}.values()
-
-
-def _plain(value: Any, *, text: bool) -> Any:
-    if value is None:
-        return None
-    return str(value) if text else value
 
 
 def compare_findings(first: Path, second: Path) -> dict[str, int]:

@@ -13,8 +13,8 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from mutandis.causal import Linear, Worldview
-from mutandis.errors import MutandisWarning, SettingsError, WorldviewError
-from mutandis.files.yaml_nodes import listed, located, shown
+from mutandis.errors import MutandisWarning, SettingsError, WorldviewError, listed, shown
+from mutandis.files.yaml_nodes import located
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mutandis.errors import shown
 from mutandis.files.worldview_file import PROTECTED
-from mutandis.files.yaml_nodes import shown, write_yaml
+from mutandis.files.yaml_nodes import write_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

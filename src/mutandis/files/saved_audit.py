@@ -32,7 +32,7 @@ from mutandis.errors import DecisionError, OutputError
 from mutandis.evidence.groups import Counted
 from mutandis.files.audit_file import SavedInputs, read_plan_text, write_plan
 from mutandis.files.findings_file import write_findings
-from mutandis.files.output_folder import check_output, output_folder, recover_output
+from mutandis.files.output_folder import output_folder, recover_output
 from mutandis.files.results_folder import (
     COUNTS,
     FINDINGS,
@@ -75,7 +75,6 @@ def save_audit(
     `notes` is what was said to the auditor while the audit ran; `progress` is called with the
     numbers of findings that are written and that there are.
     """
-    check_output(folder, replace=overwrite, known=is_audit_folder)
     with output_folder(folder, replace=overwrite, known=is_audit_folder) as temporary:
         diagnosis = audit.plan.check_worldview()
         write_numbers(temporary, audit, progress=progress)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
@@ -25,19 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from mutandis.data.population import Missing
     from mutandis.files.yaml_nodes import Reader
     from mutandis.frames import EncodedTable
 
 __all__ = [
-    "DataSection",
     "DatabaseQuery",
     "Source",
     "TableFiles",
     "TablePath",
     "as_source",
     "column_names",
-    "hash_source",
     "read_data_section",
     "read_source",
     "source_of",
@@ -113,15 +109,6 @@ def column_names(source: Source | TablePath) -> tuple[str, ...]:
     return file_columns(found) if isinstance(found, TableFiles) else found.column_names()
 
 
-def hash_source(source: Source | TablePath) -> str:
-    """Give the SHA-256 of what a table is read from, in hexadecimal digits.
-
-    Of a file that is its contents; of several files their names and contents; of a database the
-    answer to the query, value by value and row by row.
-    """
-    return as_source(source).sha256()
-
-
 def source_of(description: Mapping[str, Any], *, folder: Path) -> Source:
     """Make a source from what its `describe` gave; relative paths are relative to the folder."""
     settings = {key: value for key, value in description.items() if key not in {"kind", "sha256"}}
@@ -133,15 +120,6 @@ def source_of(description: Mapping[str, Any], *, folder: Path) -> Source:
         return TableFiles(path=path, **settings, missing_text=missing, folder=folder)
     except (KeyError, TypeError):
         raise InputError("The description of the source is not complete.") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataSection:
-    """The section 'data' of an audit file; `id` is the column with a unique value per row."""
-
-    source: Source
-    id: str | None
-    missing: Missing
 
 
 def _read_texts(node: YamlNode) -> tuple[str, ...]:
@@ -168,12 +146,12 @@ _DATA: Mapping[str, Reader] = {
 }
 
 
-def read_data_section(node: YamlNode, *, folder: Path) -> DataSection:
-    """Read the section; paths in it are relative to a folder."""
+def read_data_section(node: YamlNode, *, folder: Path) -> tuple[Source, dict[str, Any]]:
+    """Read where the table is, relative to a folder, and the arguments `id` and `missing`."""
     read = read_keys(node, _DATA, what="the section 'data'")
     with located(node.place):
         source = _read_source_keys(read, node, folder)
-    return DataSection(source=source, id=read.get("id"), missing=read.get("missing", "error"))
+    return source, {"id": read.get("id"), "missing": read.get("missing", "error")}
 
 
 def _read_source_keys(read: Mapping[str, Any], node: YamlNode, folder: Path) -> Source:

@@ -23,7 +23,7 @@ from mutandis.causal import (
     Stated,
     Worldview,
 )
-from mutandis.errors import SettingsError, WorldviewError
+from mutandis.errors import SettingsError, WorldviewError, listed, shown, suggest
 from mutandis.files.graph_files import GRAPH_READERS
 from mutandis.files.text_files import read_text
 from mutandis.files.yaml_nodes import (
@@ -32,9 +32,7 @@ from mutandis.files.yaml_nodes import (
     Scalar,
     YamlNode,
     YamlPlace,
-    listed,
     located,
-    nearest,
     one_of,
     optional,
     read_bounds,
@@ -48,7 +46,6 @@ from mutandis.files.yaml_nodes import (
     read_node,
     read_whole,
     read_yaml,
-    shown,
     write_yaml,
 )
 
@@ -283,7 +280,7 @@ class _WorldviewReader:
                 )
             if not given and not isinstance(part, Entries):
                 raise root.keys[key].error(
-                    f"No equation is written for {shown(key)}.{nearest(key, _SECTIONS)} "
+                    f"No equation is written for {shown(key)}.{suggest(key, _SECTIONS)} "
                     "Write {equation: linear, parents: [gender]}, for example; without an "
                     "equation, an attribute is a root and need not be mentioned."
                 )
@@ -345,7 +342,7 @@ class _WorldviewReader:
             if isinstance(item, Scalar) and item.text not in known:
                 raise item.place.error(
                     f"The resolving attribute {shown(item.text)} is not in the worldview."
-                    f"{nearest(item.text, known)} It has {listed(sorted(known))}."
+                    f"{suggest(item.text, known)} It has {listed(sorted(known))}."
                 )
 
 
@@ -371,7 +368,7 @@ def read_equation(node: YamlNode) -> Equation:
             f"in a file. {_list_families()} Or write the worldview in Python."
         )
     raise named.place.error(
-        f"{shown(named.text)} is not a family of equations.{nearest(named.text, families)} "
+        f"{shown(named.text)} is not a family of equations.{suggest(named.text, families)} "
         f"{_list_families()}"
     )
 

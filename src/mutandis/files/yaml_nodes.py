@@ -17,16 +17,15 @@ import re
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from mutandis.errors import MutandisError, SettingsError
+from mutandis.errors import MutandisError, SettingsError, listed, shown, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 __all__ = [
     "Entries",
@@ -35,9 +34,7 @@ __all__ = [
     "Scalar",
     "YamlNode",
     "YamlPlace",
-    "listed",
     "located",
-    "nearest",
     "one_of",
     "optional",
     "plain_data",
@@ -56,7 +53,6 @@ __all__ = [
     "read_values",
     "read_whole",
     "read_yaml",
-    "shown",
     "write_yaml",
 ]
 
@@ -64,10 +60,6 @@ __all__ = [
 # was not written by hand, and would keep the parser busy for minutes.
 _CHARACTERS = 500_000
 _DEPTH = 16
-
-_SHOWN = 60
-_LISTED = 12
-_ADDRESS = re.compile(r"://[^\s\'\"]*")
 
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -182,32 +174,13 @@ YamlNode: TypeAlias = Scalar | Items | Entries
 Reader: TypeAlias = "Callable[[YamlNode], Any]"
 
 
-def shown(name: object) -> str:
-    """Quote a name in an error message, its middle left out if it is long."""
-    # an address may contain a password
-    quoted = _ADDRESS.sub("://…", repr(name))
-    half = _SHOWN // 2
-    return quoted if len(quoted) <= _SHOWN else f"{quoted[:half]}…{quoted[-half:]}"
-
-
-def listed(names: Collection[str]) -> str:
-    """Quote names one after the other, the first 12 of them."""
-    some = ", ".join(shown(name) for name in list(names)[:_LISTED])
-    return some if len(names) <= _LISTED else f"{some} and {len(names) - _LISTED} more"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that is most like an unknown one, as a sentence; "" if none is."""
-    folded = {other.casefold(): other for other in known}
-    close = get_close_matches(name.casefold()[:200], folded, n=1)
-    return f" Did you mean {shown(folded[close[0]])}?" if close else ""
-
-
 @contextmanager
 def located(place: YamlPlace | str) -> Iterator[None]:
-    """Put the place in front of the message of any error of ours."""
+    """Put the place in front of the message of an error of ours that does not name one."""
     try:
         yield
+    except SettingsError:
+        raise
     except MutandisError as error:
         raise type(error)(f"{place}: {error}") from error
 
@@ -431,7 +404,7 @@ def read_keys(
     for key, part in mapping.entries.items():
         if key not in readers:
             raise mapping.keys[key].error(
-                f"{shown(key)} is not a key of {what}.{nearest(key, readers)} "
+                f"{shown(key)} is not a key of {what}.{suggest(key, readers)} "
                 f"It can have {listed(readers)}."
             )
         found[key] = readers[key](part)
@@ -562,7 +535,7 @@ def one_of(*allowed: str, what: str | None = None) -> Callable[[YamlNode], str]:
             return word
         problem = f"is not a valid {what}" if what else "is not known here"
         raise node.place.error(
-            f"{shown(word)} {problem}.{nearest(word, allowed)} It can be {listed(allowed)}."
+            f"{shown(word)} {problem}.{suggest(word, allowed)} It can be {listed(allowed)}."
         )
 
     return read
