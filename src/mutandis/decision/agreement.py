@@ -86,7 +86,9 @@ class RecordAgreement:
 
     def counts(self) -> dict[str, int]:
         """Give the four counts by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)[2:]}
+        return {
+            each.name: getattr(self, each.name) for each in fields(self)[2:]
+        }  # after the values
 
 
 def compare_with_record(outcome: Outcome, decided: NDArray[np.bool_]) -> RecordAgreement:

@@ -135,54 +135,6 @@ class _Batch:
     body: bytes
 
 
-@dataclass(slots=True)
-class _QueryLog:
-    """All requests so far, in memory and, if there is a path, at the end of a file.
-
-    Hashes stand for the data: whoever kept the two texts can show later that these were they.
-    """
-
-    path: Path | None = None
-    records: list[dict[str, Any]] = field(default_factory=list)
-
-    def check(self) -> None:
-        """See that the file can be written, before anything is asked."""
-        self._append("")
-
-    def add(
-        self, sent: _Batch, found: Reply | TransportError, *, attempt: int, seconds: float
-    ) -> None:
-        status: int | str
-        if isinstance(found, Reply):
-            status, answer = found.status, hashlib.sha256(found.body).hexdigest()
-        else:
-            status, answer = found.reason, None
-        record = {
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "batch": sent.number,
-            "rows": sent.rows,
-            "attempt": attempt,
-            "status": status,
-            "seconds": round(seconds, 3),
-            "request_sha256": hashlib.sha256(sent.body).hexdigest(),
-            "answer_sha256": answer,
-        }
-        self.records.append(record)
-        self._append(json.dumps(record) + "\n")
-
-    def _append(self, line: str) -> None:
-        if self.path is None:
-            return
-        try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(line)
-        except OSError as error:
-            raise DecisionError(
-                f"The query log {self.path.name!r} cannot be written: {error.strerror}. Name "
-                "another file (log), or leave it out."
-            ) from None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpMaker(DescribedMaker):
     """A model that stays where it is: rows go to its address as JSON, answers come back.
@@ -232,7 +184,9 @@ class HttpMaker(DescribedMaker):
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     log: Path | None = None
     on_progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
-    _log: _QueryLog = field(default_factory=_QueryLog, init=False, compare=False, repr=False)
+    _queries: list[dict[str, Any]] = field(
+        default_factory=list, init=False, compare=False, repr=False
+    )
     _known: dict[bytes, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -251,7 +205,6 @@ class HttpMaker(DescribedMaker):
         check_headers(self.headers)
         if self.token_variable is not None:
             check_token(self.token_variable, self.token_header)
-        self._log.path = None if self.log is None else Path(self.log)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -263,7 +216,7 @@ class HttpMaker(DescribedMaker):
 
     @property
     def queries(self) -> tuple[dict[str, Any], ...]:
-        return tuple(dict(record) for record in self._log.records)
+        return tuple(dict(query) for query in self._queries)
 
     def scoring(self) -> HttpMaker:
         return replace(self, scores=True)
@@ -296,7 +249,7 @@ class HttpMaker(DescribedMaker):
 
     def _ask(self, texts: Sequence[str], keys: Sequence[bytes]) -> None:
         self._warn_if_unencrypted()
-        self._log.check()
+        self._append_to_log("")  # before anything is asked: can it be written?
         transport = Transport(Address.parse(self.url), self._all_headers(), self.retry_policy)
         until = monotonic() + self.retry_policy.deadline
         total = len(texts)
@@ -346,12 +299,39 @@ class HttpMaker(DescribedMaker):
         if started >= until:
             raise self._too_late(batch)
         found: Reply | TransportError
+        status: int | str
         try:
             found = transport.post(batch.body, within=until - started)
+            status, answer = found.status, hashlib.sha256(found.body).hexdigest()
         except TransportError as error:
-            found = error
-        self._log.add(batch, found, attempt=attempt, seconds=monotonic() - started)
+            found, status, answer = error, error.reason, None
+        # hashes stand for the data: whoever kept the two texts can show later that these were they
+        query = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "batch": batch.number,
+            "rows": batch.rows,
+            "attempt": attempt,
+            "status": status,
+            "seconds": round(monotonic() - started, 3),
+            "request_sha256": hashlib.sha256(batch.body).hexdigest(),
+            "answer_sha256": answer,
+        }
+        self._queries.append(query)
+        self._append_to_log(json.dumps(query) + "\n")
         return found
+
+    def _append_to_log(self, line: str) -> None:
+        if self.log is None:
+            return
+        path = Path(self.log)
+        try:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            raise DecisionError(
+                f"The query log {path.name!r} cannot be written: {error.strerror}. Name another "
+                "file (log), or leave it out."
+            ) from None
 
     def _all_headers(self) -> dict[str, str]:
         token = {}
@@ -367,7 +347,7 @@ class HttpMaker(DescribedMaker):
 
     def _warn_if_unencrypted(self) -> None:
         address = Address.parse(self.url)
-        if address.in_the_clear and not self._log.records:
+        if address.in_the_clear and not self._queries:
             warnings.warn(
                 f"Rows are sent to {address.shown} unencrypted and can be read on the way. "
                 "Use https:// if the endpoint supports it.",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mutandis.data.columns import plain_value
 from mutandis.errors import shown
 from mutandis.files.worldview_file import PROTECTED
 from mutandis.files.yaml_nodes import write_yaml
@@ -355,16 +356,17 @@ def _profile(name: str, column: pd.Series[Any]) -> Profile:
     counted = present.value_counts()
     numbers = present.to_numpy(dtype=np.float64) if kind == "number" else np.empty(0)
     whole = kind == "number" and bool(np.all(np.mod(numbers, 1) == 0))
+    plain = int if whole else plain_value
     return Profile(
         name=name,
         kind=kind,
         rows=len(column),
         missing=len(column) - len(present),
         distinct=len(counted),
-        levels=tuple(sorted(_plain(value, whole=whole) for value in counted.index.tolist()))
+        levels=tuple(sorted(plain(value) for value in counted.index.tolist()))
         if len(counted) <= _NAMES
         else (),
-        common=_plain(counted.index[0], whole=whole) if len(counted) else None,
+        common=plain(counted.index[0]) if len(counted) else None,
         whole=whole,
         far=_is_far(numbers),
         lowest=float(numbers.min()) if len(numbers) else float("-inf"),
@@ -387,11 +389,6 @@ def _kind_of(column: pd.Series[Any]) -> Kind:
     if inferred in {"date", "datetime", "time"}:
         return "date"
     return "boolean" if inferred == "boolean" else "other"
-
-
-def _plain(value: Any, *, whole: bool) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    return int(value) if whole else value
 
 
 def _is_far(numbers: Any) -> bool:
@@ -519,6 +516,9 @@ def association(table: pd.DataFrame, profile: Profile, outcome: str) -> float:
 
     Numbers by the correlation of their ranks with the outcome, everything else by Cramér's V.
     """
+    import pandas as pd
+    from scipy.stats.contingency import association as cramers_v
+
     values, decided = table[profile.name], table[outcome]
     both = values.notna().to_numpy() & decided.notna().to_numpy()
     present, answers = values[both], decided[both].to_numpy()
@@ -527,14 +527,4 @@ def association(table: pd.DataFrame, profile: Profile, outcome: str) -> float:
         return 0.0
     if profile.kind == "number" and profile.distinct > 2:
         return abs(float(np.corrcoef(present.rank().to_numpy(), granted)[0, 1]))
-    return _cramers_v(present, granted)
-
-
-def _cramers_v(values: pd.Series[Any], decided: Any) -> float:
-    codes, levels = values.factorize()
-    observed = np.zeros((len(levels), 2))
-    np.add.at(observed, (codes, decided.astype(np.intp)), 1)
-    expected = observed.sum(axis=1, keepdims=True) * observed.sum(axis=0) / len(values)
-    chi_squared = float(((observed - expected) ** 2 / expected).sum())
-    # with two outcomes, V is the root of χ²/n
-    return float(np.sqrt(chi_squared / len(values)))
+    return float(cramers_v(pd.crosstab(present.to_numpy(), granted)))

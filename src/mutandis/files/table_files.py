@@ -11,7 +11,7 @@ import json
 import os
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -56,13 +56,6 @@ _ENDINGS = {
     ".ndjson": FileFormat.JSON,
 }
 _PACKED = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson")
-_CSV_DEFAULTS = {
-    "separator": None,
-    "decimal": ".",
-    "encoding": None,
-    "header": False,
-    "missing_text": (),
-}
 _STARTS_AT = "A relative path starts at the folder of the settings, in Python at the current one."
 
 _SEPARATORS = (",", ";", "\t", "|")
@@ -125,10 +118,10 @@ class TableFiles:
     def describe(self) -> dict[str, Any]:
         """Say where the table is and how it is read, as plain data."""
         written: dict[str, Any] = {"kind": "files", "source": self.path}
-        for key, default in _CSV_DEFAULTS.items():
-            value = getattr(self, key)
-            if value != default:
-                written[key] = list(value) if isinstance(value, tuple) else value
+        for each in fields(self)[2:]:  # after path and folder
+            value = getattr(self, each.name)
+            if value != each.default:
+                written[each.name] = list(value) if isinstance(value, tuple) else value
         return written
 
     def files(self) -> tuple[Path, ...]:
@@ -161,12 +154,12 @@ class TableFiles:
                 "by a pattern such as 'folder/*.parquet'."
             )
         (found,) = formats
-        written = self.describe()
-        for key in _CSV_DEFAULTS:
-            if found is not FileFormat.CSV and key in written:
-                raise InputError(
-                    f"{key!r} is about CSV files, and {self.name!r} is {found.value}. Leave it out."
-                )
+        about_csv = [key for key in self.describe() if key not in {"kind", "source"}]
+        if about_csv and found is not FileFormat.CSV:
+            raise InputError(
+                f"{about_csv[0]!r} is about CSV files, and {self.name!r} is {found.value}. Leave "
+                "it out."
+            )
         return found
 
     def hive_keys(self, files: tuple[Path, ...]) -> tuple[str, ...]:

@@ -11,8 +11,6 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mutandis.causal import (
     Categorical,
     Count,
@@ -23,6 +21,7 @@ from mutandis.causal import (
     Stated,
     Worldview,
 )
+from mutandis.data.columns import plain_value
 from mutandis.errors import SettingsError, WorldviewError, listed, shown, suggest
 from mutandis.files.graph_files import GRAPH_READERS
 from mutandis.files.text_files import read_text
@@ -223,8 +222,7 @@ def _describe_equation(child: str, equation: Equation) -> dict[str, Any]:
 
 
 def _is_plain(level: object) -> bool:
-    if isinstance(level, np.generic):
-        level = level.item()
+    level = plain_value(level)
     return isinstance(level, str | int) or (isinstance(level, float) and isfinite(level))
 
 
