@@ -145,6 +145,18 @@ def _rounded(values: NDArray[np.float64], digits: NDArray[np.float64]) -> NDArra
     return np.where(np.isfinite(rounded), rounded, values)
 
 
+FUNCTIONS: Mapping[str, tuple[int, int | None, Callable[..., NDArray[np.float64]]]] = {
+    "abs": (1, 1, np.abs),
+    "exp": (1, 1, np.exp),
+    "log": (1, 1, np.log),
+    "max": (2, None, lambda *values: reduce(np.maximum, values)),
+    "min": (2, None, lambda *values: reduce(np.minimum, values)),
+    "round": (1, 2, _rounded),
+    "sqrt": (1, 1, np.sqrt),
+    "where": (3, 3, np.where),
+}
+"""The functions of the language, with the fewest and the most arguments."""
+
 _OPERATIONS: Mapping[str, Callable[..., NDArray[np.float64]]] = {
     "negative": np.negative,
     "positive": np.positive,
@@ -153,26 +165,8 @@ _OPERATIONS: Mapping[str, Callable[..., NDArray[np.float64]]] = {
     "*": np.multiply,
     "/": np.divide,
     "**": np.power,
-    "abs": np.abs,
-    "exp": np.exp,
-    "log": np.log,
-    "sqrt": np.sqrt,
-    "min": lambda *values: reduce(np.minimum, values),
-    "max": lambda *values: reduce(np.maximum, values),
-    "round": _rounded,
+    **{name: function for name, (_, _, function) in FUNCTIONS.items()},
 }
-
-FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
-    "abs": (1, 1),
-    "exp": (1, 1),
-    "log": (1, 1),
-    "max": (2, None),
-    "min": (2, None),
-    "round": (1, 2),
-    "sqrt": (1, 1),
-    "where": (3, 3),
-}
-"""The functions of the language, with the fewest and the most arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

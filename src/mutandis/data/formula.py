@@ -406,7 +406,7 @@ class _TreeBuilder:
 
     def read_call(self, node: ast.Call) -> Expression:
         name = self._function_name(node)
-        place, (fewest, most) = self._place(node), tree.FUNCTIONS[name]
+        place, (fewest, most, _) = self._place(node), tree.FUNCTIONS[name]
         if node.keywords or not fewest <= len(node.args) <= (most or len(node.args)):
             numbers = f"{fewest}" if fewest == most else f"{fewest} or {most or 'more'}"
             arguments = "argument" if most == 1 else "arguments"

@@ -13,6 +13,7 @@ from mutandis.pictures.svg import printable, shortened
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
@@ -98,7 +99,7 @@ def plot_numbers(name: str, spreads: Sequence[Spread]) -> Picture:
             axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_ylabel("share of the group")
         axes.set_xlabel(shortened(printable(name), width=_NAME, size=13))
-        drawn.legend(loc="outside upper left", frameon=False, ncols=1, borderaxespad=0.2)
+        drawn.legend(loc="outside upper left", ncols=1, borderaxespad=0.2)
         return Picture.of_figure(drawn, title=f"Distribution of {printable(name)}")
 
 
@@ -136,7 +137,7 @@ def plot_levels(name: str, levels: Sequence[str], spreads: Sequence[Spread]) -> 
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
         axes.set_xlabel(shortened(f"{printable(name)}: share of the group", width=_NAME, size=13))
-        drawn.legend(loc="outside upper left", frameon=False, ncols=1, borderaxespad=0.2)
+        drawn.legend(loc="outside upper left", ncols=1, borderaxespad=0.2)
         return Picture.of_figure(drawn, title=f"Distribution of {printable(name)}")
 
 
@@ -150,7 +151,7 @@ _GROUP_LOOKS: dict[GroupName, tuple[str, str, str]] = {
 _GROUP_LEVEL_NAME = 110.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Box:
     """Five numbers about one group, and the value of the search center it was found around."""
 
@@ -167,19 +168,11 @@ def box_of(values: NDArray[np.float64], place: NDArray[np.float64], *, center: f
 
     The quantile q is the smallest value below or at which at least a part q of the places lies.
     """
-    order = np.argsort(values, kind="stable")
-    ranked, filled = values[order], np.cumsum(place[order])
     # sums of shared places are rounded: 1.9999999999999998 of 2 places are 2
-    needed = np.array([0.25, 0.5, 0.75]) * filled[-1] * (1 - 1e-9)
-    first, median, third = ranked[np.searchsorted(filled, needed)].tolist()
-    return Box(
-        low=float(ranked[0]),
-        first=first,
-        median=median,
-        third=third,
-        high=float(ranked[-1]),
-        center=center,
-    )
+    parts = np.array([0.25, 0.5, 0.75]) * (1 - 1e-9)
+    quartiles = np.quantile(values, parts, weights=place, method="inverted_cdf")
+    first, median, third = quartiles.tolist()
+    return Box(float(values.min()), first, median, third, float(values.max()), center)
 
 
 def plot_groups(
@@ -202,7 +195,10 @@ def plot_groups(
             }
             _draw_boxes(axes, found, group)
         _draw_axes(axes, name, list(complainants), levels)
-        _draw_legend(axes, names)
+        handles = _legend_handles(names)
+        drawn.legend(
+            handles=handles, loc="outside upper left", ncols=len(handles), columnspacing=1.2
+        )
         return Picture.of_figure(drawn, title=f"Groups of sample complainants by {printable(name)}")
 
 
@@ -256,30 +252,18 @@ def _draw_axes(axes: Axes, name: str, ids: Sequence[str], levels: Sequence[str])
         axes.axvline(place - 0.5, color="#d8d3c7", linewidth=0.8, zorder=0)
 
 
-def _draw_legend(axes: Axes, names: Sequence[GroupName]) -> None:
+def _legend_handles(names: Sequence[GroupName]) -> list[Artist]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list[Patch | Line2D] = [
-        Patch(
-            facecolor=f"{_GROUP_LOOKS[group][0]}33",
-            edgecolor=_GROUP_LOOKS[group][0],
-            hatch=_GROUP_LOOKS[group][1],
-            label=_GROUP_LOOKS[group][2],
-        )
-        for group in names
+    looks = [_GROUP_LOOKS[group] for group in names]
+    groups = [
+        Patch(facecolor=f"{colour}33", edgecolor=colour, hatch=hatch, label=label)
+        for colour, hatch, label in looks
     ]
     marks = {"complainant": "o", "counterfactual": "D"} if "cst" in names else {"complainant": "o"}
-    handles += [
+    centers = [
         Line2D([], [], linestyle="", marker=marker, color="#111111", markerfacecolor="w", label=who)
         for who, marker in marks.items()
     ]
-    drawn = axes.get_figure()
-    if drawn is not None:
-        drawn.legend(
-            handles=handles,
-            loc="outside upper left",
-            ncols=len(handles),
-            frameon=False,
-            columnspacing=1.2,
-        )
+    return [*groups, *centers]

@@ -54,15 +54,15 @@ def plot_delta_p(differences: Sequence[Differences], *, threshold: float) -> Pic
     """
     edges = np.linspace(-1, 1, _BARS + 1)
     count = len(differences)
-    with figure(width=7.4, height=0.9 + 1.25 * count) as (drawn, unused):
-        unused.remove()
-        rows = drawn.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
+    size = {"width": 7.4, "height": 0.9 + 1.25 * count}
+    with figure(**size, nrows=count, sharex=True, squeeze=False) as (drawn, grid):
+        rows = grid[:, 0]
         for axes, each in zip(rows, differences, strict=True):
             _draw_histogram(axes, each, edges, threshold)
         rows[-1].set_xlabel("Δp, where it is not 0")
         rows[-1].set_xlim(*_limits(differences, edges))
         handles, labels = rows[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside upper left", ncols=3, frameon=False)
+        drawn.legend(handles, labels, loc="outside upper left", ncols=3)
         return Picture.of_figure(drawn, title="Differences in refusals by method")
 
 
@@ -120,14 +120,14 @@ def plot_k_sweep(records: Sequence[Mapping[str, Any]], *, titles: Mapping[str, s
     """Draw one line per method in `titles` over k: the share of cases, and the mean Δp."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    with figure(width=8.0, height=3.4) as (drawn, shares):
-        grid = drawn.add_gridspec(1, 2)
-        shares.set_subplotspec(grid[0])
-        means = drawn.add_subplot(grid[1])
-        for (name, title), look in zip(titles.items(), _LINES, strict=False):
+    with figure(width=8.0, height=3.4, ncols=2) as (drawn, (shares, means)):
+        for (name, title), (colour, line, marker) in zip(titles.items(), _LINES, strict=False):
             mine = [record for record in records if record["method"] == name]
-            _draw_line(shares, mine, "share", look, title)
-            _draw_line(means, mine, "mean_delta_p", look, None)
+            ks = [record["k"] for record in mine]
+            look = {"color": colour, "linestyle": line, "markersize": 4}
+            look["marker"] = marker if len(ks) <= _MARKED else None
+            shares.plot(ks, [record["share"] for record in mine], label=title, **look)
+            means.plot(ks, [record["mean_delta_p"] for record in mine], **look)
         shares.set_ylim(bottom=0)
         shares.yaxis.set_major_formatter(PercentFormatter(1.0))
         shares.set_ylabel("complainants with evidence")
@@ -136,27 +136,8 @@ def plot_k_sweep(records: Sequence[Mapping[str, Any]], *, titles: Mapping[str, s
         for axes in (shares, means):
             axes.set_xlabel("group size k")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-        drawn.legend(loc="outside upper left", ncols=len(titles), frameon=False)
+        drawn.legend(loc="outside upper left", ncols=len(titles))
         return Picture.of_figure(drawn, title="Cases and mean difference by group size k")
-
-
-def _draw_line(
-    axes: Axes,
-    records: Sequence[Mapping[str, Any]],
-    column: str,
-    look: tuple[str, str, str],
-    label: str | None,
-) -> None:
-    colour, line, marker = look
-    axes.plot(
-        [record["k"] for record in records],
-        [record[column] for record in records],
-        color=colour,
-        linestyle=line,
-        marker=marker if len(records) <= _MARKED else None,
-        markersize=4,
-        label=label,
-    )
 
 
 _UNFOUND = "#d8d4cc"
@@ -178,14 +159,9 @@ def plot_agreement(
     Lex, Gehlenborg, Strobelt, Vuillemot, Pfister (2014), UpSet: visualization of intersecting
     sets, IEEE Transactions on Visualization and Computer Graphics 20, 1983-1992.
     """
-    with figure(width=2.8 + 0.55 * max(len(records), 3), height=2.4 + 0.28 * len(totals)) as (
-        drawn,
-        unused,
-    ):
-        unused.remove()
-        bars, dots = drawn.subplots(
-            2, 1, sharex=True, height_ratios=[2.0, 0.28 * len(totals)], squeeze=True
-        )
+    below = 0.28 * len(totals)
+    size = {"width": 2.8 + 0.55 * max(len(records), 3), "height": 2.4 + below}
+    with figure(**size, nrows=2, sharex=True, height_ratios=[2.0, below]) as (drawn, (bars, dots)):
         _draw_bars(bars, [int(record["cases"]) for record in records], caption)
         _draw_dots(dots, records, totals, titles)
         return Picture.of_figure(drawn, title=f"Who finds the same cases: {caption}")
@@ -263,7 +239,7 @@ def plot_worldviews(summary: Sequence[Mapping[str, Any]], *, method: str, k: int
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(f"complainants with Δp > τ ({method}, k = {k})")
         if any(left):
-            drawn.legend(loc="outside upper left", ncols=3, frameon=False)
+            drawn.legend(loc="outside upper left", ncols=3)
         return Picture.of_figure(drawn, title="Cases by worldview, and who shares them")
 
 
@@ -343,14 +319,9 @@ def _draw_forest_row(axes: Axes, height: float, row: ForestRow, *, first: bool) 
         return
     colour = _FOUND if row.found else _QUIET
     if row.low is not None and row.high is not None:
-        axes.plot(
-            [row.low, row.high], [height, height], color=colour, lw=1.6, solid_capstyle="butt"
-        )
-        axes.plot(
-            [row.low, row.high], [height, height], color=colour, ls="", marker="|", markersize=6
-        )
-        axes.plot([row.delta_p], [height], color=colour, ls="", marker="s", markersize=5)
+        bounds: dict[str, Any] = {"lw": 1.6, "solid_capstyle": "butt", "marker": "|"}
+        axes.plot([row.low, row.high], [height, height], color=colour, markersize=6, **bounds)
+        look: dict[str, Any] = {"marker": "s"}
     else:
-        axes.plot(
-            [row.delta_p], [height], color=colour, ls="", marker="D", markersize=5, fillstyle="none"
-        )
+        look = {"marker": "D", "fillstyle": "none"}
+    axes.plot([row.delta_p], [height], color=colour, ls="", markersize=5, **look)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
 
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["COLOURS", "Picture", "figure"]
@@ -36,6 +35,7 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#333333",
+    "legend.frameon": False,
 }
 
 
@@ -109,8 +109,13 @@ class Picture:
 
 
 @contextmanager
-def figure(*, width: float = 7.0, height: float = 3.0) -> Iterator[tuple[Figure, Axes]]:
-    """Give an empty figure of the common look, without touching matplotlib's global state."""
+def figure(
+    *, width: float = 7.0, height: float = 3.0, **subplots: Any
+) -> Iterator[tuple[Figure, Any]]:
+    """Give an empty figure of the common look, and its axes as `Figure.subplots` makes them.
+
+    matplotlib's global state is not touched.
+    """
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -118,4 +123,4 @@ def figure(*, width: float = 7.0, height: float = 3.0) -> Iterator[tuple[Figure,
     with mpl.rc_context(_STYLE):
         drawn = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasSVG(drawn)
-        yield drawn, drawn.add_subplot()
+        yield drawn, drawn.subplots(**subplots)

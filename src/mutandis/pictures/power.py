@@ -69,5 +69,5 @@ def plot_coverage(
             axes.plot(at, mean, marker=marker, ls="", color=colour, label=name)
         axes.set_xticks(range(len(sizes)), [f"k = {k}" for k in sizes])
         axes.set_ylabel("coverage")
-        drawn.legend(loc="outside upper left", ncols=len(covered), frameon=False)
+        drawn.legend(loc="outside upper left", ncols=len(covered))
         return Picture.of_figure(drawn, title="Coverage of the intervals by the size of the groups")

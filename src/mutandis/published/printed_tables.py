@@ -25,9 +25,9 @@ class PrintedCountTable:
     cells: Mapping[str, tuple[tuple[int, str], ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PrintedCase:
-    """A row of Tables 2 and 3: k = 15, search centers included."""
+    """A row of Tables 2 and 3: k = 15, search centers included; an asterisk is `significant`."""
 
     id: int
     p_control: str
@@ -35,7 +35,7 @@ class PrintedCase:
     delta_p: str
     ci_low: str
     ci_high: str
-    significant: bool
+    significant: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,39 +83,25 @@ COUNT_TABLES = (
 )
 
 
-def _case(id: int, cells: str) -> PrintedCase:  # noqa: A002
-    """Read a row as it is printed: an asterisk on Δp marks significance."""
-    p_control, p_test, delta_p, ci_low, ci_high = cells.split()
-    return PrintedCase(
-        id=id,
-        p_control=p_control,
-        p_test=p_test,
-        delta_p=delta_p.rstrip("*"),
-        ci_low=ci_low,
-        ci_high=ci_high,
-        significant=delta_p.endswith("*"),
-    )
-
-
 CASE_TABLES = (
     PrintedCaseTable(
         number=2,
         cases=(
-            _case(44, "1.00 0.00 1.00* 1.00 1.00"),
-            _case(55, "0.81 0.00 0.81* 0.65 0.97"),
-            _case(150, "1.00 0.94 0.06 -0.04 0.16"),
-            _case(203, "1.00 0.88 0.13 -0.01 0.26"),
-            _case(218, "0.56 0.00 0.56* 0.36 0.77"),
+            PrintedCase(44, "1.00", "0.00", "1.00", "1.00", "1.00", significant=True),
+            PrintedCase(55, "0.81", "0.00", "0.81", "0.65", "0.97", significant=True),
+            PrintedCase(150, "1.00", "0.94", "0.06", "-0.04", "0.16"),
+            PrintedCase(203, "1.00", "0.88", "0.13", "-0.01", "0.26"),
+            PrintedCase(218, "0.56", "0.00", "0.56", "0.36", "0.77", significant=True),
         ),
     ),
     PrintedCaseTable(
         number=3,
         cases=(
-            _case(5, "0.06 0.0 0.06 -0.04 0.16"),
-            _case(147, "0.50 0.0 0.5* 0.29 0.71"),
-            _case(435, "0.38 0.0 0.38* 0.18 0.58"),
-            _case(1958, "0.13 0.0 0.13 -0.01 0.26"),
-            _case(2926, "0.75 0.0 0.75* 0.57 0.93"),
+            PrintedCase(5, "0.06", "0.0", "0.06", "-0.04", "0.16"),
+            PrintedCase(147, "0.50", "0.0", "0.5", "0.29", "0.71", significant=True),
+            PrintedCase(435, "0.38", "0.0", "0.38", "0.18", "0.58", significant=True),
+            PrintedCase(1958, "0.13", "0.0", "0.13", "-0.01", "0.26"),
+            PrintedCase(2926, "0.75", "0.0", "0.75", "0.57", "0.93", significant=True),
         ),
     ),
 )

@@ -109,12 +109,12 @@ class CompiledSearch:
         rising = np.asarray(ks, dtype=np.int64)[columns]
         back = np.argsort(columns, kind="stable")
         order = self._in_tree_order(queries)
-        answer = self._scan if self._wants_scan(queries, order, rising) else self._descend
+        scan = self._wants_scan(queries, order, rising)
 
         def work(rows: NDArray[np.intp]) -> None:
             chunk = queries.take(rows)
             overflow, centers = self._centers(chunk)
-            answers = answer(centers, rising)
+            answers = self._scan(centers, rising) if scan else self._descend(centers, rising)[0]
             parts = {name: part[:, back] for name, part in answers._asdict().items()}
             parts["radius"] += overflow[:, None]
             found.put(rows, Neighbourhoods(**parts))
@@ -211,24 +211,22 @@ class CompiledSearch:
         is_told = self._points.codes.max(axis=0, initial=0) < 64
         return take_steps(self._tree, self._exact, is_told)
 
-    def _descend(self, centers: KernelQueries, ks: NDArray[np.int64]) -> Answers:
+    def _descend(self, centers: KernelQueries, ks: NDArray[np.int64]) -> tuple[Answers, int]:
+        """Answer from the tree, and count the points that were examined."""
         answers = _room_for_answers(len(centers.values), len(ks))
         room = room_in(self._tree, int(ks[-1]))
-        nearest_in_tree(self._tree, self._steps, self._exact, centers, ks, room, answers)
+        tree, steps, exact = self._tree, self._steps, self._exact
+        examined = nearest_in_tree(tree, steps, exact, centers, ks, room, answers)
         if (answers.radius < 0).any():
             raise RuntimeError("the search found fewer rows than there are: please report this")
-        return answers
+        return answers, examined
 
     def _wants_scan(self, queries: Queries, order: NDArray[np.intp], ks: NDArray[np.int64]) -> bool:
         """Send a few queries down the tree, and see whether it prunes enough."""
         if self._kernel is None:
             few = order[np.linspace(0, len(order) - 1, min(_PILOT, len(order))).astype(np.intp)]
-            _, centers = self._centers(queries.take(few))
-            answers, room = _room_for_answers(len(few), len(ks)), room_in(self._tree, int(ks[-1]))
-            looked_at = nearest_in_tree(
-                self._tree, self._steps, self._exact, centers, ks, room, answers
-            )
-            wants = looked_at > _SCAN_FROM * len(few) * len(self._order)
+            _, examined = self._descend(self._centers(queries.take(few))[1], ks)
+            wants = examined > _SCAN_FROM * len(few) * len(self._order)
             self._kernel = "scan" if wants else "tree"
         self.name = f"compiled {self._kernel}"
         # one copy of the points is enough: the one that the kernel reads

@@ -109,7 +109,12 @@ def find_lattice(values: NDArray[np.float64]) -> Lattice | None:
     readings = [_DECIMAL, _BINARY]
     if np.array_equal(_scaled(distinct).astype(np.float32), _scaled(distinct)):
         readings.append(_SINGLE)
-    return _best([lattice for reading in readings for lattice in _read(distinct, reading)])
+    return min(
+        (lattice for reading in readings for lattice in _read(distinct, reading)),
+        # a grid that can always be kept is preferred, then one that leaves few values off
+        key=lambda lattice: (lattice.steps > FINE_STEPS, lattice.strays, lattice.steps),
+        default=None,
+    )
 
 
 def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
@@ -133,15 +138,6 @@ def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
         )
         steps *= factor.denominator
     return None
-
-
-def _best(lattices: list[Lattice]) -> Lattice | None:
-    """Prefer a grid that can always be kept, then one that leaves few values off."""
-    return min(
-        lattices,
-        key=lambda lattice: (lattice.steps > FINE_STEPS, lattice.strays, lattice.steps),
-        default=None,
-    )
 
 
 def _read(distinct: NDArray[np.float64], reading: _Reading) -> Iterator[Lattice]:

@@ -10,7 +10,7 @@ Nodes are numbered in preorder: the left child of node i is i + 1.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ __all__ = [
     "exact_rows",
     "grow",
 ]
+
+_T = TypeVar("_T", bound=np.generic)
 
 # integers up to this are float64, and so are their sums and differences while they stay below it
 _EXACT = 2**53
@@ -330,19 +332,8 @@ def _widest(
 
 
 @making_kernel
-def _longer(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    longer = np.empty(2 * len(values), values.dtype)
-    longer[: len(values)] = values
-    return longer
-
-
-@making_kernel
-def _more_boxes(boxes: Boxes) -> Boxes:
-    more = _room_for_boxes(2 * len(boxes.low), boxes.low.shape[1], boxes.levels.shape[1])
-    more.low[: len(boxes.low)] = boxes.low
-    more.high[: len(boxes.low)] = boxes.high
-    more.levels[: len(boxes.low)] = boxes.levels
-    return more
+def _longer(values: NDArray[_T]) -> NDArray[_T]:
+    return np.concatenate((values, np.empty_like(values)))
 
 
 @making_kernel
@@ -377,7 +368,7 @@ def _grow(grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32], l
         nodes += 1
         if nodes > size:
             start, stop, right = _longer(start), _longer(stop), _longer(right)
-            boxes = _more_boxes(boxes)
+            boxes = Boxes(_longer(boxes.low), _longer(boxes.high), _longer(boxes.levels))
             size *= 2
         start[node], stop[node], right[node] = first, last, -1
         if parent >= 0:
