@@ -86,7 +86,7 @@ def test_the_sample_lies_around_the_most_probable_parameters(sample: LatentSampl
 def test_a_draw_is_a_fitted_hidden_cause(sample: LatentSample) -> None:
     columns = _columns()
     one, other = sample.fitted(0), sample.fitted(199)
-    assert one.name == "Skill"
+    assert one.latent.name == "Skill"
     difference = one.posterior(columns).mean - other.posterior(columns).mean
     assert (difference != 0.0).all()
     assert np.abs(difference).max() < 2.0

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mutandis.causal.latent.quadrature import NORMAL, POISSON, Evidence, draw, moments
+from mutandis.causal.latent.quadrature import (
+    Evidence,
+    NormalEvidence,
+    PoissonEvidence,
+    draw,
+    moments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,15 +37,13 @@ ROWS = [
 def _evidence(rows: list[tuple[tuple[float, ...], tuple[float, ...]]]) -> list[list[Evidence]]:
     return [
         [
-            Evidence(
-                family=NORMAL,
+            NormalEvidence(
                 response=np.array([normal[0]]),
                 predictor=np.array([normal[1]]),
                 loading=normal[2],
                 deviation=normal[3],
             ),
-            Evidence(
-                family=POISSON,
+            PoissonEvidence(
                 response=np.array([count[0]]),
                 predictor=np.array([count[1]]),
                 loading=count[2],
@@ -111,8 +115,7 @@ def test_without_counts_the_marginal_is_a_multivariate_normal() -> None:
     rng = np.random.default_rng(1)
     seen = rng.normal(size=(50, 3))
     evidence = [
-        Evidence(
-            family=NORMAL,
+        NormalEvidence(
             response=seen[:, place].copy(),
             predictor=np.full(50, 0.1 * place),
             loading=float(loadings[place]),
@@ -164,11 +167,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
     predictor = rng.normal(size=rows)
 
     def evidence(chosen: slice) -> list[Evidence]:
-        return [
-            Evidence(
-                family=POISSON, response=counts[chosen], predictor=predictor[chosen], loading=0.7
-            )
-        ]
+        return [PoissonEvidence(response=counts[chosen], predictor=predictor[chosen], loading=0.7)]
 
     everybody, uniforms = evidence(slice(None)), rng.random(rows)
     found = moments(everybody)
@@ -182,8 +181,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it() -> None:
 
 
 def test_far_counts_are_followed_without_overflow() -> None:
-    seen = Evidence(
-        family=POISSON,
+    seen = PoissonEvidence(
         response=np.array([0.0, 1e6]),
         predictor=np.array([10.0, -10.0]),
         loading=2.0,

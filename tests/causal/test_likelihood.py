@@ -37,16 +37,16 @@ def _losses() -> dict[str, tuple[Loss, NDArray[np.float64]]]:
     rng = np.random.default_rng(1)
     design = Design.of(_parents(), rows=ROWS)
     counts = rng.poisson(3.0, ROWS).astype(np.float64)
-    places = rng.integers(0, 4, ROWS)
+    members = rng.integers(0, 4, ROWS) == np.arange(4)[:, np.newaxis]
     somewhere = rng.normal(0, 0.4, design.size)
     return {
         "poisson": (_PoissonLoss(design=design, counts=counts), somewhere),
         "ordinal": (
-            _OrdinalLoss.of(design, places, levels=4),
+            _OrdinalLoss(design=design, members=members),
             np.concatenate([[-1.1, 0.2, 0.9], somewhere[1:]]),
         ),
         "multinomial": (
-            _MultinomialLoss.of(design, places, levels=4),
+            _MultinomialLoss(design=design, members=members),
             rng.normal(0, 0.5, 3 * design.size),
         ),
     }

@@ -53,7 +53,7 @@ from mutandis.causal.fitting.predictor import (
 )
 from mutandis.causal.latent.fit import kinds_of_rows
 from mutandis.causal.latent.latent import family_of
-from mutandis.causal.latent.quadrature import NORMAL, Evidence, draw, moments
+from mutandis.causal.latent.quadrature import NormalEvidence, draw, moments
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.formula import Formula
 from mutandis.errors import EquationError
@@ -216,6 +216,15 @@ def test_a_race_under_other_probabilities() -> None:
     assert most_probable(*tie, np.array([0])).tolist() == [0]
 
 
+def test_levels_are_known_by_value() -> None:
+    known = KnownLevels.of(_names([2, 0], "high", "mid", "low"))
+    assert known.levels == ("high", "low")
+    column = _names([0, 1, 1], "low", "high")
+    assert known.places(column).tolist() == [1, 0, 0]
+    assert known.members(column).tolist() == [[False, True, True], [True, False, False]]
+    assert known.column(np.array([1, 0]), ("low", "high")).codes.tolist() == [0, 1]
+
+
 def test_shares_are_counted_within_combinations() -> None:
     gender, grade = _names([0, 0, 0, 1, 1], "f", "m"), _names([0, 0, 1, 0, 1], "low", "high")
     fitted = fit_shares(grade, {"Gender": gender}, KnownLevels.of(grade))
@@ -238,13 +247,13 @@ def test_what_a_coefficient_is_multiplied_with() -> None:
 
 def test_the_posterior_of_a_hidden_cause_behind_one_normal_attribute() -> None:
     """One normal attribute x = U + noise with σ = 1, seen at 2: the posterior of U is N(1, 1/2)."""
-    seen = Evidence(family=NORMAL, response=np.array([2.0]), predictor=np.zeros(1), loading=1.0)
+    seen = NormalEvidence(response=np.array([2.0]), predictor=np.zeros(1), loading=1.0)
     found = moments([seen])
     assert found.mean.round(12).tolist() == [1.0]
     assert (found.deviation**2).round(12).tolist() == [0.5]
     place, uniforms = np.array([0, 0, 0]), np.array([0.025, 0.5, 0.975])
     assert draw([seen], found, place, uniforms).round(2).tolist() == [-0.39, 1.0, 2.39]
-    assert family_of(Linear("Gender")).name == "normal"
+    assert family_of(Linear("Gender")) is NormalEvidence
 
 
 # --- diagnostics ----------------------------------------------------------------------------------
@@ -285,6 +294,9 @@ def test_features_of_few_and_of_many_values() -> None:
     twice = np.array([3.0, 4.0, -3.0, -4.0])
     (direction,) = orthonormal([twice, 2 * twice])
     assert (direction * 50**0.5).round(6).tolist() == [3.0, 4.0, -3.0, -4.0]
+    fixed = Conditioning.on_columns([Numbers(np.repeat([0.0, 1.0], 50))], rows=100)
+    values = np.concatenate([np.arange(50.0), 1000.0 + np.arange(50.0)])
+    assert fixed.residual(values)[[0, 49, 50, 99]].tolist() == [-24.5, 24.5, -24.5, 24.5]
     assert crossed([_numbers(0, 0, 1), _numbers(7, 8, 8)], rows=3).tolist() == [0, 1, 2]
 
 
@@ -294,6 +306,6 @@ def test_residuals_and_fit_of_two_groups() -> None:
     noise = fitted.abduct(salary, gender)
     (residual,) = residuals_of(noise, fitted, salary, gender).vectors
     assert residual.tolist() == [-10.0, 10.0, -5.0, 5.0]
-    fit = fit_of(noise, fitted, salary, gender)
-    assert fit.measure == "R²"
-    assert fit.value == pytest.approx(0.474, abs=0.0005)
+    measure, fit = fit_of(noise, fitted, salary, gender)
+    assert measure == "R²"
+    assert fit == pytest.approx(0.474, abs=0.0005)

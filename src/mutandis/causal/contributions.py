@@ -46,22 +46,6 @@ def decompose(fitted: object, before: Columns, after: Columns) -> Decomposition 
 
     Exact for linear equations: their terms add up, on the scale of the attribute or of its
     logarithm. Equations of other families do not say what each cause did on its own: None.
-
-    Examples
-    --------
-    >>> from mutandis.causal import Linear
-    >>> from mutandis.data.columns import Numbers
-    >>> causes = {
-    ...     "Gender": Numbers(np.array([0.0, 0.0, 1.0, 1.0])),
-    ...     "Salary": Numbers(np.array([40.0, 60.0, 30.0, 40.0])),
-    ... }
-    >>> balance = Numbers(np.array([8.0, 12.0, 5.0, 7.0]))
-    >>> fitted = Linear("Salary", "Gender").fit(balance, causes)
-    >>> her = {name: column.take(np.array([2])) for name, column in causes.items()}
-    >>> him = {"Gender": Numbers(np.array([0.0])), "Salary": Numbers(np.array([45.0]))}
-    >>> parts = decompose(fitted, her, him)
-    >>> [(each.parents, round(each.amount, 9)) for each in parts.contributions]
-    [(('Salary',), 3.0), (('Gender',), 1.0)]
     """
     linear = _linear_part(fitted)
     if linear is None:
@@ -81,15 +65,7 @@ def decompose(fitted: object, before: Columns, after: Columns) -> Decomposition 
 def paths_between(
     graph: Graph, causes: Iterable[str], effect: str, *, held: Iterable[str] = ()
 ) -> Iterator[tuple[str, ...]]:
-    """Follow the arrows from causes to an effect: every path, none of them through `held`.
-
-    Examples
-    --------
-    >>> from mutandis.causal import Graph
-    >>> graph = Graph.from_parents({"Balance": ("Salary", "Gender"), "Salary": ("Gender",)})
-    >>> list(paths_between(graph, ["Gender"], "Balance"))
-    [('Gender', 'Salary', 'Balance'), ('Gender', 'Balance')]
-    """
+    """Follow the arrows from causes to an effect: every path, none of them through `held`."""
     sources, closed = frozenset(causes), frozenset(held)
     open_ends: list[tuple[str, ...]] = [(effect,)]
     while open_ends:

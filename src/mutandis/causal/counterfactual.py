@@ -143,7 +143,7 @@ def abduct(
     noise: dict[str, Any] = {}
     for latent in latents:
         if not equations.keys().isdisjoint(latent.equations):
-            require_columns(population, latent.names)
+            require_columns(population, latent.latent.names)
             noise.update(latent.abduct(population.columns, rng=rng))
     for child, equation in equations.items():
         if child not in noise:

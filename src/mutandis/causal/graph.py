@@ -11,6 +11,8 @@ from mutandis.errors import CycleError, WorldviewError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    import networkx as nx
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
@@ -99,16 +101,22 @@ def _read_parents(child: object, causes: Iterable[str]) -> tuple[str, ...]:
     return read
 
 
+def arrows_of(parents: Mapping[str, tuple[str, ...]]) -> nx.DiGraph:
+    """Give the graph to networkx, nodes in the order in which they are mentioned."""
+    import networkx as nx
+
+    arrows = nx.DiGraph()
+    for child, causes in parents.items():
+        arrows.add_nodes_from((*causes, child))
+        arrows.add_edges_from((cause, child) for cause in causes)
+    return arrows
+
+
 def _topological_order(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     import networkx as nx
 
-    mentioned = dict.fromkeys(
-        name for child, causes in parents.items() for name in (*causes, child)
-    )
-    place = {name: position for position, name in enumerate(mentioned)}
-    arrows = nx.DiGraph()
-    arrows.add_nodes_from(mentioned)
-    arrows.add_edges_from((cause, child) for child, causes in parents.items() for cause in causes)
+    arrows = arrows_of(parents)
+    place = {name: position for position, name in enumerate(arrows)}
     try:
         return tuple(nx.lexicographical_topological_sort(arrows, key=place.__getitem__))
     except nx.NetworkXUnfeasible:

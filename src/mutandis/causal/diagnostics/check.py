@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -67,16 +67,39 @@ def check_worldview(
     alone: dict[str, tuple[str, ...]] = {n: () for n in attributes if n not in worldview.names}
     graph = Graph.from_parents({**alone, **worldview.graph.parents})
     leftovers = dict(_leftovers(worldview, fitted, ordered))
-    residuals, independences = _adjusted(
-        tuple(_residual_checks(worldview, leftovers, ordered, attributes=attributes)),
-        tuple(_independence_checks(worldview, leftovers, ordered, graph=graph)),
+    residuals = [
+        check
+        for child, (equation, left) in leftovers.items()
+        for check in check_residuals(
+            child,
+            left,
+            ordered,
+            parents=equation.parents,
+            # what has causes may follow from this very noise: the implied independences know
+            attributes=[n for n in attributes if n in equation.parents or n not in leftovers],
+            tied=_tied(child, worldview),
+        )
+    ]
+    independences = check_independences(
+        implied_independences(
+            graph, hidden={latent.name: tuple(latent.equations) for latent in worldview.latents}
+        ),
+        ordered,
+        parents=graph.parents,
+        # given a draw of a hidden cause, residuals say nothing about what holds without it
+        residuals={
+            child: left.vectors
+            for child, (equation, left) in leftovers.items()
+            if left.vectors and equation.hidden is None
+        },
     )
+    checks = _adjusted([*residuals, *independences])
     return Diagnosis(
         rows=len(population),
         alpha=alpha,
-        equations=tuple(check for check, _ in leftovers.values()),
-        residuals=residuals,
-        independences=independences,
+        equations=tuple(equation for equation, _ in leftovers.values()),
+        residuals=tuple(check for check in checks if isinstance(check, ResidualCheck)),
+        independences=tuple(check for check in checks if isinstance(check, IndependenceCheck)),
         roots=graph.roots,
         couplings=MappingProxyType(dict(worldview.couplings)),
         **(_reach(fitted, population, do) if do is not None else {}),
@@ -106,37 +129,17 @@ def _leftovers(
         with naming(child):
             if child not in noise:
                 noise[child] = equation.abduct(columns[child], causes, rng=_generator(child))
-            fit = fit_of(noise[child], equation, columns[child], causes)
+            measure, fit = fit_of(noise[child], equation, columns[child], causes)
             left = residuals_of(noise[child], equation, columns[child], causes)
         check = EquationCheck(
             child=child,
             family=type(declared[child]).__name__,
             parents=tuple(causes),
-            measure=fit.measure,
-            fit=fit.value,
+            measure=measure,
+            fit=fit,
             hidden=hidden.get(child),
         )
         yield child, (check, left)
-
-
-def _residual_checks(
-    worldview: Worldview,
-    leftovers: Mapping[str, _Explained],
-    columns: Columns,
-    *,
-    attributes: Sequence[str],
-) -> Iterator[ResidualCheck]:
-    for child, (check, left) in leftovers.items():
-        parents = check.parents
-        yield from check_residuals(
-            child,
-            left,
-            columns,
-            parents=parents,
-            # what has causes may follow from this very noise: the implied independences know
-            attributes=[name for name in attributes if name in parents or name not in leftovers],
-            tied=_tied(child, worldview),
-        )
 
 
 def _tied(child: str, worldview: Worldview) -> frozenset[str]:
@@ -151,45 +154,16 @@ def _tied(child: str, worldview: Worldview) -> frozenset[str]:
     return frozenset(driven | set(worldview.graph.descendants(driven)))
 
 
-def _independence_checks(
-    worldview: Worldview,
-    leftovers: Mapping[str, _Explained],
-    columns: Columns,
-    *,
-    graph: Graph,
-) -> Iterator[IndependenceCheck]:
-    hidden = {latent.name: tuple(latent.equations) for latent in worldview.latents}
-    # given a draw of a hidden cause, residuals say nothing about what holds without it
-    residuals = {
-        child: left.vectors
-        for child, (check, left) in leftovers.items()
-        if left.vectors and check.hidden is None
-    }
-    return check_independences(
-        implied_independences(graph, hidden=hidden),
-        columns,
-        parents=graph.parents,
-        residuals=residuals,
-    )
+_Check = ResidualCheck | IndependenceCheck
 
 
-_Checks = TypeVar("_Checks", ResidualCheck, IndependenceCheck)
-
-
-def _adjusted(
-    residuals: tuple[ResidualCheck, ...], independences: tuple[IndependenceCheck, ...]
-) -> tuple[tuple[ResidualCheck, ...], tuple[IndependenceCheck, ...]]:
+def _adjusted(checks: Sequence[_Check]) -> list[_Check]:
     """Adjust the p-values of all tests that were done, together."""
-    found = [check.p_value for check in (*residuals, *independences) if check.p_value is not None]
-    adjusted = iter(holm(found))
-
-    def with_adjusted(checks: tuple[_Checks, ...]) -> tuple[_Checks, ...]:
-        return tuple(
-            check if check.p_value is None else replace(check, p_adjusted=next(adjusted))
-            for check in checks
-        )
-
-    return with_adjusted(residuals), with_adjusted(independences)
+    adjusted = iter(holm([check.p_value for check in checks if check.p_value is not None]))
+    return [
+        check if check.p_value is None else replace(check, p_adjusted=next(adjusted))
+        for check in checks
+    ]
 
 
 def _reach(

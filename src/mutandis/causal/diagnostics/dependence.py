@@ -61,10 +61,6 @@ class Dependence:
     note: str = ""
 
 
-def untested(test: str, reason: str) -> Dependence:
-    return Dependence(test=test, note=reason)
-
-
 def mean_dependence(
     residuals: Sequence[Floats],
     features: Sequence[Floats],
@@ -90,11 +86,11 @@ def mean_dependence(
     left = [rest for residual in residuals if (rest := _left(residual, given)) is not None]
     directions = orthonormal(features, given=given)
     if not left or not directions:
-        return untested(test, NOTHING_LEFT)
+        return Dependence(test=test, note=NOTHING_LEFT)
     rows = len(left[0])
     numbers = given.rank + len(left) * len(directions)
     if rows < _ROWS_PER_NUMBER * numbers:
-        return untested(test, f"{rows} rows are too few to fit {numbers} numbers to")
+        return Dependence(test=test, note=f"{rows} rows are too few to fit {numbers} numbers to")
     products = [residual * direction for residual in left for direction in directions]
     sums = np.array([np.add.reduce(product) for product in products])
     variance = _second_moments(products) * (rows / (rows - given.rank))
@@ -133,14 +129,16 @@ def spread_dependence(residual: Floats, features: Features, *, test: str) -> Dep
     directions = orthonormal(features.vectors)
     rows, degrees = len(residual), len(directions)
     if not directions:
-        return untested(test, "the column does not vary")
+        return Dependence(test=test, note="the column does not vary")
     if rows < _ROWS_PER_NUMBER * (1 + degrees):
-        return untested(test, f"{rows} rows are too few to fit {1 + degrees} numbers to")
+        return Dependence(
+            test=test, note=f"{rows} rows are too few to fit {1 + degrees} numbers to"
+        )
     centred = deviations - np.add.reduce(deviations) / rows
     total = dot(centred, centred)
     explained = sum(dot(direction, centred) ** 2 for direction in directions)
     if total <= (_NOTHING * float(np.abs(deviations).max(initial=0.0))) ** 2 * rows:
-        return untested(test, "all residuals are equally far from the middle")
+        return Dependence(test=test, note="all residuals are equally far from the middle")
     free = rows - 1 - degrees
     # a perfect fit leaves no rounding to divide by
     unexplained = max(total - explained, total * 1e-15)
@@ -167,7 +165,7 @@ def normal_departure(values: Floats, *, test: str) -> Dependence:
 
     rows = len(values)
     if rows < _ROWS_PER_NUMBER * 5:
-        return untested(test, f"{rows} rows are too few to see a distribution in")
+        return Dependence(test=test, note=f"{rows} rows are too few to see a distribution in")
     expected = ndtr(np.sort(values))
     steps = np.arange(rows + 1) / rows
     gap = float(max((steps[1:] - expected).max(), (expected - steps[:-1]).max()))
@@ -275,7 +273,7 @@ def g_dependence(first: Codes, second: Codes, strata: Codes) -> Dependence:
         degrees += own
     if used <= lost or not used:
         where = " in most strata" if varied else ""
-        return untested(test, f"too few rows{where} for the groups to be compared in")
+        return Dependence(test=test, note=f"too few rows{where} for the groups to be compared in")
     return Dependence(
         test=test,
         statistic=statistic,

@@ -158,9 +158,14 @@ class Diagnosis:
 
     def sentences(self) -> tuple[str, ...]:
         """Say what was found in plain sentences, problems first."""
-        from mutandis.causal.diagnostics.diagnosis import sentences_of
-
-        return sentences_of(self)
+        return (
+            _heading(self),
+            *(_problem(check, self) for check in self.problems),
+            *_reassurances(self),
+            *map(_fit, self.equations),
+            *_intervention(self),
+            *_limits(self),
+        )
 
     def __str__(self) -> str:
         """Give the sentences, one per line."""
@@ -205,17 +210,6 @@ def _plain(check: EquationCheck | ResidualCheck | IndependenceCheck) -> dict[str
         name: list(value) if isinstance(value, tuple) else value
         for name, value in asdict(check).items()
     }
-
-
-def sentences_of(diagnosis: Diagnosis) -> tuple[str, ...]:
-    return (
-        _heading(diagnosis),
-        *(_problem(check, diagnosis) for check in diagnosis.problems),
-        *_reassurances(diagnosis),
-        *map(_fit, diagnosis.equations),
-        *_intervention(diagnosis),
-        *_limits(diagnosis),
-    )
 
 
 def _heading(diagnosis: Diagnosis) -> str:

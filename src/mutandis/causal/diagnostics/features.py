@@ -160,25 +160,12 @@ def _without(vector: Floats, basis: Sequence[Floats]) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditioning:
-    """What a test holds fixed: combinations of values, and directions.
-
-    Parameters
-    ----------
-    cells
-        A number for each row; rows with the same number are alike in what is held fixed by value.
-    basis
-        Perpendicular directions of length 1, each with mean 0 in every cell.
-
-    Examples
-    --------
-    >>> fixed = Conditioning.on_columns([Numbers(np.repeat([0.0, 1.0], 50))], rows=100)
-    >>> values = np.concatenate([np.arange(50.0), 1000.0 + np.arange(50.0)])
-    >>> fixed.residual(values)[[0, 49, 50, 99]].tolist()
-    [-24.5, 24.5, -24.5, 24.5]
-    """
+    """What a test holds fixed: combinations of values, and directions."""
 
     cells: Codes
+    """A number for each row, the same for rows that are alike in what is held fixed by value."""
     basis: tuple[Floats, ...] = ()
+    """Perpendicular directions of length 1, each with mean 0 in every cell."""
 
     @classmethod
     def on_columns(cls, columns: Sequence[Column], *, rows: int) -> Conditioning:

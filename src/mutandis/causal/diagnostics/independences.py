@@ -22,6 +22,7 @@ from mutandis.causal.diagnostics.features import (
     is_nominal,
     takes_few_values,
 )
+from mutandis.causal.graph import arrows_of
 from mutandis.data.columns import Categories
 
 if TYPE_CHECKING:
@@ -67,7 +68,13 @@ def implied_independences(
     # roots first: the later of a pair then has parents to be given, wherever one of them has
     names = (*graph.roots, *(name for name in graph.names if name not in graph.roots))
     place = {name: position for position, name in enumerate(names)}
-    arrows = _with_hidden(graph, hidden) if hidden else None
+    arrows: Any = None
+    if hidden:
+        arrows = arrows_of(graph.parents)
+        # a pair, so that no attribute can have the same name
+        arrows.add_edges_from(
+            (("hidden", name), child) for name, driven in hidden.items() for child in driven
+        )
     basis = []
     # combinations come in an order of causes, so `second` is not a cause of `first`
     for first, second in combinations(names, 2):
@@ -78,21 +85,6 @@ def implied_independences(
             ordered = tuple(sorted(given, key=place.__getitem__))
             basis.append(Independence(first=first, second=second, given=ordered))
     return tuple(basis)
-
-
-def _with_hidden(graph: Graph, hidden: Mapping[str, Collection[str]]) -> Any:
-    import networkx as nx
-
-    arrows = nx.DiGraph()
-    arrows.add_nodes_from(graph.names)
-    arrows.add_edges_from(
-        (cause, child) for child, causes in graph.parents.items() for cause in causes
-    )
-    # a pair, so that no attribute can have the same name
-    arrows.add_edges_from(
-        (("hidden", name), child) for name, driven in hidden.items() for child in driven
-    )
-    return arrows
 
 
 def _separator(arrows: Any, first: str, second: str, graph: Graph) -> Collection[str] | None:

@@ -23,7 +23,6 @@ from mutandis.causal.diagnostics.dependence import (
     mean_dependence,
     normal_departure,
     spread_dependence,
-    untested,
 )
 from mutandis.causal.diagnostics.diagnosis import ResidualCheck
 from mutandis.causal.diagnostics.features import (
@@ -67,14 +66,6 @@ class Residuals:
     """Why there are none, where there are none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
-    """How much of an attribute its equation explains, and how that is measured."""
-
-    measure: str
-    value: float | None = None
-
-
 def residuals_of(
     noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns
 ) -> Residuals:
@@ -86,7 +77,7 @@ def residuals_of(
         explained = _numbers(noise, "explained", rows=rows)
         own = values if isinstance(child, Categories) else child.values
         scale = own if explained is None else values + explained
-        if _spread(values) <= _NOTHING * _spread(scale):
+        if np.ptp(values) <= _NOTHING * np.ptp(scale):
             return Residuals(reason="its causes determine it, so no noise is left over")
         return Residuals(vectors=(values,))
     normal = _normal_quantiles(noise, rows=rows)
@@ -99,8 +90,10 @@ def residuals_of(
     return Residuals(reason="its equation does not give its noise as numbers")
 
 
-def fit_of(noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns) -> Fit:
-    """Measure how much of an attribute its causes explain.
+def fit_of(
+    noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns
+) -> tuple[str, float | None]:
+    """Choose a measure of how much of an attribute its causes explain, and give its value.
 
     An equation may say so itself, by a method ``deviance_explained(child, parents)``. Otherwise it
     is R² on the scale that the noise is added on; for counts and for categories the share of the
@@ -108,21 +101,21 @@ def fit_of(noise: object, fitted: FittedEquation[Any], child: Column, parents: C
     """
     own = getattr(fitted, "deviance_explained", None)
     if callable(own):
-        return Fit(measure=_DEVIANCE, value=float(own(child, parents)))
+        return _DEVIANCE, float(own(child, parents))
     residual = _numbers(noise, "residual", rows=len(child))
     explained = _numbers(noise, "explained", rows=len(child))
     if residual is not None and explained is not None:
         log = getattr(noise, "link", "identity") == "log"
         measure = "R² of the logarithm" if log else "R²"
-        return Fit(measure=measure, value=_r_squared(explained + residual, residual))
+        return measure, _r_squared(explained + residual, residual)
     means = getattr(fitted, "means", None)
     if callable(means) and isinstance(child, Numbers):
         expected = np.asarray(means(parents, rows=len(child)), dtype=np.float64)
-        return Fit(measure=_DEVIANCE, value=_poisson_deviance_explained(child.values, expected))
+        return _DEVIANCE, _poisson_deviance_explained(child.values, expected)
     offered = _Probabilities.of(fitted, child, parents)
     if offered is not None:
-        return Fit(measure=_DEVIANCE, value=offered.deviance_explained())
-    return Fit(measure="not available")
+        return _DEVIANCE, offered.deviance_explained()
+    return "not available", None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,10 +176,6 @@ def _normal_quantiles(noise: object, *, rows: int) -> Floats | None:
     return found
 
 
-def _spread(values: Floats) -> float:
-    return float(values.max() - values.min())
-
-
 def _r_squared(response: Floats, residual: Floats) -> float | None:
     centred = response - np.add.reduce(response) / len(response)
     scale = float(np.abs(centred).max())
@@ -230,8 +219,8 @@ def check_residuals(
     over = tuple(dict.fromkeys([*parents, *attributes]))
     for on in over:
         if not residuals.vectors or on in tied:
-            absent = untested("none", _TIED if residuals.vectors else residuals.reason)
-            yield _record(absent, child=child, on=on, aspect="level")
+            reason = _TIED if residuals.vectors else residuals.reason
+            yield _record(Dependence(test="none", note=reason), child=child, on=on, aspect="level")
     if not residuals.vectors:
         return
     equation = _Leftover.of(residuals.vectors, {name: columns[name] for name in parents})
@@ -291,12 +280,13 @@ class _Leftover:
         """Test whether the products of two columns explain residuals, beside a curve in each."""
         together = [left * right for left in _design(one) for right in _design(other)]
         if not together:
-            return untested(_LEVEL, "one of the columns does not vary")
+            return Dependence(test=_LEVEL, note="one of the columns does not vary")
         products = [
             product for product in together if not _are_uncorrelated(self.residuals, product)
         ]
         if not products:
-            return untested(_LEVEL, "the equation lets them act together already")
+            already = "the equation lets them act together already"
+            return Dependence(test=_LEVEL, note=already)
         alone = [*features_of(one).vectors, *features_of(other).vectors]
         given = Conditioning.on_vectors([*self.fitted.basis, *alone], cells=self.fitted.cells)
         return mean_dependence(self.residuals, products, given=given, test=_LEVEL)

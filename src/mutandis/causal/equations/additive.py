@@ -140,14 +140,7 @@ class Additive(AdditiveEquation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """How parents become columns of numbers for a regressor.
-
-    Examples
-    --------
-    >>> jobs = Categories(np.array([1, 0, 1], dtype=np.int32), ("clerk", "cook", "pilot"))
-    >>> Encoding.of({"Job": jobs}).matrix({"Job": jobs}).tolist()
-    [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
-    """
+    """How parents become columns of numbers for a regressor."""
 
     parents: tuple[SingleTerm, ...]
     """For a numeric parent its values, for a nominal one the place of each level that occurred."""
@@ -209,7 +202,6 @@ class FittedAdditive(FittedAdditiveEquation):
         *,
         rng: Rng = None,  # noqa: ARG002 - the facts determine the noise
     ) -> RegressedNoise:
-        """Recover U = x - f(pa), kept as the pair of x and f(pa), and the causes."""
         features = self.encoding.matrix(parents)
         return RegressedNoise(
             factual=numbers_of(child),
@@ -218,7 +210,6 @@ class FittedAdditive(FittedAdditiveEquation):
         )
 
     def predict(self, parents: Columns, noise: AdditiveNoise) -> Predicted:
-        """Move each factual value by what the change in its causes explains, and finish it."""
         features = self.encoding.matrix(parents)
         explained = self._explained_by(features)
         if isinstance(noise, RegressedNoise):

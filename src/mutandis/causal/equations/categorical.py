@@ -30,7 +30,7 @@ segment is its length over (1 + C at its start)·(1 + C at its end).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from mutandis.causal.equations.equation import Rng
     from mutandis.causal.fitting.predictor import LinearPredictor
     from mutandis.data.columns import Column, Columns, Floats
+
+
+GUMBEL_MAX = "Gumbel-max coupling"
+"""The name of the assumption, as results are labelled with it."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -87,15 +91,11 @@ class Categorical(Declaration):
     [1, 1, 1, 1, 0, 1, 1, 1]
     """
 
+    coupling: ClassVar[str] = GUMBEL_MAX
     parents: tuple[str, ...]
 
     def __init__(self, *parents: str) -> None:
         self._set(parents=parents)
-
-    @property
-    def coupling(self) -> str:
-        """The coupling that is assumed between the facts and the counterfactual."""
-        return GUMBEL_MAX
 
     def fit(self, child: Column, parents: Columns) -> FittedCategorical:
         """Estimate the coefficients by maximum likelihood.
@@ -110,7 +110,7 @@ class Categorical(Declaration):
         column = categories_of(child)
         known = KnownLevels.of(column)
         design = Design.of({name: parents[name] for name in self.parents}, rows=len(column))
-        loss = _MultinomialLoss.of(design, known.places(column), levels=len(known))
+        loss = _MultinomialLoss(design=design, members=known.members(column))
         coefficients = minimise(loss, loss.start()).reshape(len(known) - 1, design.size)
         return FittedCategorical(
             known=known, predictors=tuple(design.predictor(row) for row in coefficients)
@@ -191,11 +191,6 @@ class _MultinomialLoss:
     members: NDArray[np.bool_]
     """One row per category, one column per person."""
 
-    @classmethod
-    def of(cls, design: Design, places: NDArray[np.intp], *, levels: int) -> _MultinomialLoss:
-        members = places == np.arange(levels)[:, np.newaxis]
-        return cls(design=design, members=members)
-
     def start(self) -> Floats:
         """Give the intercepts at which every row has the shares of the whole population."""
         counts = self.members.sum(axis=1)
@@ -233,9 +228,6 @@ class _MultinomialLoss:
             curvature[one, :, one] += np.diag(penalties)
         return gradient.ravel(), curvature.reshape(len(point), len(point))
 
-
-GUMBEL_MAX = "Gumbel-max coupling"
-"""The name of the assumption, as results are labelled with it."""
 
 # Counterfactual probabilities below this are taken as this: what is divided by it, and squared, is
 # still a number.

@@ -8,7 +8,7 @@ of Poisson distributions are computed as logarithms, far beyond where probabilit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -68,6 +68,7 @@ class Count(Declaration):
     [4.0, 8.0, 4.0, 8.0]
     """
 
+    coupling: ClassVar[str] = MONOTONE
     parents: tuple[str, ...]
     bounds: Bounds | None
 
@@ -78,11 +79,6 @@ class Count(Declaration):
                 f"bounds={read} are not whole numbers, but counts are. Round them inwards."
             )
         self._set(parents=parents, bounds=read)
-
-    @property
-    def coupling(self) -> str:
-        """The coupling that is assumed between the facts and the counterfactual."""
-        return MONOTONE
 
     def fit(self, child: Column, parents: Columns) -> FittedCount:
         """Estimate the coefficients by maximum likelihood.

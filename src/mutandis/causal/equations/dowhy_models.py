@@ -60,20 +60,14 @@ class DowhyMechanism:
 
     Fitting changes nothing, so draws that refit the other equations (`bootstrap=True`) show no
     doubt about this one.
-
-    Parameters
-    ----------
-    parents
-        The direct causes, in the order in which DoWhy fitted them.
-    mechanism
-        A `dowhy.gcm` mechanism that is invertible: it has `estimate_noise` and `evaluate`.
-    levels
-        For each cause that DoWhy takes for a category, the levels it was fitted on.
     """
 
     parents: tuple[str, ...]
+    """In the order in which DoWhy fitted them."""
     mechanism: Any
+    """Invertible: it has `estimate_noise` and `evaluate`."""
     levels: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, compare=False)
+    """For each cause that DoWhy takes for a category, the levels it was fitted on."""
 
     def __repr__(self) -> str:
         return f"DowhyMechanism({', '.join([*map(repr, self.parents), _describe(self.mechanism)])})"
@@ -159,7 +153,6 @@ class DowhyMechanism:
 
 
 def worldview_from_dowhy(model: Any, *, outcome: str | None = None) -> Worldview:
-    """Take a fitted DoWhy model as a worldview."""
     try:
         from dowhy.gcm import ProbabilisticCausalModel
     except ModuleNotFoundError:
@@ -170,7 +163,10 @@ def worldview_from_dowhy(model: Any, *, outcome: str | None = None) -> Worldview
     # the base class of all: what has to be invertible is each node, and its error says which
     if not isinstance(model, ProbabilisticCausalModel):
         raise WorldviewError(f"{type(model).__name__} is not a graphical causal model. {_NEEDED}")
-    causes = _read_graph(model.graph, outcome)
+    if outcome is not None:
+        _check_outcome(model.graph, outcome)
+    nodes = [node for node in model.graph.nodes if node != outcome]
+    causes = {node: _fitted_parents(model.graph, node) for node in nodes}
     levels = {
         node: found
         for node, parents in causes.items()
@@ -187,13 +183,6 @@ def worldview_from_dowhy(model: Any, *, outcome: str | None = None) -> Worldview
             if parents
         }
     )
-
-
-def _read_graph(graph: Any, outcome: str | None) -> dict[str, tuple[str, ...]]:
-    """Give the causes of each node, in the order of the fit; refuse nodes that are not fitted."""
-    if outcome is not None:
-        _check_outcome(graph, outcome)
-    return {node: _fitted_parents(graph, node) for node in graph.nodes if node != outcome}
 
 
 def _check_outcome(graph: Any, outcome: str) -> None:

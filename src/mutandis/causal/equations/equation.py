@@ -115,7 +115,6 @@ def coupling_of(equation: object) -> str | None:
 
 
 def numbers_of(column: Column) -> Floats:
-    """Give a column's numbers, to an equation that explains numbers."""
     if isinstance(column, Numbers):
         return column.values
     raise EquationError(
@@ -125,7 +124,6 @@ def numbers_of(column: Column) -> Floats:
 
 
 def categories_of(column: Column) -> Categories:
-    """Give a column's codes and levels, to an equation that explains categories."""
     if isinstance(column, Categories):
         return column
     raise EquationError(
@@ -151,16 +149,6 @@ class KnownLevels:
 
     Levels are looked up by value, not by code: another table may have other levels, or the same
     ones in another order.
-
-    Examples
-    --------
-    >>> known = KnownLevels.of(Categories(np.array([2, 0]), ("high", "mid", "low")))
-    >>> known
-    KnownLevels(levels=('high', 'low'))
-    >>> known.places(Categories(np.array([0, 1, 1]), ("low", "high"))).tolist()
-    [1, 0, 0]
-    >>> known.column(np.array([1, 0]), ("low", "high")).codes.tolist()
-    [0, 1]
     """
 
     levels: tuple[Any, ...]
@@ -193,6 +181,11 @@ class KnownLevels:
                 "every level occurs, or leave these rows out."
             )
         return places
+
+    def members(self, column: Categories) -> NDArray[np.bool_]:
+        """Mark which level each row has, one row of marks per known level."""
+        members: NDArray[np.bool_] = self.places(column) == np.arange(len(self))[:, np.newaxis]
+        return members
 
     def column(self, places: NDArray[Any], levels: tuple[Any, ...]) -> Categories:
         """Translate places among the known levels into codes of a column with its own levels."""

@@ -234,7 +234,15 @@ def read_bounds(bounds: object) -> Bounds | None:
             "bounds must be a pair of the lowest and the highest value. "
             "Write None where there is no limit: bounds=(0, None)."
         )
-    low, high = (None if bound is None else _read_bound(bound) for bound in bounds)
+    low, high = (
+        bound
+        if bound is None
+        else _read_finite(
+            bound,
+            f"A bound is {bound!r}. Bounds are finite numbers, or None where there is no limit.",
+        )
+        for bound in bounds
+    )
     if low is not None and high is not None and low >= high:
         raise EquationError(
             f"bounds=({low}, {high}) leave no room: the lowest value comes first and is below the "
@@ -243,17 +251,10 @@ def read_bounds(bounds: object) -> Bounds | None:
     return None if low is None and high is None else (low, high)
 
 
-def _read_bound(bound: object) -> float:
-    if not _is_finite_number(bound):
-        raise EquationError(
-            f"A bound is {bound!r}. Bounds are finite numbers, or None where there is no limit."
-        )
-    return float(bound)  # type: ignore[arg-type]
-
-
-def _is_finite_number(value: object) -> bool:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    return is_number and bool(np.isfinite(float(value)))  # type: ignore[arg-type]
+def _read_finite(value: object, message: str) -> float:
+    if not isinstance(value, bool) and isinstance(value, Real) and np.isfinite(float(value)):
+        return float(value)
+    raise EquationError(message)
 
 
 def _read_decimals(decimals: object) -> int | None:
@@ -281,7 +282,13 @@ def read_levels(levels: object, *, bounds: Bounds | None = None) -> Levels | Non
             f"levels are given as {type(levels).__name__}. Give the numbers that the attribute can "
             "take, lowest first: levels=(1, 2, 3)."
         )
-    read = tuple(map(_read_level, levels))
+    read = tuple(
+        _read_finite(
+            level,
+            f"A level is {level!r}. Levels of an attribute that holds numbers are finite numbers.",
+        )
+        for level in levels
+    )
     if len(read) < 2:
         raise EquationError(
             f"levels name {len(read)} values. Name at least two, lowest first, or leave levels out."
@@ -295,11 +302,3 @@ def read_levels(levels: object, *, bounds: Bounds | None = None) -> Levels | Non
             "bounds, or leave them out: levels are bounds too."
         )
     return read
-
-
-def _read_level(level: object) -> float:
-    if not _is_finite_number(level):
-        raise EquationError(
-            f"A level is {level!r}. Levels of an attribute that holds numbers are finite numbers."
-        )
-    return float(level)  # type: ignore[arg-type]

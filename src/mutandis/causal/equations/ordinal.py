@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -78,6 +78,7 @@ class Ordinal(Declaration):
     [0, 0, 2, 2, 0, 1, 2, 2]
     """
 
+    coupling: ClassVar[str] = MONOTONE
     parents: tuple[str, ...]
     levels: tuple[Any, ...] | None
     method: OrdinalMethod
@@ -89,11 +90,6 @@ class Ordinal(Declaration):
             allowed = " or ".join(map(repr, get_args(OrdinalMethod)))
             raise EquationError(f"method={method!r} is not known. Use {allowed}.")
         self._set(parents=parents, levels=_read_levels(levels), method=method)
-
-    @property
-    def coupling(self) -> str:
-        """The coupling that is assumed between the facts and the counterfactual."""
-        return MONOTONE
 
     def fit(self, child: Column, parents: Columns) -> FittedOrdinal | FittedShares:
         """Estimate the distribution of the levels given the causes.
@@ -112,7 +108,7 @@ class Ordinal(Declaration):
         if self.method == "empirical":
             return fit_shares(column, causes, known)
         design = Design.of(causes, rows=len(column))
-        loss = _OrdinalLoss.of(design, known.places(column), levels=len(known))
+        loss = _OrdinalLoss(design=design, members=known.members(column))
         thresholds, coefficients = loss.split(minimise(loss, loss.start()))
         centred = design.predictor(np.concatenate([[0.0], coefficients]))
         return FittedOrdinal(
@@ -197,16 +193,13 @@ class _OrdinalLoss:
     """
 
     design: Design
-    members: tuple[NDArray[np.bool_], ...]
-    """For each level, the rows that have it."""
-
-    @classmethod
-    def of(cls, design: Design, places: NDArray[np.intp], *, levels: int) -> _OrdinalLoss:
-        return cls(design=design, members=tuple(places == level for level in range(levels)))
+    members: NDArray[np.bool_]
+    """One row per level, one column per person."""
 
     @property
     def counts(self) -> Floats:
-        return np.array([float(rows.sum()) for rows in self.members])
+        counts: Floats = np.count_nonzero(self.members, axis=1).astype(np.float64)
+        return counts
 
     def start(self) -> Floats:
         """Give the thresholds at which every row has the shares of the whole population."""
@@ -308,43 +301,6 @@ def _check_listed(column: Categories, levels: tuple[Any, ...] | None) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Combinations:
-    """The combinations of levels of nominal parents that occurred, numbered."""
-
-    parents: tuple[str, ...]
-    known: Mapping[tuple[Any, ...], int]
-
-    @classmethod
-    def of(cls, parents: Columns, *, rows: int) -> _Combinations:
-        for name, column in parents.items():
-            if not isinstance(column, Categories):
-                raise EquationError(
-                    f"method='empirical' counts levels within each combination of parents, but "
-                    f"parent {name!r} holds numbers. Declare it as nominal or ordinal, or use "
-                    "method='logit'."
-                )
-        combinations, _ = _combine(parents, rows=rows)
-        return cls(
-            parents=tuple(parents),
-            known={levels: number for number, levels in enumerate(combinations)},
-        )
-
-    def of_rows(self, parents: Columns, *, rows: int) -> NDArray[np.intp]:
-        """Find each row's combination, or refuse rows that have one that never occurred."""
-        combinations, numbers = _combine({name: parents[name] for name in self.parents}, rows=rows)
-        found = np.array([self.known.get(levels, -1) for levels in combinations], dtype=np.intp)
-        places: NDArray[np.intp] = found[numbers]
-        unseen = int((places < 0).sum())
-        if unseen:
-            raise EquationError(
-                f"{unseen} of {rows} rows have a combination of parents that did not occur when "
-                "the equation was fitted, so the shares of the levels are unknown. Use "
-                "method='logit', or fewer parents, or leave these rows out."
-            )
-        return places
-
-
 def _combine(parents: Columns, *, rows: int) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
     """List the combinations of levels that occur, by value, and say which each row has."""
     numbers = np.zeros(rows, dtype=np.intp)
@@ -378,19 +334,21 @@ class FittedShares:
     """How many rows of each combination of causes have each level, or a lower one."""
 
     known: KnownLevels
-    combinations: _Combinations
+    parents: tuple[str, ...]
+    combinations: Mapping[tuple[Any, ...], int]
+    """The number of each combination of the parents' levels that occurred."""
     cumulative: NDArray[np.int64]
     """One row per combination, one column per level."""
 
     def probabilities(self, parents: Columns, *, rows: int) -> Floats:
         counts = np.diff(self.cumulative, prepend=0, axis=1)
-        numbers = self.combinations.of_rows(parents, rows=rows)
+        numbers = self._combinations_of(parents, rows=rows)
         return np.asarray(counts / self.cumulative[:, -1:])[numbers]
 
     def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> SharesNoise:
         column = categories_of(child)
         places = self.known.places(column)
-        numbers = self.combinations.of_rows(parents, rows=len(places))
+        numbers = self._combinations_of(parents, rows=len(places))
         padded = np.pad(self.cumulative, ((0, 0), (1, 0)))
         before, through = padded[numbers, places], padded[numbers, places + 1]
         impossible = int((before == through).sum())
@@ -409,7 +367,7 @@ class FittedShares:
         )
 
     def predict(self, parents: Columns, noise: SharesNoise) -> Predicted:
-        numbers = self.combinations.of_rows(parents, rows=len(noise.factual))
+        numbers = self._combinations_of(parents, rows=len(noise.factual))
         sizes = self.cumulative[:, -1].astype(np.float64)
         # u ≤ F(level) as queue / size ≤ cumulative / other size, both multiplied out: both sides
         # are whole numbers or halves, so equal ones are equal
@@ -420,13 +378,36 @@ class FittedShares:
         places = np.where(numbers == noise.combination, noise.factual, places)
         return Predicted(column=self.known.column(places, noise.levels))
 
+    def _combinations_of(self, parents: Columns, *, rows: int) -> NDArray[np.intp]:
+        """Find each row's combination, or refuse rows that have one that never occurred."""
+        found, numbers = _combine({name: parents[name] for name in self.parents}, rows=rows)
+        known = np.array([self.combinations.get(levels, -1) for levels in found], dtype=np.intp)
+        places: NDArray[np.intp] = known[numbers]
+        unseen = int((places < 0).sum())
+        if unseen:
+            raise EquationError(
+                f"{unseen} of {rows} rows have a combination of parents that did not occur when "
+                "the equation was fitted, so the shares of the levels are unknown. Use "
+                "method='logit', or fewer parents, or leave these rows out."
+            )
+        return places
+
 
 def fit_shares(column: Categories, parents: Columns, known: KnownLevels) -> FittedShares:
     """Count the levels within each combination of nominal parents."""
-    rows = len(column)
-    combinations = _Combinations.of(parents, rows=rows)
-    numbers = combinations.of_rows(parents, rows=rows)
+    for name, parent in parents.items():
+        if not isinstance(parent, Categories):
+            raise EquationError(
+                f"method='empirical' counts levels within each combination of parents, but "
+                f"parent {name!r} holds numbers. Declare it as nominal or ordinal, or use "
+                "method='logit'."
+            )
+    combinations, numbers = _combine(parents, rows=len(column))
     cells = numbers * len(known) + known.places(column)
-    counts = np.bincount(cells, minlength=len(combinations.known) * len(known))
-    cumulative = np.cumsum(counts.reshape(len(combinations.known), len(known)), axis=1)
-    return FittedShares(known=known, combinations=combinations, cumulative=frozen(cumulative))
+    counts = np.bincount(cells, minlength=len(combinations) * len(known))
+    return FittedShares(
+        known=known,
+        parents=tuple(parents),
+        combinations={levels: number for number, levels in enumerate(combinations)},
+        cumulative=frozen(np.cumsum(counts.reshape(-1, len(known)), axis=1)),
+    )

@@ -2,7 +2,7 @@
 
 All parameters are in standard units while they are fitted: the columns of causes and the values of
 a normal attribute have mean 0 and standard deviation 1, the intercept of a count is told from the
-logarithm of its mean. In these units the priors are (`Priors`)
+logarithm of its mean. In these units the priors are
 
 - coefficients and intercepts ~ N(0, 1),
 - loadings w ~ N(0, 0.5²) cut off below 0,
@@ -26,7 +26,7 @@ from mutandis.causal.fitting.predictor import (
     SingleTerm,
     fit_linear_predictor,
 )
-from mutandis.causal.latent.quadrature import Evidence, Family, moments
+from mutandis.causal.latent.quadrature import Evidence, moments
 from mutandis.data.columns import Categories
 from mutandis.errors import EquationError
 
@@ -43,19 +43,10 @@ _SMALLEST_DEVIATION = 1e-3
 _START_LOADING = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Priors:
-    """What is believed of the parameters before the table is seen, in standard units."""
-
-    coefficient: float = 1.0
-    """Standard deviation of coefficients and intercepts, normal around 0."""
-    loading: float = 0.5
-    """Scale of loadings, half-normal."""
-    deviation: float = 1.0
-    """Scale of standard deviations, Rayleigh."""
-
-
-PRIORS = Priors()
+# the scales of the priors above
+COEFFICIENT_PRIOR = 1.0
+LOADING_PRIOR = 0.5
+DEVIATION_PRIOR = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +64,7 @@ class Driven:
 class StandardAttribute:
     """A driven attribute over the distinct rows, in standard units."""
 
-    family: Family
+    family: type[Evidence]
     response: Floats
     """The values, (x - centre) / scale in a normal family."""
     centre: float
@@ -103,8 +94,7 @@ class StandardAttribute:
         predictor = np.full(len(self.response), self.offset + parameters[0])
         for coefficient, column in zip(parameters[1:], self.design, strict=False):
             predictor += coefficient * column
-        return Evidence(
-            family=self.family,
+        return self.family(
             response=self.response,
             predictor=predictor,
             loading=float(parameters[self.loading_place]),
@@ -151,7 +141,7 @@ def kinds_of_rows(columns: Columns) -> tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def standardise(
-    family: Family,
+    family: type[Evidence],
     response: Floats,
     causes: Columns,
     *,
@@ -242,13 +232,13 @@ def log_posterior(
 def _log_prior(attribute: StandardAttribute, parameters: Floats) -> tuple[float, Floats]:
     """Give the log prior density of an attribute's parameters, but for a constant; its gradient."""
     place = attribute.loading_place
-    scales = np.full(len(parameters), PRIORS.coefficient)
-    scales[place] = PRIORS.loading
+    scales = np.full(len(parameters), COEFFICIENT_PRIOR)
+    scales[place] = LOADING_PRIOR
     slope = -parameters / scales**2
-    value = -0.5 * float(np.add.reduce((parameters[:place] / PRIORS.coefficient) ** 2))
-    value -= 0.5 * float(parameters[place] / PRIORS.loading) ** 2
+    value = -0.5 * float(np.add.reduce((parameters[:place] / COEFFICIENT_PRIOR) ** 2))
+    value -= 0.5 * float(parameters[place] / LOADING_PRIOR) ** 2
     if attribute.family.has_deviation:
-        square = float(np.exp(parameters[-1]) / PRIORS.deviation) ** 2
+        square = float(np.exp(parameters[-1]) / DEVIATION_PRIOR) ** 2
         value += float(parameters[-1]) - 0.5 * square
         slope[-1] = 1.0 - square
     return value, slope

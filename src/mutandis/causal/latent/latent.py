@@ -27,15 +27,7 @@ from mutandis.causal.equations.equation import Declaration, Predicted, naming, n
 from mutandis.causal.equations.linear import FittedLinear, Linear
 from mutandis.causal.equations.numeric import finish, linked
 from mutandis.causal.latent.fit import Driven, kinds_of_rows, maximise, standardise
-from mutandis.causal.latent.quadrature import (
-    NORMAL,
-    POISSON,
-    Evidence,
-    Family,
-    Moments,
-    draw,
-    moments,
-)
+from mutandis.causal.latent.quadrature import NormalEvidence, PoissonEvidence, draw, moments
 from mutandis.data.columns import Categories, Numbers, frozen
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, MutandisWarning, WorldviewError
@@ -46,6 +38,7 @@ if TYPE_CHECKING:
     from mutandis.causal.equations.equation import FittedEquation, Rng
     from mutandis.causal.latent.fit import StandardAttribute
     from mutandis.causal.latent.nuts import LatentSample
+    from mutandis.causal.latent.quadrature import Evidence, Moments
     from mutandis.data.columns import Column, Columns, Floats
 
 
@@ -159,11 +152,11 @@ class Latent(Declaration):
     @property
     def couplings(self) -> Mapping[str, str]:
         """The attributes whose counterfactuals rest on an assumption about U, with its name."""
-        found = {
-            child: _coupling(equation, residual_noise=self.residual_noise)
-            for child, equation in self.equations.items()
-        }
-        return {child: coupling for child, coupling in found.items() if coupling}
+        if not self.residual_noise:
+            return dict.fromkeys(self.equations, EXPECTATION_ONLY)
+        # the residual of an additive equation is determined by the facts, whatever U is
+        counts = (child for child, own in self.equations.items() if isinstance(own, Count))
+        return dict.fromkeys(counts, LATENT_MONOTONE)
 
     def fit(self, columns: Columns) -> FittedLatent:
         """Find the most probable parameters.
@@ -246,14 +239,6 @@ class FittedLatent:
     parameters: Mapping[str, Driven]
     equations: Mapping[str, FittedEquation[Any]]
 
-    @property
-    def name(self) -> str:
-        return self.latent.name
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.latent.names
-
     def posterior(self, columns: Columns) -> Moments:
         """Give the posterior mean and standard deviation of U given each row's facts.
 
@@ -289,15 +274,14 @@ class FittedLatent:
 
     def _evidence(self, columns: Columns) -> tuple[list[Evidence], NDArray[np.intp]]:
         """Give what each distinct row's attributes tell of U, and the distinct row of each row."""
-        chosen, kinds = kinds_of_rows({name: columns[name] for name in self.names})
+        chosen, kinds = kinds_of_rows({name: columns[name] for name in self.latent.names})
         evidence = []
         for child, equation in self.latent.equations.items():
             causes = {name: columns[name].take(chosen) for name in equation.parents}
             driven = self.parameters[child]
             with naming(child):
                 evidence.append(
-                    Evidence(
-                        family=family_of(equation),
+                    family_of(equation)(
                         response=_response(equation, columns[child].take(chosen)),
                         predictor=driven.predictor.at(causes, rows=len(chosen)),
                         loading=driven.loading,
@@ -360,7 +344,7 @@ DrivenEquation = Linear | Count
 """What a hidden cause can drive."""
 
 
-def family_of(equation: object) -> Family:
+def family_of(equation: object) -> type[Evidence]:
     """Give the distribution of an equation under a hidden cause, or refuse one that has none."""
     if isinstance(equation, Linear):
         if equation.interactions:
@@ -368,9 +352,9 @@ def family_of(equation: object) -> Family:
                 "interactions=True is not available under a hidden cause. Leave interactions out, "
                 "or add the product of two causes to the table and name it as a cause."
             )
-        return NORMAL
+        return NormalEvidence
     if isinstance(equation, Count):
-        return POISSON
+        return PoissonEvidence
     shown = equation.__name__ if isinstance(equation, type) else type(equation).__name__
     raise EquationError(
         f"a hidden cause cannot drive what is given here ({shown}). It drives Linear(...), "
@@ -385,16 +369,6 @@ def _response(equation: DrivenEquation, child: Column) -> Floats:
         return linked(values, equation.link)
     require_counts(values)
     return values
-
-
-def _coupling(equation: DrivenEquation, *, residual_noise: bool) -> str | None:
-    """Name what a counterfactual under a hidden cause assumes, if it assumes anything.
-
-    The residual of an additive equation is determined by the facts, whatever U is.
-    """
-    if not residual_noise:
-        return EXPECTATION_ONLY
-    return LATENT_MONOTONE if isinstance(equation, Count) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

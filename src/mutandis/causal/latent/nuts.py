@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.latent.fit import PRIORS, StandardAttribute, maximise, split
+from mutandis.causal.latent.fit import (
+    COEFFICIENT_PRIOR,
+    DEVIATION_PRIOR,
+    LOADING_PRIOR,
+    StandardAttribute,
+    maximise,
+    split,
+)
 from mutandis.causal.latent.latent import standard_attributes
 from mutandis.causal.latent.quadrature import NODES, moments
 from mutandis.data.columns import frozen
@@ -221,10 +228,10 @@ def _terms(attribute: StandardAttribute) -> _Terms:
 
     def log_prior(mine: Any) -> Any:
         # the logarithm of what is sampled as a logarithm: its change of variable
-        value = -0.5 * jnp.sum((mine[:place] / PRIORS.coefficient) ** 2)
-        value += mine[place] - 0.5 * (jnp.exp(mine[place]) / PRIORS.loading) ** 2
+        value = -0.5 * jnp.sum((mine[:place] / COEFFICIENT_PRIOR) ** 2)
+        value += mine[place] - 0.5 * (jnp.exp(mine[place]) / LOADING_PRIOR) ** 2
         if normal:
-            value += 2.0 * mine[-1] - 0.5 * (jnp.exp(mine[-1]) / PRIORS.deviation) ** 2
+            value += 2.0 * mine[-1] - 0.5 * (jnp.exp(mine[-1]) / DEVIATION_PRIOR) ** 2
         return value
 
     return _Terms(log_density=log_density, derivatives=derivatives, log_prior=log_prior)

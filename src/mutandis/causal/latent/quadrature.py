@@ -10,12 +10,13 @@ Every operation is within a row. What a row gets does not depend on the rows com
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Self
 
     from numpy.typing import NDArray
 
@@ -35,56 +36,10 @@ _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """A distribution that the linear predictor η places: its log density and derivatives in η."""
-
-    name: str
-    has_deviation: bool
-    log_density: Callable[[Floats, Floats, float], Floats]
-    """log p(x | η, σ)"""
-    slope: Callable[[Floats, Floats, float], Floats]
-    """Its derivative in η."""
-    curvature: Callable[[Floats, Floats, float], Floats]
-    """Minus its second derivative in η."""
-
-
-def _normal_log_density(x: Floats, predictor: Floats, deviation: float) -> Floats:
-    residual = (x - predictor) / deviation
-    log_density: Floats = -0.5 * residual * residual - (np.log(deviation) + _LOG_ROOT_TWO_PI)
-    return log_density
-
-
-def _rate(predictor: Floats) -> Floats:
-    return np.exp(np.minimum(predictor, _LARGEST_LOG_RATE))
-
-
-def _poisson_log_density(x: Floats, predictor: Floats, deviation: float) -> Floats:  # noqa: ARG001
-    from scipy.special import gammaln
-
-    return x * predictor - _rate(predictor) - gammaln(x + 1.0)
-
-
-NORMAL = Family(
-    name="normal",
-    has_deviation=True,
-    log_density=_normal_log_density,
-    slope=lambda x, predictor, deviation: (x - predictor) / deviation**2,
-    curvature=lambda x, predictor, deviation: np.full(predictor.shape, deviation**-2.0),  # noqa: ARG005
-)
-POISSON = Family(
-    name="Poisson",
-    has_deviation=False,
-    log_density=_poisson_log_density,
-    slope=lambda x, predictor, deviation: x - _rate(predictor),  # noqa: ARG005
-    curvature=lambda x, predictor, deviation: _rate(predictor),  # noqa: ARG005
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What one driven attribute says of U: x ~ family(η + w·U, σ), row by row."""
 
-    family: Family
+    has_deviation: ClassVar[bool]
     response: Floats
     predictor: Floats
     """η: what the observed causes explain."""
@@ -93,7 +48,7 @@ class Evidence:
     deviation: float = 1.0
     """σ; 1 in a family that has none."""
 
-    def rows(self, chosen: slice) -> Evidence:
+    def rows(self, chosen: slice) -> Self:
         """Give some rows of it, as a column that nodes broadcast against."""
         return replace(
             self,
@@ -101,22 +56,66 @@ class Evidence:
             predictor=self.predictor[chosen, np.newaxis],
         )
 
+    def place(self, hidden: Floats) -> Floats:
+        return self.predictor + self.loading * hidden
+
     def log_density(self, hidden: Floats) -> Floats:
-        return self.family.log_density(self.response, self._at(hidden), self.deviation)
+        raise NotImplementedError
 
     def slope(self, hidden: Floats) -> Floats:
-        return self.family.slope(self.response, self._at(hidden), self.deviation)
+        """Give the derivative of the log density in η."""
+        raise NotImplementedError
 
     def curvature(self, hidden: Floats) -> Floats:
-        return self.family.curvature(self.response, self._at(hidden), self.deviation)
+        """Give minus the second derivative of the log density in η."""
+        raise NotImplementedError
 
     def deviation_slope(self, hidden: Floats) -> Floats:
-        """Give the derivative of a normal log density in log σ."""
-        residual = (self.response - self._at(hidden)) / self.deviation
+        """Give the derivative of the log density in log σ."""
+        return np.zeros_like(hidden)
+
+
+class NormalEvidence(Evidence):
+    __slots__ = ()
+    has_deviation = True
+
+    def log_density(self, hidden: Floats) -> Floats:
+        residual = (self.response - self.place(hidden)) / self.deviation
+        log_density: Floats = -0.5 * residual * residual - (
+            np.log(self.deviation) + _LOG_ROOT_TWO_PI
+        )
+        return log_density
+
+    def slope(self, hidden: Floats) -> Floats:
+        return (self.response - self.place(hidden)) / self.deviation**2
+
+    def curvature(self, hidden: Floats) -> Floats:
+        return np.full(self.place(hidden).shape, self.deviation**-2.0)
+
+    def deviation_slope(self, hidden: Floats) -> Floats:
+        residual = (self.response - self.place(hidden)) / self.deviation
         return residual * residual - 1.0
 
-    def _at(self, hidden: Floats) -> Floats:
-        return self.predictor + self.loading * hidden
+
+class PoissonEvidence(Evidence):
+    __slots__ = ()
+    has_deviation = False
+
+    def log_density(self, hidden: Floats) -> Floats:
+        from scipy.special import gammaln
+
+        place = self.place(hidden)
+        return self.response * place - _rate(place) - gammaln(self.response + 1.0)
+
+    def slope(self, hidden: Floats) -> Floats:
+        return self.response - self.curvature(hidden)
+
+    def curvature(self, hidden: Floats) -> Floats:
+        return _rate(self.place(hidden))
+
+
+def _rate(log_rate: Floats) -> Floats:
+    return np.exp(np.minimum(log_rate, _LARGEST_LOG_RATE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,11 +226,7 @@ def _block_moments(evidence: Sequence[Evidence], place: Floats, log_weight: Floa
 
 def _score(evidence: Evidence, hidden: Floats, mass: Floats) -> Floats:
     slope = mass * evidence.slope(hidden)
-    deviation = (
-        (mass * evidence.deviation_slope(hidden)).sum(axis=1)
-        if evidence.family.has_deviation
-        else np.zeros(len(mass))
-    )
+    deviation = (mass * evidence.deviation_slope(hidden)).sum(axis=1)
     return np.stack([slope.sum(axis=1), (slope * hidden).sum(axis=1), deviation])
 
 
@@ -250,7 +245,7 @@ def _laplace(evidence: Sequence[Evidence]) -> tuple[Floats, Floats]:
     """
     mode = np.zeros_like(evidence[0].response)
     # Newton's method believes a rate to grow on for ever; one e-fold per step is as far as it sees
-    loadings = [one.loading for one in evidence if not one.family.has_deviation]
+    loadings = [one.loading for one in evidence if not one.has_deviation]
     furthest = 1.0 / max([1e-3, *loadings])
     for _ in range(_NEWTON_STEPS):
         step = _gradient(evidence, mode) / _precision(evidence, mode)
