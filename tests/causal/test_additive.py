@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from mutandis.causal import Additive, AdditiveNoise, Equation, FittedAdditive, Linear, Worldview
+from mutandis.causal.equations.additive import features_of
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, KindError
@@ -146,7 +147,7 @@ def test_names_become_one_column_a_level_that_occurs() -> None:
         "Age": _numbers(1, 2),
         "Town": _names([0, 2], [20, 30, 10]),
     }
-    assert fitted.encoding.matrix(other).tolist() == [[0, 1, 1, 0, 1], [1, 0, 2, 1, 0]]
+    assert features_of(fitted.encoding, other).tolist() == [[0, 1, 1, 0, 1], [1, 0, 2, 1, 0]]
 
 
 def test_a_level_unseen_at_fit_time_is_counted_and_not_quoted() -> None:

@@ -13,16 +13,14 @@ from scipy import stats
 
 from mutandis.causal.diagnostics.dependence import (
     NOTHING_LEFT,
+    Conditioning,
+    features_of,
     g_dependence,
     holm,
+    indicators,
     mean_dependence,
     normal_departure,
     spread_dependence,
-)
-from mutandis.causal.diagnostics.features import (
-    Conditioning,
-    features_of,
-    indicators,
 )
 from mutandis.data.columns import Categories, Numbers
 

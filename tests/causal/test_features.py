@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from mutandis.causal.diagnostics.features import (
+from mutandis.causal.diagnostics.dependence import (
     Conditioning,
     features_of,
     group_codes,

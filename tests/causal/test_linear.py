@@ -227,3 +227,6 @@ def test_noise_cannot_be_written_to() -> None:
 def test_residuals_of_additive_noise() -> None:
     noise = AdditiveNoise(factual=np.array([math.e]), explained=np.array([0.25]), link="log")
     assert noise.residual.tolist() == [0.75]
+    plain = AdditiveNoise(factual=np.array([7.0]), explained=np.array([5.5]))
+    assert plain.residual.tolist() == [1.5]
+    assert plain.carried_to(np.array([3.0])).tolist() == [4.5]

@@ -7,18 +7,16 @@ import pytest
 
 from mutandis.causal import Linear
 from mutandis.causal.diagnostics.dependence import (
-    g_dependence,
-    holm,
-    mean_dependence,
-    normal_departure,
-    spread_dependence,
-)
-from mutandis.causal.diagnostics.features import (
     Conditioning,
     crossed,
     features_of,
+    g_dependence,
     group_codes,
+    holm,
+    mean_dependence,
+    normal_departure,
     orthonormal,
+    spread_dependence,
 )
 from mutandis.causal.diagnostics.residuals import fit_of, residuals_of
 from mutandis.causal.equations.categorical import Race, most_probable, winners

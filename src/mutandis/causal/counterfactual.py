@@ -283,7 +283,6 @@ def take_rows(population: Population, rows: NDArray[np.intp], names: Iterable[st
 
 
 def require_columns(population: Population, names: Iterable[str]) -> None:
-    """Refuse names that are not columns of the population."""
     unknown = [name for name in dict.fromkeys(names) if name not in population.columns]
     if unknown:
         have = list(population.columns)

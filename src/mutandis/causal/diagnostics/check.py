@@ -50,7 +50,6 @@ def check_worldview(
     do: Mapping[str, Any] | None = None,
     alpha: float = 0.01,
 ) -> Diagnosis:
-    """Look for signs that a table contradicts a worldview: see `Worldview.check`."""
     if not 0.0 < alpha < 0.5:
         raise PlanError(f"alpha={alpha} is outside (0, 0.5). Give the level of the tests: 0.01.")
     if protected is not None:

@@ -226,7 +226,8 @@ def _problem(check: ResidualCheck | IndependenceCheck, diagnosis: Diagnosis) -> 
         return _contradicted(check, diagnosis)
     child, on, p = check.child, check.on, _p(check)
     if check.aspect == "level":
-        part = "part of the" if on in _parents(child, diagnosis) else "an"
+        causes = {check.child: check.parents for check in diagnosis.equations}
+        part = "part of the" if on in causes.get(child, ()) else "an"
         return (
             f"{child}: residuals still depend on {on} ({p}): the equation misses {part} effect of "
             f"{on}, counterfactuals for it will be biased. {_size(check)}"
@@ -393,10 +394,6 @@ def _untested_residuals(diagnosis: Diagnosis) -> Iterator[str]:
     for (child, aspect, note), columns in gathered.items():
         over_columns = f" over {_listed(columns)}" if all(columns) else ""
         yield f"{child}: {aspect}{over_columns} not tested: {note}."
-
-
-def _parents(child: str, diagnosis: Diagnosis) -> tuple[str, ...]:
-    return next((check.parents for check in diagnosis.equations if check.child == child), ())
 
 
 def _given(check: IndependenceCheck) -> str:

@@ -12,16 +12,18 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from mutandis.causal.diagnostics.dependence import Dependence, g_dependence, mean_dependence
-from mutandis.causal.diagnostics.diagnosis import IndependenceCheck
-from mutandis.causal.diagnostics.features import (
+from mutandis.causal.diagnostics.dependence import (
     Conditioning,
+    Dependence,
     crossed,
+    g_dependence,
     group_codes,
     indicators,
     is_nominal,
+    mean_dependence,
     takes_few_values,
 )
+from mutandis.causal.diagnostics.diagnosis import IndependenceCheck
 from mutandis.causal.graph import arrows_of
 from mutandis.data.columns import Categories
 
@@ -112,7 +114,6 @@ def check_independences(
     parents: Mapping[str, Sequence[str]],
     residuals: Mapping[str, Sequence[Floats]],
 ) -> Iterator[IndependenceCheck]:
-    """Test each implied independence, by a test that suits the kinds of the columns."""
     held: dict[tuple[str, ...], Conditioning] = {}
     for statement in implied:
         first, second, given = statement.first, statement.second, statement.given

@@ -18,24 +18,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.causal.diagnostics.dependence import (
-    NOTHING_LEFT,
-    Dependence,
-    mean_dependence,
-    normal_departure,
-    spread_dependence,
-)
-from mutandis.causal.diagnostics.diagnosis import ResidualCheck
-from mutandis.causal.diagnostics.features import (
     MOST_GROUPS,
+    NOTHING_LEFT,
     SMALLEST_GROUP,
     Conditioning,
+    Dependence,
     codes_of,
     dot,
     features_of,
     group_codes,
     indicators,
+    mean_dependence,
+    normal_departure,
+    spread_dependence,
     takes_few_values,
 )
+from mutandis.causal.diagnostics.diagnosis import ResidualCheck
 from mutandis.data.columns import Categories, Numbers
 
 if TYPE_CHECKING:
@@ -54,8 +52,6 @@ _NOTHING = 1e-10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residuals:
-    """What an equation leaves over of each row."""
-
     vectors: tuple[Floats, ...] = ()
     """One vector, or one for each category; none if there is nothing to test."""
     standard: bool = False
@@ -69,7 +65,6 @@ class Residuals:
 def residuals_of(
     noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns
 ) -> Residuals:
-    """Read residuals from the noise that an equation abducts, whatever its family."""
     rows = len(child)
     values = _numbers(noise, "residual", rows=rows)
     if values is not None:
@@ -111,7 +106,10 @@ def fit_of(
     means = getattr(fitted, "means", None)
     if callable(means) and isinstance(child, Numbers):
         expected = np.asarray(means(parents, rows=len(child)), dtype=np.float64)
-        return _DEVIANCE, _poisson_deviance_explained(child.values, expected)
+        mean = np.add.reduce(child.values) / len(child)
+        without = _poisson_deviance(child.values, np.full(len(child), mean))
+        left = _poisson_deviance(child.values, expected)
+        return _DEVIANCE, 1.0 - left / without if without > 0.0 else None
     offered = _Probabilities.of(fitted, child, parents)
     if offered is not None:
         return _DEVIANCE, offered.deviance_explained()
@@ -183,11 +181,6 @@ def _r_squared(response: Floats, residual: Floats) -> float | None:
         return None
     centred, residual = centred / scale, residual / scale
     return 1.0 - dot(residual, residual) / dot(centred, centred)
-
-
-def _poisson_deviance_explained(counts: Floats, means: Floats) -> float | None:
-    without = _poisson_deviance(counts, np.full(len(counts), np.add.reduce(counts) / len(counts)))
-    return 1.0 - _poisson_deviance(counts, means) / without if without > 0.0 else None
 
 
 def _poisson_deviance(counts: Floats, means: Floats) -> float:

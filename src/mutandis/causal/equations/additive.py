@@ -130,42 +130,32 @@ class Additive(AdditiveEquation):
             )
         causes = {name: parents[name] for name in self.parents}
         require_varying(causes)
-        encoding = Encoding.of(causes)
+        encoding = tuple(_encode(name, column) for name, column in causes.items())
         with _foreign_errors(self.regressor, "being copied"):
             regressor = _copied(self.regressor)
         with _foreign_errors(regressor, "fit()"):
-            regressor.fit(encoding.matrix(causes), target)
+            regressor.fit(features_of(encoding, causes), target)
         return FittedAdditive(regressor=regressor, encoding=encoding, **self.numeric)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
-    """How parents become columns of numbers for a regressor."""
+def _encode(name: str, column: Column) -> SingleTerm:
+    """Give a numeric parent its values, a nominal one the place of each level that occurs."""
+    if isinstance(column, Categories):
+        places = {level: float(n) for n, level in enumerate(occurring_levels(column))}
+        return LevelShifts(parent=name, shifts=MappingProxyType(places))
+    return Slope(parent=name, slope=1.0)
 
-    parents: tuple[SingleTerm, ...]
-    """For a numeric parent its values, for a nominal one the place of each level that occurred."""
 
-    @classmethod
-    def of(cls, parents: Columns) -> Encoding:
-        terms: list[SingleTerm] = []
-        for name, column in parents.items():
-            if isinstance(column, Categories):
-                places = {level: float(n) for n, level in enumerate(occurring_levels(column))}
-                terms.append(LevelShifts(parent=name, shifts=MappingProxyType(places)))
-            else:
-                terms.append(Slope(parent=name, slope=1.0))
-        return cls(parents=tuple(terms))
-
-    def matrix(self, parents: Columns) -> Floats:
-        """Give one row per person; refuse levels that did not occur before."""
-        columns: list[Floats] = []
-        for parent in self.parents:
-            values = parent.at(parents)
-            if isinstance(parent, LevelShifts):
-                columns += [1.0 * (values == place) for place in parent.shifts.values()]
-            else:
-                columns.append(values)
-        return np.column_stack(columns)
+def features_of(encoding: Iterable[SingleTerm], parents: Columns) -> Floats:
+    """Give one row per person; refuse levels that did not occur before."""
+    columns: list[Floats] = []
+    for parent in encoding:
+        values = parent.at(parents)
+        if isinstance(parent, LevelShifts):
+            columns += [1.0 * (values == place) for place in parent.shifts.values()]
+        else:
+            columns.append(values)
+    return np.column_stack(columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,15 +175,10 @@ class FittedAdditive(FittedAdditiveEquation):
     """
 
     regressor: Regressor = field(hash=False)
-    encoding: Encoding
+    encoding: tuple[SingleTerm, ...]
 
-    def explained(
-        self,
-        parents: Columns,
-        *,
-        rows: int | None = None,  # noqa: ARG002 - a regressor has at least one parent
-    ) -> Floats:
-        return self._explained_by(self.encoding.matrix(parents))
+    def explained(self, parents: Columns, *, rows: int | None = None) -> Floats:  # noqa: ARG002
+        return self._explained_by(features_of(self.encoding, parents))
 
     def abduct(
         self,
@@ -202,7 +187,7 @@ class FittedAdditive(FittedAdditiveEquation):
         *,
         rng: Rng = None,  # noqa: ARG002 - the facts determine the noise
     ) -> RegressedNoise:
-        features = self.encoding.matrix(parents)
+        features = features_of(self.encoding, parents)
         return RegressedNoise(
             factual=numbers_of(child),
             explained=frozen(self._explained_by(features)),
@@ -210,7 +195,7 @@ class FittedAdditive(FittedAdditiveEquation):
         )
 
     def predict(self, parents: Columns, noise: AdditiveNoise) -> Predicted:
-        features = self.encoding.matrix(parents)
+        features = features_of(self.encoding, parents)
         explained = self._explained_by(features)
         if isinstance(noise, RegressedNoise):
             # asked again among other rows, a regressor may answer with other last bits

@@ -92,6 +92,7 @@ class Categorical(Declaration):
     """
 
     coupling: ClassVar[str] = GUMBEL_MAX
+    """The coupling that is assumed between the facts and the counterfactual."""
     parents: tuple[str, ...]
 
     def __init__(self, *parents: str) -> None:
@@ -119,8 +120,6 @@ class Categorical(Declaration):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoricalNoise:
-    """What abduction finds out about each row."""
-
     observed: NDArray[np.intp]
     """As places among the known categories."""
     probabilities: Floats
@@ -265,7 +264,7 @@ def winners(
     """Run the race again under other probabilities (p and q, per person), with the same noise."""
     after = np.maximum(counterfactual, _LEAST)
     # Summed in this way, a delay that is not below the observed one's cannot win by rounding.
-    times = _delays(factual, after) * race.won[:, np.newaxis] + race.further / after
+    times = factual / after * race.won[:, np.newaxis] + race.further / after
     own = times[np.arange(len(observed)), observed]
     first = np.argmin(times, axis=1)
     return np.where(own <= times[np.arange(len(first)), first], observed, first)
@@ -309,7 +308,7 @@ def counterfactual_probabilities(
 def _coupled(before: Floats, after: Floats, places: NDArray[np.intp]) -> Floats:
     own = places[:, np.newaxis]
     rates = np.maximum(after, _LEAST)
-    delays = _delays(before, after)
+    delays = before / rates
     last = np.take_along_axis(delays, own, axis=1)
     # the observed one is due at `last`: one that starts later, and itself, has no time left to win
     starts = np.minimum(delays, last)
@@ -339,10 +338,6 @@ def most_probable(
     near = probabilities >= probabilities.max(axis=1, keepdims=True) - _EQUAL
     stays = near[np.arange(len(observed)), observed]
     return np.where(stays, observed, np.argmax(near, axis=1))
-
-
-def _delays(before: Floats, after: Floats) -> Floats:
-    return before / np.maximum(after, _LEAST)
 
 
 def _checked(

@@ -69,6 +69,7 @@ class Count(Declaration):
     """
 
     coupling: ClassVar[str] = MONOTONE
+    """The coupling that is assumed between the facts and the counterfactual."""
     parents: tuple[str, ...]
     bounds: Bounds | None
 
@@ -159,7 +160,6 @@ _LOWEST = -690.0
 
 
 def require_counts(values: Floats) -> None:
-    """Refuse values that are not counts."""
     refused = int(((values < 0) | (values != np.floor(values)) | (values >= _INEXACT)).sum())
     if refused:
         raise EquationError(

@@ -39,8 +39,6 @@ _NEEDED = "Give a fitted dowhy.gcm.InvertibleStructuralCausalModel."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismNoise:
-    """What abduction finds out about each row of a mechanism."""
-
     factual: Floats
     causes: Floats
     """Categories as ranks of their levels."""
@@ -98,7 +96,6 @@ class DowhyMechanism:
         )
 
     def predict(self, parents: Columns, noise: MechanismNoise) -> Predicted:
-        """Move each factual value by what the change in its causes does to it."""
         causes = self._causes(parents)
         moved = self._evaluate(causes, noise.residual)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -70,28 +70,13 @@ class AdditiveNoise:
 
     It keeps the two parts whose difference the noise is, rather than the difference: a row whose
     causes do not change can then be given back its factual value to the last bit.
-
-    Parameters
-    ----------
-    factual
-        The observed values x.
-    explained
-        What the equation says of the factual causes: f(pa), or log f(pa) under the log link.
-    link
-        Whether the noise is added to the value ("identity") or to its logarithm ("log").
-
-    Examples
-    --------
-    >>> noise = AdditiveNoise(factual=np.array([7.0]), explained=np.array([5.5]))
-    >>> noise.residual.tolist()
-    [1.5]
-    >>> noise.carried_to(np.array([3.0])).tolist()
-    [4.5]
     """
 
     factual: Floats
     explained: Floats
+    """What the equation says of the factual causes: f(pa), or log f(pa) under the log link."""
     link: LinkName = "identity"
+    """Whether the noise is added to the value or to its logarithm."""
 
     @property
     def residual(self) -> Floats:
@@ -191,7 +176,10 @@ def finish(
     finished = rounded
     if levels is not None:
         beyond = (rounded < levels[0]) | (rounded > levels[-1])
-        finished = _nearest(rounded, np.array(levels))
+        steps = np.array(levels)
+        # half of each rather than half of the sum, which may be too large
+        middles = steps[:-1] / 2 + steps[1:] / 2
+        finished = steps[np.searchsorted(middles, rounded, side="left")]
     low, high = bounds or (None, None)
     beyond |= finished < (-np.inf if low is None else low)
     beyond |= finished > (np.inf if high is None else high)
@@ -200,15 +188,7 @@ def finish(
     return Predicted(column=Numbers(frozen(finished)), clipped=clipped)
 
 
-def _nearest(values: Floats, levels: Floats) -> Floats:
-    # half of each rather than half of the sum, which may be too large
-    middles = levels[:-1] / 2 + levels[1:] / 2
-    chosen: Floats = levels[np.searchsorted(middles, values, side="left")]
-    return chosen
-
-
 def require_finite(values: Floats) -> None:
-    """Refuse predictions that are infinite or NaN."""
     lost = int((~np.isfinite(values)).sum())
     if lost:
         raise EquationError(
@@ -273,7 +253,6 @@ def _read_decimals(decimals: object) -> int | None:
 
 
 def read_levels(levels: object, *, bounds: Bounds | None = None) -> Levels | None:
-    """Check declared levels: ascending numbers, all of them within the declared bounds."""
     if levels is None:
         return None
     # a set has no order, and the letters of a text are not numbers

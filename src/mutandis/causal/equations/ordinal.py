@@ -79,6 +79,7 @@ class Ordinal(Declaration):
     """
 
     coupling: ClassVar[str] = MONOTONE
+    """The coupling that is assumed between the facts and the counterfactual."""
     parents: tuple[str, ...]
     levels: tuple[Any, ...] | None
     method: OrdinalMethod
@@ -138,7 +139,6 @@ class FittedOrdinal:
         return self.predictor.at(parents, rows=rows)
 
     def probabilities(self, parents: Columns, *, rows: int) -> Floats:
-        """Compute the probability of each known level, one row per person, one column per level."""
         from scipy import special
 
         explained = self.explained(parents, rows=rows)[:, np.newaxis]
@@ -394,7 +394,6 @@ class FittedShares:
 
 
 def fit_shares(column: Categories, parents: Columns, known: KnownLevels) -> FittedShares:
-    """Count the levels within each combination of nominal parents."""
     for name, parent in parents.items():
         if not isinstance(parent, Categories):
             raise EquationError(

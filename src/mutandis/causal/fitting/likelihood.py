@@ -84,7 +84,6 @@ class Design:
         return np.array([float(np.add.reduce(column * weights)) for column in self.basis.T])
 
     def at(self, coefficients: Floats) -> Floats:
-        """Compute the linear predictor of each row from coefficients of the basis."""
         # not BLAS: the number of threads is not to change a bit
         predictor: Floats = np.einsum("rc,c->r", self.basis, coefficients)
         return predictor

@@ -177,7 +177,6 @@ class LinearPredictor:
     terms: tuple[Term, ...]
 
     def at(self, parents: Columns, *, rows: int) -> Floats:
-        """Compute the predictor row by row, term by term."""
         total = np.full(rows, self.intercept)
         # an overflow shows as a value that is not finite, which is refused where it is used
         with np.errstate(over="ignore", invalid="ignore"):

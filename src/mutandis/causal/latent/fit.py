@@ -148,7 +148,6 @@ def standardise(
     chosen: NDArray[np.intp],
     counts: NDArray[np.intp],
 ) -> StandardAttribute:
-    """Bring an attribute and its causes into standard units, or say why that cannot be done."""
     normal = family.has_deviation
     # refuses causes that do not vary or say the same; of a count this is a rough start only
     rough = fit_linear_predictor(response if normal else np.log(response + 0.5), causes)

@@ -88,7 +88,6 @@ def sample_latent(
     warmup: int = 500,
     rng: np.random.Generator,
 ) -> LatentSample:
-    """Sample the parameters of a hidden cause from their posterior: see `Latent.sample`."""
     if draws < 4 or warmup < 1:
         raise PlanError(
             f"draws={draws} and warmup={warmup} are too few for a sampler. "

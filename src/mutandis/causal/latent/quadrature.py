@@ -120,24 +120,16 @@ def _rate(log_rate: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """What quadrature gives for each row.
-
-    Parameters
-    ----------
-    log_marginal
-        log p(x1, x2, … | pa), with U integrated out.
-    mean, deviation
-        Of U, given the facts.
-    scores
-        Of each piece of evidence, the expected derivatives of the log density given the facts: in
-        the predictor, in the loading, and in log σ, one row each. By Fisher's identity these are
-        the derivatives of the log marginal likelihood itself.
-    """
+    """What quadrature gives for each row: of U given the facts, its mean and its deviation."""
 
     log_marginal: Floats
+    """log p(x1, x2, … | pa), with U integrated out."""
     mean: Floats
     deviation: Floats
     scores: tuple[Floats, ...]
+    """Of each piece of evidence, the expected derivatives of the log density given the facts: in
+    the predictor, in the loading, and in log σ, one row each. By Fisher's identity these are the
+    derivatives of the log marginal likelihood itself."""
 
     def at(self, place: NDArray[np.intp]) -> Moments:
         return Moments(
@@ -149,7 +141,6 @@ class Moments:
 
 
 def moments(evidence: Sequence[Evidence], *, nodes: int = NODES) -> Moments:
-    """Integrate the hidden cause out."""
     place, weight = np.polynomial.hermite.hermgauss(nodes)
     log_weight = np.log(weight) + place * place
     blocks = [_block_moments(block, place, log_weight) for block in _blocks(evidence)]
