@@ -44,16 +44,10 @@ class Draws(Sequence["Population"]):
     Draws show the others. Each is made when it is asked for, from a generator of its own: the i-th
     draw is the same whichever were made before it, on however many threads, and however the table
     is sorted.
-
-    Parameters
-    ----------
-    states
-        The seed of each draw.
-    make
-        Makes a draw from a generator.
     """
 
     states: tuple[np.random.SeedSequence, ...] = ()
+    """The seed of each draw."""
     make: Callable[[np.random.Generator], Population] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:

@@ -453,27 +453,15 @@ class Worldview(Declaration):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedWorldview:
-    """A worldview whose equations have their coefficients.
-
-    Parameters
-    ----------
-    graph
-        Which attributes are causes of which.
-    equations
-        The fitted equation of each attribute that has causes.
-    latents
-        The fitted hidden common causes.
-    resolving
-        Attributes that stay as they are.
-    couplings
-        Attributes whose counterfactuals rest on an assumed coupling, with its name.
-    """
+    """A worldview whose equations have their coefficients."""
 
     graph: Graph
     equations: Mapping[str, FittedEquation[Any]]
     latents: tuple[FittedLatent, ...] = ()
     resolving: tuple[str, ...] = ()
+    """Attributes that stay as they are."""
     couplings: Mapping[str, str] = field(default_factory=dict)
+    """Attributes whose counterfactuals rest on an assumed coupling, with its name."""
 
     def counterfactuals(
         self, table: Any, *, do: Mapping[str, Any], draws: int = 0, rng: Rng = None

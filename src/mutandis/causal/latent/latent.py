@@ -223,21 +223,12 @@ class Latent(Declaration):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedLatent:
-    """A hidden common cause whose parameters are known.
-
-    Parameters
-    ----------
-    latent
-        What was declared.
-    parameters
-        Of each attribute it drives.
-    equations
-        The equation of each attribute given U.
-    """
+    """A hidden common cause whose parameters are known."""
 
     latent: Latent
     parameters: Mapping[str, Driven]
     equations: Mapping[str, FittedEquation[Any]]
+    """The equation of each attribute given U."""
 
     def posterior(self, columns: Columns) -> Moments:
         """Give the posterior mean and standard deviation of U given each row's facts.

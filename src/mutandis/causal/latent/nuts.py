@@ -46,25 +46,15 @@ _SMALLEST_LOADING = 1e-2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentSample:
-    """Draws from the posterior of a hidden cause's parameters.
-
-    Parameters
-    ----------
-    latent
-        What was declared.
-    attributes
-        The driven attributes in standard units.
-    values
-        One row per draw, one column per parameter: for each attribute intercept, coefficients,
-        loading and perhaps log σ, in standard units.
-    effective_sizes
-        How many independent draws the draws of each parameter are worth, in the same order.
-    """
+    """Draws from the posterior of a hidden cause's parameters."""
 
     latent: Latent
     attributes: Mapping[str, StandardAttribute]
     values: Floats
+    """One row per draw, one column per parameter: for each attribute intercept, coefficients,
+    loading and perhaps log σ, in standard units."""
     effective_sizes: Floats
+    """How many independent draws the draws of each parameter are worth, in the same order."""
 
     def __len__(self) -> int:
         return len(self.values)

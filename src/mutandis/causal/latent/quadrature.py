@@ -223,10 +223,8 @@ def _score(evidence: Evidence, hidden: Floats, mass: Floats) -> Floats:
 
 def _log_joint(evidence: Sequence[Evidence], hidden: Floats) -> Floats:
     """Give log p(x1, x2, …, U = hidden | pa)."""
-    total: Floats = -0.5 * hidden * hidden - _LOG_ROOT_TWO_PI
-    for one in evidence:
-        total += one.log_density(hidden)
-    return total
+    prior: Floats = -0.5 * hidden * hidden - _LOG_ROOT_TWO_PI
+    return sum((one.log_density(hidden) for one in evidence), prior)
 
 
 def _laplace(evidence: Sequence[Evidence]) -> tuple[Floats, Floats]:
@@ -239,7 +237,8 @@ def _laplace(evidence: Sequence[Evidence]) -> tuple[Floats, Floats]:
     loadings = [one.loading for one in evidence if not one.has_deviation]
     furthest = 1.0 / max([1e-3, *loadings])
     for _ in range(_NEWTON_STEPS):
-        step = _gradient(evidence, mode) / _precision(evidence, mode)
+        gradient = sum((one.loading * one.slope(mode) for one in evidence), -mode)
+        step = gradient / _precision(evidence, mode)
         step = np.where(np.abs(step) > _CONVERGED, np.clip(step, -furthest, furthest), 0.0)
         if not step.any():
             break
@@ -247,15 +246,5 @@ def _laplace(evidence: Sequence[Evidence]) -> tuple[Floats, Floats]:
     return mode, 1.0 / np.sqrt(_precision(evidence, mode))
 
 
-def _gradient(evidence: Sequence[Evidence], hidden: Floats) -> Floats:
-    total = -hidden
-    for one in evidence:
-        total = total + one.loading * one.slope(hidden)
-    return total
-
-
 def _precision(evidence: Sequence[Evidence], hidden: Floats) -> Floats:
-    total = np.ones_like(hidden)
-    for one in evidence:
-        total += one.loading**2 * one.curvature(hidden)
-    return total
+    return sum((one.loading**2 * one.curvature(hidden) for one in evidence), np.ones_like(hidden))
