@@ -42,7 +42,8 @@ def test_the_share_of_draws_is_what_auditing_each_draw_gives(decisions: pd.DataF
         uncertainty=mm.Uncertainty(draws=draws, bootstrap=True),
         seed=11,
     )
-    people = mm.Population.from_frame(decisions, columns=WORLDVIEW.names)
+    # equal rows are told apart by their other columns
+    people = found.plan.population
     made = WORLDVIEW.counterfactuals(
         people, do={"Gender": 0}, draws=draws, rng=np.random.default_rng(11), bootstrap=True
     )

@@ -354,12 +354,12 @@ def test_an_endpoint_that_behaves(workplace: Workplace, address: str) -> None:
 def test_no_room_on_the_disk(workplace: Workplace) -> None:
     import errno
 
-    from mutandis.cli import audit
+    from mutandis.files import saved_audit
 
-    def full(folder: Path, found: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    workplace.patch.setattr(audit, "write_numbers", full)
+    workplace.patch.setattr(saved_audit, "write_numbers", full)
     workplace.refused("No space left on device", "Nothing there has changed")
 
 

@@ -206,7 +206,7 @@ class Audit:
             self._findings[key] = found
         return found
 
-    def findings_of(self, place: int, method: str, k: int) -> Findings:
+    def _findings_of(self, place: int, method: str, k: int) -> Findings:
         """Give one complainant's findings: bounds are computed for her alone, unless known."""
         only = np.array([place])
         if (method, k) in self._findings:
@@ -312,7 +312,7 @@ class Audit:
             (method, k): MappingProxyType(
                 {
                     name: plain_value(value[0])
-                    for name, value in self.findings_of(place, method, k).columns().items()
+                    for name, value in self._findings_of(place, method, k).columns().items()
                 }
             )
             for method in self.methods

@@ -98,7 +98,7 @@ class MultipleAudit(Audit):
         """Compare centers and groups on the attribute with the weakest evidence."""
         return self._weakest_part(place, method, k).balance(place, method, k)
 
-    def findings_of(self, place: int, method: str, k: int) -> Findings:
+    def _findings_of(self, place: int, method: str, k: int) -> Findings:
         """Give one complainant's findings, put together from all attributes."""
         return self.evaluate(method, k).take(np.array([place]))
 
