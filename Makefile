@@ -1,8 +1,8 @@
 # Everything happens in a virtual environment of the project's own, .venv; only the tests with DoWhy,
-# which needs an older scipy, and those on a second version of Python have others.
+# which needs an older scipy, those on a second version of Python, and mutmut have others.
 # Stamps in .venv say what is installed: the core alone (for the demo), the core and the development
-# tools, the core and what it is benchmarked against, what builds the documentation, and what finds
-# mutants. All follow pyproject.toml, in the versions that constraints.txt names.
+# tools, the core and what it is benchmarked against, and what builds the documentation. All follow
+# pyproject.toml, in the versions that constraints.txt names.
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -20,13 +20,14 @@ CORE := $(VENV)/.core-installed
 DEV := $(VENV)/.dev-installed
 BENCH := $(VENV)/.bench-installed
 DOCS := $(VENV)/.docs-installed
-MUTANTS := $(VENV)/.mutants-installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --constraint constraints.txt --editable
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2
 
 DOWHY := .venv-dowhy
 DOWHY_READY := $(DOWHY)/.installed
+MUTANTS := .venv-mutants
+MUTANTS_READY := $(MUTANTS)/.installed
 
 .PHONY: help demo test test-all test-dowhy test-second docs bench lint check wheel-check mutants \
     constraints packages format clean
@@ -68,8 +69,8 @@ check: lint test ## lint and test: what a change has to pass
 wheel-check: $(CREATED) ## build the wheel twice, compare the bytes, use it in a clean environment
 	tools/check_wheel.sh $(BIN)/python
 
-mutants: $(MUTANTS) ## change the code in small ways, and see whether the tests notice
-	$(BIN)/python tools/mutants.py $(MUTANTS_ARGS)
+mutants: $(MUTANTS_READY) ## change the code in small ways, and see whether the tests notice: 30 minutes
+	$(MUTANTS)/bin/python tools/mutants.py $(MUTANTS_ARGS)
 
 constraints: $(CREATED) ## write constraints.txt anew, with the newest versions
 	tools/pin_constraints.sh $(BIN)/python
@@ -83,7 +84,7 @@ format: $(DEV) ## put the code into its standard form
 	$(BIN)/ruff format .
 
 clean: ## remove what make and the tools have made
-	rm -rf $(VENV) $(VENV)-second $(DOWHY) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-second $(DOWHY) $(MUTANTS) mutants build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian ships Python without ensurepip, and a venv made without it is left half-made: so the
@@ -130,10 +131,13 @@ $(DOCS): pyproject.toml constraints.txt | $(CREATED)
 	@$(INSTALL) '.[docs]'
 	@touch $(CORE) $@
 
-$(MUTANTS): pyproject.toml constraints.txt | $(CREATED)
-	@echo "Installing what finds mutants"
-	@$(INSTALL) '.[mutants]'
-	@touch $(CORE) $@
+$(MUTANTS_READY): pyproject.toml constraints.txt | $(CREATED)
+	@echo "Installing what finds mutants in $(MUTANTS)"
+	@$(BIN)/python -m venv --clear $(MUTANTS)
+	@grep -v '^pytest==' constraints.txt >$(MUTANTS)/constraints.txt
+	@$(MUTANTS)/bin/python -m pip --quiet --disable-pip-version-check --no-input install \
+	    --constraint $(MUTANTS)/constraints.txt --editable '.[mutants]'
+	@touch $@
 
 # not all of the development tools: some may not get along with what DoWhy needs
 $(DOWHY_READY): pyproject.toml constraints-dowhy.txt | $(CREATED)

@@ -25,5 +25,5 @@ pin() { # FILE REQUIREMENT…
 }
 
 # beside the extras: what builds the wheel, what finds mutants, what installs a second Python
-pin constraints.txt --editable '.[bench,dev,docs,latent,mutants]' hatchling uv
+pin constraints.txt --editable '.[bench,dev,docs,latent]' hatchling mutmut uv
 pin constraints-dowhy.txt --editable '.[arrow,dowhy]' hypothesis polars pytest
