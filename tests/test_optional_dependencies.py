@@ -43,10 +43,11 @@ found = mm.audit(
     decision="AnnualSalary + 5 * AccountBalance > 225000",
     ks=(5,),
 )
-who = found.findings()["id"].iloc[0]
+found.save("results")
+who = mm.open_results("results").findings()["id"].iloc[0]
 print(json.dumps({
     "counted": len(found.counts()),
-    "report": "</html>" in found.report(),
+    "report": "</html>" in found.report().html,
     "case": "</html>" in found.case_file(who).to_html(),
     "loaded": sorted({name.partition(".")[0] for name in sys.modules} & set(BLOCKED)),
 }))
