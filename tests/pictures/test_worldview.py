@@ -391,3 +391,10 @@ def test_no_arrow_runs_through_a_node(worldview: Worldview) -> None:
     assert set(drawn.nodes) == set(worldview.names)
     assert len(drawn.arrows) == sum(map(len, worldview.graph.parents.values()))
     check_geometry(drawn)
+
+
+def test_every_node_and_arrow_of_the_loan_worldview_is_drawn() -> None:
+    drawing = draw_worldview(
+        LOAN, protected=["Gender"], outcome="Approved", decision_inputs=["Salary", "Balance"]
+    )
+    assert (drawing.svg.count('class="node'), drawing.svg.count('class="arrow')) == (4, 5)

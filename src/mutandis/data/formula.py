@@ -63,16 +63,6 @@ class Formula:
     A name in backticks may hold anything; a backtick in it is written twice. Plain names that
     Python would read as another name (``ﬁeld`` as ``field``), reserved words and names that begin
     with two underscores need backticks too.
-
-    Examples
-    --------
-    >>> formula = Formula.parse("0.3 * AnnualSalary - 2000 * Gender")
-    >>> formula.names
-    ('AnnualSalary', 'Gender')
-    >>> formula.evaluate(
-    ...     {"AnnualSalary": np.array([10000.0, 20000.0]), "Gender": np.array([1, 0])}
-    ... ).tolist()
-    [1000.0, 6000.0]
     """
 
     text: str

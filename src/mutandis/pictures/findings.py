@@ -170,15 +170,8 @@ def plot_agreement(
 def _draw_bars(axes: Axes, cases: Sequence[int], caption: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.bar(range(len(cases)), cases, color=COLOURS["shared"], width=0.6)
-    for place, count in enumerate(cases):
-        axes.annotate(
-            f"{count:,}",
-            (place, count),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="center",
-        )
+    bars = axes.bar(range(len(cases)), cases, color=COLOURS["shared"], width=0.6)
+    axes.bar_label(bars, [f"{count:,}" for count in cases], padding=3)
     axes.set_xlim(-0.6, max(len(cases), 1) - 0.4)
     axes.margins(y=0.15)
     axes.set_ylim(bottom=0)

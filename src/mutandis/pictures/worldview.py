@@ -143,40 +143,11 @@ def draw_worldview(
     outcome: str | None = None,
     decision_inputs: Collection[str] = (),
 ) -> Picture:
-    """Draw a worldview.
+    """Draw a worldview: see `Worldview.draw`.
 
     Causes stand before their effects. Protected attributes have a double border, hidden causes a
     dashed one, resolving attributes a lock; a legend says so. The SVG text has no script and refers
-    to nothing outside itself, so it can be put into a page as it is.
-
-    Parameters
-    ----------
-    worldview
-        What to draw.
-    protected
-        The protected attributes.
-    outcome
-        The name of the decision's outcome, drawn last.
-    decision_inputs
-        The attributes that the decision is made from; each gets an arrow to the outcome.
-
-    Returns
-    -------
-    Picture
-        A notebook shows it, `save` writes it to a file, and as a string it is SVG text: the same
-        for the same arguments to the last byte.
-
-    Examples
-    --------
-    >>> from mutandis.causal import Linear, Worldview
-    >>> drawing = draw_worldview(
-    ...     Worldview({"Salary": Linear("Gender"), "Balance": Linear("Salary", "Gender")}),
-    ...     protected=["Gender"],
-    ...     outcome="Approved",
-    ...     decision_inputs=["Salary", "Balance"],
-    ... )
-    >>> drawing.svg.count('class="node'), drawing.svg.count('class="arrow')
-    (4, 5)
+    to nothing outside itself, and is the same for the same arguments to the last byte.
     """
     marked = (protected,) if isinstance(protected, str) else tuple(protected)
     inputs = (decision_inputs,) if isinstance(decision_inputs, str) else tuple(decision_inputs)
