@@ -74,7 +74,12 @@ def test_a_public_name_has_a_docstring_with_an_example(name: str) -> None:
     assert ">>>" in found.get("Examples", ""), f"{name} has no example"
 
 
-@pytest.mark.parametrize("name", [*NAMES, *DATASETS])
+def test_audit_takes_what_plan_takes() -> None:
+    assert inspect.signature(mm.audit) == inspect.signature(mm.plan)
+    assert "What `plan` takes" in sections(mm.audit)["Parameters"]
+
+
+@pytest.mark.parametrize("name", [*(each for each in NAMES if each != "audit"), *DATASETS])
 def test_every_argument_is_described(name: str) -> None:
     value = value_of(name)
     asked = constructed_by(value) if isinstance(value, type) else arguments(value)

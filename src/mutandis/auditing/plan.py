@@ -423,10 +423,9 @@ def audit(*arguments: Any, **settings: Any) -> Audit:
 
     Parameters
     ----------
-    decisions, outcome, negative, protected, attributes, combine, worldview, counterfactuals
-        As for `plan`: the table, its roles, and where counterfactuals come from.
-    decision, methods, ks, alpha, tau, similarity, evidence, uncertainty, seed, missing, id, preset
-        As for `plan`: who decided, and all settings.
+    *arguments, **settings
+        What `plan` takes: the table, its roles, where counterfactuals come from, who decided, and
+        all settings.
 
     Examples
     --------
