@@ -57,9 +57,8 @@ class Situation:
             "counterfactuals": self.counterfactuals,
             "ks": self.ks,
             "id": "who",
-            "threads": 1,
         }
-        return mm.audit(self.table, **{**settings_, **options})
+        return mm.plan(self.table, **{**settings_, **options}).run(threads=1)
 
 
 numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
