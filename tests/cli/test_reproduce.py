@@ -47,9 +47,10 @@ def found(data_folder: Path) -> Reproduction:
 
 
 def test_json_has_exactly_the_three_runs_and_the_published_counts(data_folder: Path) -> None:
-    start = time.perf_counter()
+    # processor time: that of a busy machine is not the command's
+    start = time.process_time()
     result = runner.invoke(app, ["reproduce", "--data", str(data_folder), "--json"])
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert result.exit_code == 0, result.output
     expected = {
         scenario: {
