@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
+import networkx as nx
 import pytest
 
 from mutandis.causal import Graph
@@ -17,6 +19,24 @@ def test_causes_come_before_effects_and_ties_follow_the_declaration() -> None:
     assert graph.names == ("B", "A", "Y", "Z", "X")
     assert graph.roots == ("B", "A")
     assert dict(graph.parents) == {"B": (), "A": (), "Y": ("A",), "Z": ("Y", "B"), "X": ("A",)}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_order_is_the_lexicographic_one_of_networkx(seed: int) -> None:
+    choose = random.Random(seed)  # noqa: S311 - a graph, no secret
+    names = [f"N{number}" for number in range(choose.randint(1, 9))]
+    parents = {
+        name: tuple(choose.sample(names[:place], choose.randint(0, min(3, place))))
+        for place, name in enumerate(names)
+    }
+    declared = dict(choose.sample(list(parents.items()), choose.randint(1, len(names))))
+    arrows = nx.DiGraph()
+    for child, causes in declared.items():
+        arrows.add_nodes_from((*causes, child))
+        arrows.add_edges_from((cause, child) for cause in causes)
+    place_of = {name: place for place, name in enumerate(arrows)}
+    expected = nx.lexicographical_topological_sort(arrows, key=place_of.__getitem__)
+    assert Graph.from_parents(declared).names == tuple(expected)
 
 
 def test_order_does_not_depend_on_hashing() -> None:

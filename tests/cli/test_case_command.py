@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -86,6 +88,26 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def out(audited: Path, tmp_path: Path) -> Path:
     shutil.copytree(audited, tmp_path / "copy")
     return tmp_path / "copy" / "out"
+
+
+def test_a_case_loads_nothing_that_it_can_do_without(out: Path) -> None:
+    # most of the time that a case takes is that of imports: 0.3 s for pandas, 0.2 s for networkx
+    program = (
+        "import sys\n"
+        "from mutandis.cli.app import app\n"
+        "try:\n"
+        "    app(['case', sys.argv[1], 'Anna', '--no-pdf'])\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code\n"
+        "heavy = {'duckdb', 'httpx', 'narwhals', 'networkx', 'numba', 'pandas', 'pyarrow',\n"
+        "         'matplotlib.pyplot', 'scipy.stats', 'sklearn', 'weasyprint'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program, str(out)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (out / "cases" / "Anna.html").is_file()
 
 
 def test_names_stay_in_the_folder_and_apart() -> None:

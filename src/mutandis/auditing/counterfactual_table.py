@@ -79,7 +79,7 @@ class CounterfactualTable:
         source = population.source.with_columns(
             [_as_native(opened[name], population.source) for name in taken]
         ).clone()
-        moved = replace(population, source=source).with_columns(statuses)
+        moved = replace(population, open_source=lambda: source).with_columns(statuses)
         known = {name: column for name, column in columns.items() if name in population.columns}
         return cls(
             population=replace(moved, columns=MappingProxyType({**moved.columns, **known})),

@@ -323,6 +323,7 @@ def _check_sizes(plan: Plan, strata: tuple[Stratum, ...]) -> None:
 
 
 def _taken(population: Population, rows: NDArray[np.intp]) -> Population:
+    source = population.source[rows]
     return replace(
         population,
         columns=MappingProxyType(
@@ -330,7 +331,7 @@ def _taken(population: Population, rows: NDArray[np.intp]) -> Population:
         ),
         ids=population.ids[rows],
         positions=population.positions[rows],
-        source=population.source[rows],
+        open_source=lambda: source,
     )
 
 

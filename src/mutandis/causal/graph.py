@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import graphlib
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -113,17 +115,31 @@ def arrows_of(parents: Mapping[str, tuple[str, ...]]) -> nx.DiGraph:
 
 
 def _topological_order(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    mentioned = (name for child, causes in parents.items() for name in (*causes, child))
+    place = {name: position for position, name in enumerate(dict.fromkeys(mentioned))}
+    sorter = graphlib.TopologicalSorter(parents)
+    try:
+        sorter.prepare()
+    except graphlib.CycleError:
+        raise _cycle_error(parents, place) from None
+    order: list[str] = []
+    ready: list[tuple[int, str]] = []
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heappush(ready, (place[name], name))
+        _, first = heappop(ready)
+        order.append(first)
+        sorter.done(first)
+    return tuple(order)
+
+
+def _cycle_error(parents: Mapping[str, tuple[str, ...]], place: Mapping[str, int]) -> CycleError:
     import networkx as nx
 
-    arrows = arrows_of(parents)
-    place = {name: position for position, name in enumerate(arrows)}
-    try:
-        return tuple(nx.lexicographical_topological_sort(arrows, key=place.__getitem__))
-    except nx.NetworkXUnfeasible:
-        cycle = [edge[0] for edge in nx.find_cycle(arrows)]
+    cycle = [edge[0] for edge in nx.find_cycle(arrows_of(parents))]
     first = cycle.index(min(cycle, key=place.__getitem__))
     shown = " → ".join([*cycle[first:], *cycle[: first + 1]])
-    raise CycleError(
+    return CycleError(
         f"The worldview has a cycle: {shown}. Nothing can be its own cause, directly or through "
         "others: take one of these arrows out, by removing the parent from the equation it "
         "points to."

@@ -54,12 +54,12 @@ def group_equal(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.in
     Rows with different digests are different. Rows with equal digests are compared; should any of
     them differ, the columns themselves decide.
     """
-    import pandas as pd
-
     digests = row_digests(columns)
     if _all_differ(digests):
         rows = np.arange(len(digests), dtype=np.intp)
         return rows, rows
+    import pandas as pd
+
     group = pd.factorize(digests)[0].astype(np.intp, copy=False)
     first = _first_rows(group)
     if not _agree(columns, first, group):

@@ -31,7 +31,7 @@ from mutandis.errors import (
 from mutandis.frames import EncodedTable, check_columns, open_frame, with_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -96,8 +96,8 @@ class Population:
         One id per row: the id column, or the row's position in the table as it was given.
     positions
         The row's position in the table as it was given (rows may have been dropped).
-    source
-        The table itself, for decision makers that need all of it. Never written to.
+    open_source
+        Gives the `source`; the table of a saved audit is put together when it is asked for.
     changed
         The columns that differ from the source: in D^CF, the counterfactual ones.
     dropped
@@ -117,7 +117,7 @@ class Population:
     columns: Mapping[str, Column]
     ids: NDArray[Any]
     positions: NDArray[np.intp]
-    source: nw.DataFrame[Any]
+    open_source: Callable[[], nw.DataFrame[Any]]
     changed: frozenset[str] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     encoded: frozenset[str] = frozenset()
@@ -173,10 +173,15 @@ class Population:
             ),
             ids=frozen(_unique_ids(kept[id]) if id else positions),
             positions=frozen(positions),
-            source=kept,
+            open_source=lambda: kept,
             dropped=MappingProxyType(dropped),
             encoded=frame.text if isinstance(frame, EncodedTable) else frozenset(),
         )
+
+    @property
+    def source(self) -> nw.DataFrame[Any]:
+        """The table itself, for decision makers that need all of it. Never written to."""
+        return self.open_source()
 
     def __len__(self) -> int:
         return len(self.ids)

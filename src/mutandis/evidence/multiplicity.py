@@ -44,15 +44,12 @@ def adjust(p_values: NDArray[np.float64], *, method: Adjustment) -> NDArray[np.f
     >>> adjust(np.array([0.01, 0.04, 0.03]), method="holm").tolist()
     [0.03, 0.06, 0.06]
     """
-    import pandas as pd
-
-    # Equal p-values have equal q-values, and there are few different ones: only these are sorted.
-    places, distinct = pd.factorize(np.asarray(p_values, dtype=np.float64))
-    order = np.argsort(distinct)
-    counts = np.bincount(places[places >= 0], minlength=len(distinct))[order]
-    q_values = np.full(len(distinct) + 1, np.nan)  # the last is found at place -1: missing
-    q_values[order] = _METHODS[method](distinct[order], counts)
-    return q_values[places]
+    q_values = np.array(p_values, dtype=np.float64)
+    tested = ~np.isnan(q_values)
+    # equal p-values have equal q-values
+    distinct, places, counts = np.unique(q_values[tested], return_inverse=True, return_counts=True)
+    q_values[tested] = _METHODS[method](distinct, counts)[places]
+    return q_values
 
 
 def _benjamini_hochberg(

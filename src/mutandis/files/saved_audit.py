@@ -12,6 +12,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -310,7 +311,7 @@ def _population(state: Mapping[str, Any]) -> Population:
         columns=MappingProxyType(columns),
         ids=ids,
         positions=frozen(state["positions"].astype(np.intp)),
-        source=open_frame(_as_table(columns, state["id"], ids)),
+        open_source=cache(lambda: open_frame(_as_table(columns, state["id"], ids))),
         dropped=MappingProxyType(dict(state["dropped"])),
     )
 
