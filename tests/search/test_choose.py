@@ -84,6 +84,9 @@ def test_what_is_large_follows_from_queries_points_and_columns() -> None:
     few, many = space_with(2, []), space_with(3, [70], size=4000)
     assert choose.choose(few, 1_000) == "tree"
     assert choose.choose(few, 1_000_000) == "compiled"
+    # 2e-5 s for a query of the tree, and half a second is enough
+    assert choose.choose(few, 24_000) == "tree"
+    assert choose.choose(few, 26_000) == "compiled"
     assert choose.choose(many, 1) == "brute"
     assert choose.choose(many, 100_000) == "compiled"
 

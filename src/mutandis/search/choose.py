@@ -1,7 +1,7 @@
 """Choose the backend. All are exact: the choice changes the time and nothing else.
 
-Kernels are by far the fastest, but they cost a second to load, and some ten to compile at their
-first use on a machine. So what NumPy and SciPy can do in about that time is left to them. The
+Kernels are by far the fastest, but they take most of a second to load, and some ten to compile at
+their first use on a machine. So what NumPy and SciPy can do in about that time is left to them. The
 choice depends on the size of the problem alone, not on what the process did before: an audit that
 is repeated elsewhere records the same backend.
 """
@@ -27,11 +27,13 @@ __all__ = ["ChosenSearch", "choose_search"]
 
 # with more coordinates SciPy's tree examines nearly every point, and a scan is cheaper
 _TREE_DIMENSIONS = 40
-# seconds of work from which on kernels pay for being loaded
-_WORTH_LOADING = 1.5
+# Seconds of work from which on kernels pay for being loaded, which takes 0.6 s: a single search of
+# this size loses little by it, and every further one saves most of its time.
+_WORTH_LOADING = 0.5
 # Seconds, as measured: SciPy's tree per query in two dimensions and how that grows with each more,
-# the tree per point it examines, and a scan per point and attribute.
-_TREE_QUERY, _TREE_GROWTH, _TREE_POINT, _SCAN_CELL = 2e-5, 1.7, 4e-8, 4e-9
+# the tree per point it examines; a scan per query, and per point and attribute.
+_TREE_QUERY, _TREE_GROWTH, _TREE_POINT = 2e-5, 1.7, 4e-8
+_SCAN_QUERY, _SCAN_CELL = 1e-4, 1e-8
 
 
 def choose_search(space: Space, *, threads: int = -1) -> ChosenSearch:
@@ -86,7 +88,7 @@ def _seconds(space: Space, queries: int) -> float:
     dimensions, size = tree_dimensions(space.points), len(space.points)
     if dimensions > _TREE_DIMENSIONS:
         attributes = space.points.coordinates.shape[1] + space.points.codes.shape[1]
-        return float(queries * size * attributes * _SCAN_CELL)
+        return float(queries * (_SCAN_QUERY + size * attributes * _SCAN_CELL))
     descent = _TREE_QUERY * _TREE_GROWTH ** (dimensions - 2)
     return float(queries * min(descent, _TREE_QUERY + size * _TREE_POINT))
 
