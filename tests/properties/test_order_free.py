@@ -213,6 +213,25 @@ def test_everything_about_the_neighbours_of_a_part(attribute: str) -> None:
     assert_same(*(dict(said(part)) for part in parts))
 
 
+def test_the_balance_of_people_without_an_id() -> None:
+    # their ids are positions, so people at the same distance are listed in the order of rows
+    rows = table().drop(columns="who")
+    order = np.random.default_rng(2).permutation(len(rows))
+    options: dict[str, Any] = {"outcome": "ok", "negative": "no", "protected": WOMAN, "ks": (15,)}
+    before, after = (
+        mm.audit(each, attributes={"salary": "continuous"}, **options)
+        for each in (rows, rows.iloc[order].reset_index(drop=True))
+    )
+    new_place = np.argsort(order)
+    for old in before.findings("st", k=15)["id"]:
+        pairs = [
+            found.case(int(place)).balance("st", 15)
+            for found, place in ((before, old), (after, new_place[old]))
+        ]
+        groups = [exact([dict(pair.control), dict(pair.test)]) for pair in pairs]
+        assert groups[0] == groups[1]
+
+
 @pytest.mark.parametrize("kind", ["a", "b"])
 @pytest.mark.parametrize("scenario", ["fitted", "coupled"])
 def test_placebos(scenario: str, kind: Any) -> None:

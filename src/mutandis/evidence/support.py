@@ -8,6 +8,7 @@ chosen before the run, make a verdict insufficient.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -252,12 +253,12 @@ def _balance(
         if attribute.kind is AttributeKind.NOMINAL:
             # the indicator of the center's own level
             everyone, center = (everyone == center).astype(np.float64), 1.0
-        # sorted, so that no rounding depends on the order of rows
+        # sorted, or summed exactly, so that no rounding depends on the order of rows
         spread = float(np.sort(everyone).std())
         if not len(rows) or spread == 0:
             found[attribute.name] = float("nan")
             continue
-        mean = float(np.average(everyone[rows], weights=place))
+        mean = fsum((everyone[rows] * place).tolist()) / fsum(place.tolist())
         found[attribute.name] = (center - mean) / spread
     return found
 
