@@ -25,8 +25,13 @@ SURVIVED, UNTESTED, UNTRIED = (0,), (5, 33, 34), (2, None)
 def main() -> int:
     """Sample, run, and print the score of every module."""
     asked = _arguments()
-    # nothing has this name: the mutants are made and the tests run once, to see what reaches what
-    if subprocess.run([_mutmut(), "run", "nothing"], cwd=ROOT, check=False).returncode:
+    # Nothing has this name: the mutants are made and the tests run once, to see what reaches what.
+    # Only then does mutmut say that there is no such mutant, which is the end of a good start.
+    started = subprocess.run(
+        [_mutmut(), "run", "nothing"], cwd=ROOT, check=False, stderr=subprocess.PIPE, text=True
+    )
+    if "nothing matches" not in started.stderr:
+        print(started.stderr)
         return 1
     sample = _sample(_read_results(), each=asked.each, seed=asked.seed)
     names = [name for each in sample.values() for name in each]
