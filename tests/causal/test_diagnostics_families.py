@@ -243,9 +243,13 @@ def test_a_diagnosis_goes_into_json_and_prints() -> None:
     diagnosis = _check(DISCRETE, table, protected="status", do={"status": "m"})
     written = json.loads(json.dumps(diagnosis.as_dict(), allow_nan=False))
     assert written["tests"] == diagnosis.tests
-    assert written["sentences"] == list(diagnosis.sentences())
+    said = [sentence for section in written["sections"].values() for sentence in section]
+    assert [written["summary"], *said, written["next_step"]] == list(diagnosis.sentences())
     flagged = [*written["residuals"], *written["independences"]]
     assert sum(check["problem"] for check in flagged) == len(diagnosis.problems) > 0
-    assert str(diagnosis) == "\n".join(diagnosis.sentences())
+    lines = [line.removeprefix("- ") for line in str(diagnosis).split("\n") if line]
+    assert [line for line in lines if line not in written["sections"]] == list(
+        diagnosis.sentences()
+    )
     with pytest.raises(AttributeError):
         diagnosis.rows = 1  # type: ignore[misc]

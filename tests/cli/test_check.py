@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,34 @@ def test_check_as_json(config: Path) -> None:
     assert found["worldview"]["rows"] == found["rows"]
 
 
+def test_check_fits_a_terminal_and_puts_good_news_apart(config: Path) -> None:
+    lines = runner.invoke(app, ["check", str(config)]).output.splitlines()
+    assert max(map(len, lines)) <= 80
+    headings = [line for before, line in pairwise(lines) if not before]
+    assert headings[:3] == [
+        "What the table says about the worldview",
+        # the balance follows from the salary, but both are shifted by gender as they are
+        "Problems that move no counterfactual",
+        "What agrees with the worldview",
+    ]
+    assert headings[-2] == "What no table can show"
+    text = " ".join(line.strip() for line in lines)
+    assert "in either direction, no counterfactual moves." in text
+    assert "Something hidden that drives both Gender and AnnualSalary or AccountBalance" in text
+
+
+def test_check_prints_no_control_characters_of_a_column(config: Path) -> None:
+    table = mm.datasets.loan(n=300, seed=1).rename(columns={"AccountBalance": "Bal\x1b[31mance"})
+    table.to_csv(config.parent / "loan.csv", index=False)
+    name = '"Bal\\x1b[31mance"'
+    text = LOAN.replace("AccountBalance", name).replace(f"5 * {name}", "0")
+    config.write_text(text, encoding="utf-8")
+    result = runner.invoke(app, ["check", str(config)])
+    assert result.exit_code == 0, result.output
+    assert "Bal�[31mance" in result.output
+    assert "\x1b" not in result.output
+
+
 def test_check_without_a_worldview(config: Path) -> None:
     lines = LOAN.splitlines()
     config.write_text("\n".join([*lines[:4], *lines[7:]]), encoding="utf-8")
@@ -84,8 +113,9 @@ def test_check_tries_the_decision_maker_on_some_people(config: Path) -> None:
     assert some["asked"] == 100
     assert some["as_recorded"] < 80
     result = runner.invoke(app, ["check", str(config)])
-    assert "Asked about 100 people, the decision maker answers" in result.output
-    assert f"on record for {some['as_recorded']} of them" in result.output
+    text = " ".join(result.output.split())
+    assert "Asked about 100 people, the decision maker answers" in text
+    assert f"on record for {some['as_recorded']} of them" in text
 
 
 def test_check_finds_a_decision_maker_that_fails(config: Path) -> None:
@@ -109,6 +139,10 @@ def test_check_shows_the_beginning_of_much(config: Path) -> None:
         runner.invoke(app, ["check", str(config), *more]).output.splitlines()
         for more in ((), ("--full",))
     )
-    assert len(short) < 30
-    assert "further sentences, which `mutandis check --full` prints" in short[-1]
-    assert len(full) > len(short) + 20
+    assert "… and 6 more, which `mutandis check --full` prints." in short
+    assert not any(line.startswith("… and") for line in full)
+    bullets = [sum(line.startswith("- ") for line in lines) for lines in (short, full)]
+    assert bullets[0] < 30 < bullets[1] - 20
+    # what to do next is said at the end of both
+    for lines in (short, full):
+        assert lines[max(n for n, line in enumerate(lines) if not line) + 1].startswith("Next: ")

@@ -309,12 +309,30 @@ def test_cases_are_counted_where_just_enough_draws_keep_them() -> None:
 
 
 def test_a_worldview_that_the_table_contradicts_is_said_in_the_summary() -> None:
-    # the balance does depend on the salary
-    wrong = {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("Gender")}
-    page = loan(worldview=mm.Worldview(wrong)).report().html
+    # the balance does depend on gender, in ways that the salary does not show
+    wrong = {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("AnnualSalary")}
+    page = loan(n=2000, worldview=mm.Worldview(wrong)).report().html
     summary = page.split("<section", 2)[1].split("</section>")[0]
-    assert "The table contradicts the worldview: " in summary
+    assert "The table contradicts the worldview: 2 problems in 6 tests. " in summary
+    assert "Mending them moves counterfactuals noticeably for 2 of them; see" in summary
     assert "The table contradicts the worldview" not in loan().report().html
+
+
+def test_a_problem_that_moves_no_counterfactual_is_not_said_in_the_summary() -> None:
+    # the balance depends on the salary too, but gender shifts both as it does
+    flat = {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("Gender")}
+    page = loan(worldview=mm.Worldview(flat)).report().html
+    summary = page.split("<section", 2)[1].split("</section>")[0]
+    assert "The table contradicts the worldview" not in summary
+    assert "1 problem in 3 tests. None of them moves counterfactuals noticeably; see" in page
+    part = page.split("What the data say about it", 1)[1].split("</section>")[0]
+    headings = re.findall("<h4>(.*?)</h4>", part)
+    assert headings[:2] == [
+        "Problems that move no counterfactual",
+        "What agrees with the worldview",
+    ]
+    assert headings[-1] == "What no table can show"
+    assert "<p>Next: ask those who know the field" in part
 
 
 def test_a_report_is_written_whole(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class PlanCheck:
 
     def __str__(self) -> str:
         """Show the sentences, those about the worldview last."""
-        said = [] if self.worldview is None else self.worldview.sentences()
+        said = [] if self.worldview is None else ["", str(self.worldview)]
         return "\n".join([*self.sentences(), *said])
 
 

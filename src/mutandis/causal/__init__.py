@@ -12,6 +12,7 @@ from mutandis.causal.diagnostics.diagnosis import (
     Diagnosis,
     EquationCheck,
     IndependenceCheck,
+    Movement,
     ResidualCheck,
 )
 from mutandis.causal.diagnostics.independences import Independence, implied_independences
@@ -59,6 +60,7 @@ __all__ = [
     "Latent",
     "LatentSample",
     "Linear",
+    "Movement",
     "Ordinal",
     "Predicted",
     "ResidualCheck",

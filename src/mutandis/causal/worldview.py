@@ -378,7 +378,8 @@ class Worldview(Declaration):
             its effect is tested for interactions with other causes.
         do
             An intervention, as counterfactuals will ask for. Its attributes are treated as A is,
-            and it is reported how many counterfactuals lie outside the facts, or were cut off.
+            and it is reported how far each problem moves counterfactuals, and how many of them lie
+            outside the facts or were cut off.
         alpha
             The chance of finding any problem in a worldview that is right. p-values are adjusted
             for the number of tests by Holm's method.
@@ -404,8 +405,7 @@ class Worldview(Declaration):
         (0.93, 1)
         >>> print(diagnosis.sentences()[1])
         Salary: residuals still depend on Age (p < 0.001): the equation misses part of the effect of
-        Age, counterfactuals for it will be biased. That is 83.9 % of the variance that the equation
-        leaves.
+        Age. That is 83.9 % of the variance that the equation leaves.
         """
         from mutandis.causal.diagnostics.check import check_worldview
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import typer
 
 from mutandis.cli.run import collected_notes, show_notes
 from mutandis.files.audit_file import read_plan
+from mutandis.pictures.svg import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run_check"]
 
-_SENTENCES = 20
+# of a section with more sentences than the first, the second many are shown
+_MANY, _FIRST = 8, 5
+_WIDTH = 80
 
 
 def run_check(path: Path, *, trust_pickle: bool, full: bool, as_json: bool) -> None:
@@ -28,17 +32,38 @@ def run_check(path: Path, *, trust_pickle: bool, full: bool, as_json: bool) -> N
         typer.echo(json.dumps({**found.as_dict(), "notes": notes()}, indent=2, ensure_ascii=False))
         return
     show_notes(notes())
-    typer.echo("\n".join(found.sentences()))
+    for sentence in found.sentences():
+        _show(sentence)
     if found.worldview is not None:
         _show_diagnosis(found.worldview, full=full)
 
 
 def _show_diagnosis(diagnosis: Diagnosis, *, full: bool) -> None:
-    """Show what was found, problems first; of much, the beginning."""
-    sentences = diagnosis.sentences()
-    shown = sentences if full or len(sentences) <= 2 * _SENTENCES else sentences[:_SENTENCES]
-    typer.echo("\nWhat the table says about the worldview:")
-    typer.echo("\n".join(shown))
-    if len(shown) < len(sentences):
-        more = len(sentences) - len(shown)
-        typer.echo(f"… and {more} further sentences, which `mutandis check --full` prints.")
+    """Show what was found under headings, problems first; of much, the beginning."""
+    typer.echo("\nWhat the table says about the worldview")
+    _show(diagnosis.summary)
+    for heading, sentences in diagnosis.sections().items():
+        shown = sentences if full or len(sentences) <= _MANY else sentences[:_FIRST]
+        typer.echo()
+        _show(heading)
+        for sentence in shown:
+            _show(sentence, mark="- ")
+        if len(shown) < len(sentences):
+            more = len(sentences) - len(shown)
+            _show(f"… and {more} more, which `mutandis check --full` prints.")
+    typer.echo()
+    _show(diagnosis.next_step)
+
+
+def _show(sentence: str, *, mark: str = "") -> None:
+    """Show a sentence within the width of a terminal; names of columns may hold anything."""
+    typer.echo(
+        fill(
+            printable(sentence),
+            _WIDTH,
+            initial_indent=mark,
+            subsequent_indent=" " * len(mark),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )

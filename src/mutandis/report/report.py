@@ -17,7 +17,7 @@ from mutandis.report.pictures import draw_pictures
 from mutandis.report.sentences import (
     cautions_of,
     describe_flips,
-    diagnosis_sentences,
+    diagnosis_sections,
     summarise,
 )
 
@@ -83,7 +83,7 @@ def make_report(
         summary=summarise(context),
         decision=_describe_decision(context),
         diagnosis=diagnosis,
-        diagnosis_sentences=() if diagnosis is None else diagnosis_sentences(diagnosis),
+        diagnosis_sections={} if diagnosis is None else diagnosis_sections(diagnosis),
         flips=describe_flips(context),
         agreement=agreement,
         samples=samples,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mutandis.causal import Diagnosis
     from mutandis.report.context import ReportContext
 
-__all__ = ["Caution", "cautions_of", "describe_flips", "diagnosis_sentences", "summarise"]
+__all__ = ["Caution", "cautions_of", "describe_flips", "diagnosis_sections", "summarise"]
 
 # of sentences that only reassure; problems are all said
 _MOST_SENTENCES = 40
@@ -156,14 +156,20 @@ class Caution:
     serious: bool = False
 
 
-def diagnosis_sentences(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """Give what the diagnosis says; of very many sentences the first, which are the problems."""
-    said = diagnosis.sentences()
-    most = max(_MOST_SENTENCES, len(diagnosis.problems) + 1)
-    if len(said) <= most:
+def diagnosis_sections(diagnosis: Diagnosis) -> dict[str, tuple[str, ...]]:
+    """Give what the diagnosis says under its headings; all problems, and of much else the first."""
+    return {
+        heading: said if heading.startswith("Problems") else _beginning(said)
+        for heading, said in diagnosis.sections().items()
+    }
+
+
+def _beginning(said: tuple[str, ...]) -> tuple[str, ...]:
+    more = len(said) - _MOST_SENTENCES
+    if more <= 0:
         return said
-    left_out = plural(len(said) - most, "further sentence")
-    return (*said[:most], f"{left_out} without a problem; worldview.check() gives them all.")
+    left_out = f"{plural(more, 'further sentence')} of this kind; worldview.check() gives them all."
+    return (*said[:_MOST_SENTENCES], left_out)
 
 
 def cautions_of(context: ReportContext, diagnosis: Diagnosis | None) -> tuple[Caution, ...]:
@@ -194,13 +200,7 @@ def _rows_dropped(context: ReportContext) -> Iterator[Caution]:
 
 def _of_worldview(context: ReportContext, diagnosis: Diagnosis | None) -> Iterator[Caution]:
     if diagnosis is not None and diagnosis.problems:
-        yield Caution(
-            about="The worldview and the data",
-            sentence="The table contradicts the worldview: "
-            f"{plural(len(diagnosis.problems), 'problem')} in {plural(diagnosis.tests, 'test')}. "
-            "Counterfactuals may be biased; see the section on the worldview.",
-            serious=True,
-        )
+        yield _caution_of_problems(diagnosis)
     for part, audit in context.parts.items():
         held = audit.provenance.computed["held"]
         if held:
@@ -210,6 +210,23 @@ def _of_worldview(context: ReportContext, diagnosis: Diagnosis | None) -> Iterat
                 f"{'it' if len(held) == 1 else 'them'}: the worldview says that the decision may "
                 "rightly use what is there.",
             )
+
+
+def _caution_of_problems(diagnosis: Diagnosis) -> Caution:
+    found = f"{plural(len(diagnosis.problems), 'problem')} in {plural(diagnosis.tests, 'test')}"
+    large, unknown = (len(diagnosis.by_severity(each)) for each in ("large", "unknown"))
+    if not large and not unknown:
+        moved = "None of them moves counterfactuals noticeably"
+    else:
+        far = [f"noticeably for {count(large)} of them"] if large else []
+        far += [f"by an unknown amount for {count(unknown)}"] if unknown else []
+        moved = f"Mending them moves counterfactuals {listed(far)}"
+    return Caution(
+        about="The worldview and the data",
+        sentence=f"The table contradicts the worldview: {found}. {moved}; see the section on the "
+        "worldview.",
+        serious=bool(large or unknown),
+    )
 
 
 def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from mutandis.causal.diagnostics.diagnosis import (
     ResidualCheck,
 )
 from mutandis.causal.diagnostics.independences import check_independences, implied_independences
+from mutandis.causal.diagnostics.movement import MovementMeter, generator_of
 from mutandis.causal.diagnostics.residuals import Residuals, check_residuals, fit_of, residuals_of
 from mutandis.causal.equations.equation import naming
 from mutandis.causal.fitting.ordering import canonical_order
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from mutandis.causal.worldview import FittedWorldview, Worldview
     from mutandis.data.columns import Column, Columns
     from mutandis.data.population import Population
-
-
-# Draws of noise that the facts leave open start here: the same table gets the same diagnosis.
-_SEED = 1996
 
 
 def check_worldview(
@@ -93,15 +89,26 @@ def check_worldview(
         },
     )
     checks = _adjusted([*residuals, *independences])
+    rows = None if do is None else _changed_rows(population, do, order)
+    if do is not None and rows is not None and len(rows):
+        facts = take_rows(population, rows, population.columns)
+        meter = MovementMeter.of(worldview, fitted, ordered, do=do, facts=facts)
+        checks = [
+            replace(check, movement=meter.movement_of(check))
+            if check.p_adjusted is not None and check.p_adjusted < alpha
+            else check
+            for check in checks
+        ]
     return Diagnosis(
         rows=len(population),
         alpha=alpha,
         equations=tuple(equation for equation, _ in leftovers.values()),
         residuals=tuple(check for check in checks if isinstance(check, ResidualCheck)),
         independences=tuple(check for check in checks if isinstance(check, IndependenceCheck)),
+        protected=attributes,
         roots=graph.roots,
         couplings=MappingProxyType(dict(worldview.couplings)),
-        **(_reach(fitted, population, do) if do is not None else {}),
+        **({} if do is None or rows is None else _reach(fitted, population, do, rows)),
     )
 
 
@@ -119,7 +126,7 @@ def _leftovers(
     for before, latent in zip(worldview.latents, fitted.latents, strict=True):
         declared.update(before.equations)
         hidden.update(dict.fromkeys(before.equations, before.name))
-        noise.update(latent.abduct(columns, rng=_generator(before.name)))
+        noise.update(latent.abduct(columns, rng=generator_of(before.name)))
     for child in worldview.names:
         if child not in declared:
             continue
@@ -127,7 +134,7 @@ def _leftovers(
         causes = {name: columns[name] for name in declared[child].parents}
         with naming(child):
             if child not in noise:
-                noise[child] = equation.abduct(columns[child], causes, rng=_generator(child))
+                noise[child] = equation.abduct(columns[child], causes, rng=generator_of(child))
             measure, fit = fit_of(noise[child], equation, columns[child], causes)
             left = residuals_of(noise[child], equation, columns[child], causes)
         check = EquationCheck(
@@ -165,10 +172,10 @@ def _adjusted(checks: Sequence[_Check]) -> list[_Check]:
     ]
 
 
-def _reach(
-    fitted: FittedWorldview, population: Population, do: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Find how far the counterfactuals of those who are changed reach beyond the facts."""
+def _changed_rows(
+    population: Population, do: Mapping[str, Any], order: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Find the rows that an intervention changes, in the order that is given."""
     act(population, do)  # refuses what is not an intervention
     changed = np.zeros(len(population), dtype=np.bool_)
     for name, value in do.items():
@@ -178,7 +185,16 @@ def _reach(
             if isinstance(column, Categories)
             else column.values != value
         )
-    rows = np.flatnonzero(changed)
+    return order[changed[order]]
+
+
+def _reach(
+    fitted: FittedWorldview,
+    population: Population,
+    do: Mapping[str, Any],
+    rows: NDArray[np.intp],
+) -> dict[str, Any]:
+    """Find how far the counterfactuals of those who are changed reach beyond the facts."""
     if not len(rows):
         return {"changed": 0}
     made = fitted.counterfactuals_once(take_rows(population, rows, population.columns), do=do)
@@ -204,8 +220,3 @@ def _outside(counterfactual: Column, factual: Column) -> NDArray[np.bool_]:
         strange = np.array([level not in occurring for level in counterfactual.levels])
         return np.asarray(strange[counterfactual.codes])
     return np.ones(len(counterfactual), dtype=np.bool_)
-
-
-def _generator(name: str) -> np.random.Generator:
-    # by name, so that another equation's draws change nothing in this one's
-    return np.random.default_rng([_SEED, crc32(name.encode())])

@@ -12,6 +12,69 @@ if TYPE_CHECKING:
 
 
 Aspect = Literal["level", "spread", "interaction", "distribution"]
+Severity = Literal["large", "small", "none", "unknown"]
+
+NOTICEABLE = 0.1
+"""Counterfactuals off by a tenth of a standard deviation make cases where nobody was harmed."""
+# The share of the changed rows that have to move so far for a problem to be called large.
+_MANY = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """How far counterfactuals move where a problem is mended.
+
+    One equation is fitted again as the problem suggests; compared are the counterfactuals of the
+    rows that the intervention changes.
+
+    Parameters
+    ----------
+    repair
+        What the equation was given: "an arrow from AnnualSalary to AccountBalance", for example.
+        Where there are several ways, the one that moves most.
+    attribute
+        The attribute that moves most; None if no counterfactual moves.
+    share
+        The share of the rows whose counterfactual moves by a tenth of a standard deviation of the
+        attribute or more; of a nominal attribute, that get another category.
+    median, largest
+        How far it moves, in standard deviations of the attribute; None for a nominal one.
+    note
+        Why nothing was measured; empty if something was.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> worldview = mm.Worldview(
+    ...     {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("AnnualSalary")}
+    ... )
+    >>> table = mm.datasets.loan(n=2000, seed=1)
+    >>> problem = worldview.check(table, protected="Gender", do={"Gender": 0}).problems[0]
+    >>> movement = problem.movement
+    >>> movement.repair
+    'an arrow from Gender to AccountBalance'
+    >>> movement.attribute, round(movement.median, 2), movement.severity
+    ('AccountBalance', 0.11, 'large')
+    """
+
+    repair: str = ""
+    attribute: str | None = None
+    share: float = 0.0
+    median: float | None = None
+    largest: float | None = None
+    note: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters: "large", "small", "none", or "unknown".
+
+        It is large if a tenth of the rows move by a tenth of a standard deviation or more.
+        """
+        if self.note:
+            return "unknown"
+        if self.attribute is None:
+            return "none"
+        return "large" if self.share >= _MANY else "small"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +119,8 @@ class ResidualCheck(Dependence):
         whether values are spread as the family says ("distribution").
     p_adjusted
         The p-value, adjusted for the number of tests in the diagnosis by Holm's method.
+    movement
+        How far counterfactuals move where a problem is mended, if there is an intervention.
     """
 
     child: str
@@ -63,6 +128,7 @@ class ResidualCheck(Dependence):
     with_column: str | None = None
     aspect: Aspect
     p_adjusted: float | None = None
+    movement: Movement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +141,15 @@ class IndependenceCheck(Dependence):
         The worldview says: among people alike in `given`, `first` tells nothing about `second`.
     p_adjusted
         The p-value, adjusted for the number of tests in the diagnosis by Holm's method.
+    movement
+        How far counterfactuals move where a problem is mended, if there is an intervention.
     """
 
     first: str
     second: str
     given: tuple[str, ...] = ()
     p_adjusted: float | None = None
+    movement: Movement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -95,6 +164,8 @@ class Diagnosis:
         A test whose adjusted p-value is below it is a problem.
     equations, residuals, independences
         The checks. One without a p-value was not done; its note says why.
+    protected
+        The protected attribute, and those that the intervention sets.
     roots
         Attributes that nothing in the worldview causes.
     changed
@@ -125,6 +196,7 @@ class Diagnosis:
     equations: tuple[EquationCheck, ...] = ()
     residuals: tuple[ResidualCheck, ...] = ()
     independences: tuple[IndependenceCheck, ...] = ()
+    protected: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     changed: int | None = None
     clipped: Mapping[str, float] = field(default_factory=dict)
@@ -156,31 +228,72 @@ class Diagnosis:
         """
         return check.p_adjusted is not None and check.p_adjusted < self.alpha
 
+    def by_severity(self, severity: Severity) -> tuple[ResidualCheck | IndependenceCheck, ...]:
+        """Choose the problems that move counterfactuals as far as this, the farthest first.
+
+        Parameters
+        ----------
+        severity
+            "large", "small" or "none", or "unknown" where it was not measured.
+        """
+        chosen = [check for check in self.problems if _movement(check).severity == severity]
+        return tuple(sorted(chosen, key=lambda check: _rank(_movement(check)), reverse=True))
+
+    def sections(self) -> dict[str, tuple[str, ...]]:
+        """Say what was found in plain sentences, under headings: problems first, then the rest."""
+        unknown = _UNMEASURED if self.changed is None else _UNKNOWN
+        headed: dict[str, Iterable[str]] = {
+            "Problems that move counterfactuals": self._said("large"),
+            "Problems that move counterfactuals little": self._said("small"),
+            unknown: self._said("unknown"),
+            "Problems that move no counterfactual": self._said("none"),
+            "What agrees with the worldview": _reassurances(self),
+            "What the equations explain": map(_fit, self.equations),
+            "How far the equations are carried": _intervention(self),
+            "What was not tested": _untested(self),
+            "What no table can show": _limits(self),
+        }
+        found = {heading: tuple(sentences) for heading, sentences in headed.items()}
+        return {heading: sentences for heading, sentences in found.items() if sentences}
+
+    def _said(self, severity: Severity) -> Iterator[str]:
+        return (_problem(check, self) for check in self.by_severity(severity))
+
+    @property
+    def summary(self) -> str:
+        """The number of tests and of problems, in a sentence."""
+        return _summary(self)
+
+    @property
+    def next_step(self) -> str:
+        """What to do next, in a sentence."""
+        return _next_step(self)
+
     def sentences(self) -> tuple[str, ...]:
-        """Say what was found in plain sentences, problems first."""
-        return (
-            _heading(self),
-            *(_problem(check, self) for check in self.problems),
-            *_reassurances(self),
-            *map(_fit, self.equations),
-            *_intervention(self),
-            *_limits(self),
-        )
+        """Say what was found in plain sentences, without headings: the summary, then all else."""
+        said = (sentence for section in self.sections().values() for sentence in section)
+        return (self.summary, *said, self.next_step)
 
     def __str__(self) -> str:
-        """Give the sentences, one per line."""
-        return "\n".join(self.sentences())
+        """Give the sentences under their headings, one per line."""
+        parts = [self.summary]
+        for heading, sentences in self.sections().items():
+            parts += ["", heading, *(f"- {sentence}" for sentence in sentences)]
+        return "\n".join([*parts, "", self.next_step])
 
     def __repr__(self) -> str:
         found = f"tests={self.tests}, problems={len(self.problems)}"
         return f"Diagnosis(rows={self.rows}, {found}, alpha={self.alpha:g})"
 
     def _repr_html_(self) -> str:
-        """Show the sentences as a list, in a notebook."""
+        """Show the sentences as lists under their headings, in a notebook."""
         from html import escape
 
-        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences())
-        return f"<ul>{items}</ul>"
+        parts = [f"<p>{escape(self.summary)}</p>"]
+        for heading, sentences in self.sections().items():
+            items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+            parts.append(f"<p><strong>{escape(heading)}</strong></p><ul>{items}</ul>")
+        return "".join([*parts, f"<p>{escape(self.next_step)}</p>"])
 
     def as_dict(self) -> dict[str, Any]:
         """Give everything in types that JSON has."""
@@ -196,12 +309,15 @@ class Diagnosis:
             "independences": [
                 {**_plain(check), "problem": self.is_problem(check)} for check in self.independences
             ],
+            "protected": list(self.protected),
             "roots": list(self.roots),
             "changed": self.changed,
             "clipped": dict(self.clipped),
             "outside": dict(self.outside),
             "couplings": dict(self.couplings),
-            "sentences": list(self.sentences()),
+            "summary": self.summary,
+            "sections": {name: list(said) for name, said in self.sections().items()},
+            "next_step": self.next_step,
         }
 
 
@@ -212,7 +328,19 @@ def _plain(check: EquationCheck | ResidualCheck | IndependenceCheck) -> dict[str
     }
 
 
-def _heading(diagnosis: Diagnosis) -> str:
+_UNKNOWN = "Problems of which it is not known whether they move counterfactuals"
+_UNMEASURED = "Problems (give an intervention, `do`, to see how far they move counterfactuals)"
+
+
+def _movement(check: ResidualCheck | IndependenceCheck) -> Movement:
+    return check.movement or Movement(note="no intervention was given")
+
+
+def _rank(movement: Movement) -> tuple[float, float, float]:
+    return movement.share, movement.median or 0.0, movement.largest or 0.0
+
+
+def _summary(diagnosis: Diagnosis) -> str:
     tests = _number(diagnosis.tests, "test")
     found = _number(len(diagnosis.problems), "problem") if diagnosis.problems else "no problem"
     return (
@@ -223,29 +351,55 @@ def _heading(diagnosis: Diagnosis) -> str:
 
 def _problem(check: ResidualCheck | IndependenceCheck, diagnosis: Diagnosis) -> str:
     if isinstance(check, IndependenceCheck):
-        return _contradicted(check, diagnosis)
+        fact = _contradicted(check, diagnosis)
+    elif check.aspect == "spread":
+        fact = _spread_problem(check, diagnosis)
+    else:
+        fact = _misfit(check, diagnosis)
+    return " ".join(filter(None, [fact, _moved(check, diagnosis)]))
+
+
+def _misfit(check: ResidualCheck, diagnosis: Diagnosis) -> str:
     child, on, p = check.child, check.on, _p(check)
     if check.aspect == "level":
         causes = {check.child: check.parents for check in diagnosis.equations}
         part = "part of the" if on in causes.get(child, ()) else "an"
         return (
             f"{child}: residuals still depend on {on} ({p}): the equation misses {part} effect of "
-            f"{on}, counterfactuals for it will be biased. {_size(check)}"
+            f"{on}. {_size(check)}"
         )
     if check.aspect == "interaction":
         return (
             f"{child}: the effect of {on} changes with {check.with_column} ({p}), which the "
-            "equation leaves out: counterfactuals will be biased, upwards for some people and "
-            f"downwards for others. {_size(check)}"
+            f"equation leaves out. {_size(check)}"
         )
-    if check.aspect == "spread":
-        return _spread_problem(check, diagnosis)
     return (
         f"{child}: its values are not distributed as the equation says ({p}). On the scale on "
-        f"which they should be standard normal, their standard deviation is {check.effect:.2f}. "
-        "Averages may be right, but counterfactuals of single people will be off: another family "
-        "may fit better."
+        f"which they should be standard normal, their standard deviation is {check.effect:.2f}: "
+        "another family may fit better."
     )
+
+
+def _moved(check: ResidualCheck | IndependenceCheck, diagnosis: Diagnosis) -> str:
+    """Say how far counterfactuals move where a problem is mended."""
+    movement = _movement(check)
+    if movement.note:
+        without = diagnosis.changed is None
+        return "" if without else f"How far counterfactuals move was not measured: {movement.note}."
+    if movement.attribute is None:
+        return f"With {movement.repair}, no counterfactual moves."
+    whose = f"With {movement.repair}, counterfactuals of {movement.attribute}"
+    if movement.median is None or movement.largest is None:
+        return f"{whose} change their category in {_percent(movement.share)} of the rows."
+    some = f" ({NOTICEABLE} or more in {_percent(movement.share)} of the rows)"
+    return (
+        f"{whose} move by {_deviations(movement.median)} standard deviations in the median, by "
+        f"{_deviations(movement.largest)} at most{some if 0.0 < movement.share < 1.0 else ''}."
+    )
+
+
+def _deviations(distance: float) -> str:
+    return "less than 0.01" if distance < 0.01 else f"{distance:.2f}"
 
 
 def _size(check: ResidualCheck) -> str:
@@ -267,7 +421,7 @@ def _spread_problem(check: ResidualCheck, diagnosis: Diagnosis) -> str:
     else:
         follows = (
             "averages may be right, but the equation carries each person's noise over in the "
-            "same way, so counterfactuals of people far from the average will be off."
+            "same way."
         )
     return (
         f"{check.child}: the noise spreads differently over the values of {check.on} "
@@ -285,12 +439,12 @@ def _contradicted(check: IndependenceCheck, diagnosis: Diagnosis) -> str:
     if {check.first, check.second} <= set(diagnosis.roots):
         return (
             f"{fact}, although nothing in the worldview connects them: if one is a cause of the "
-            "other, counterfactuals leave that path out; if both follow from something hidden, or "
-            "from who came into the table, the equations can still hold."
+            "other, an arrow is missing; if both follow from something hidden, or from who came "
+            "into the table, the equations can still hold."
         )
     return (
-        f"{fact}, although the worldview says so: a hidden common cause of both is missing, or an "
-        "arrow between them."
+        f"{fact}, although the worldview says that they are: a hidden common cause of both is "
+        "missing, or an arrow between them."
     )
 
 
@@ -366,7 +520,7 @@ def _beyond(diagnosis: Diagnosis, whose: str) -> Iterator[str]:
             )
 
 
-def _limits(diagnosis: Diagnosis) -> Iterator[str]:
+def _untested(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _untested_residuals(diagnosis)
     for check in diagnosis.independences:
         pair = f"{check.first} and {check.second}{_given(check)}"
@@ -374,6 +528,17 @@ def _limits(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"{pair}: not tested whether they are independent: {check.note}."
         elif check.note:
             yield f"{pair}: {check.note}."
+
+
+def _limits(diagnosis: Diagnosis) -> Iterator[str]:
+    """Say what raises no alarm although it makes counterfactuals wrong."""
+    if diagnosis.protected:
+        status, effects = _listed(diagnosis.protected), _effects(diagnosis)
+        yield (
+            f"Something hidden that drives both {status} and {effects}, or a table that people "
+            f"came into by both, is taken for an effect of {status}. No test above can see it, and "
+            "many of the significant cases can then be false (docs/diagnostics.md has numbers)."
+        )
     for child, coupling in diagnosis.couplings.items():
         yield f"{child}: its counterfactuals rest on {coupling}, which no data can test."
     if not diagnosis.problems:
@@ -381,6 +546,40 @@ def _limits(diagnosis: Diagnosis) -> Iterator[str]:
             "Finding no sign of a problem does not show that the worldview is right: another one "
             "may agree with the table as well and give other counterfactuals."
         )
+
+
+def _effects(diagnosis: Diagnosis) -> str:
+    """Name what the protected attributes move, as far as a sentence can hold it."""
+    reached = set(diagnosis.protected)
+    for equation in diagnosis.equations:  # causes come before their effects
+        if not reached.isdisjoint(equation.parents):
+            reached.add(equation.child)
+    effects = [each.child for each in diagnosis.equations if each.child in reached]
+    return _listed(effects, last="or") if 0 < len(effects) <= 3 else "an attribute"
+
+
+def _next_step(diagnosis: Diagnosis) -> str:
+    if diagnosis.problems and diagnosis.changed is None:
+        return "Next: check again with an intervention, do={…}, to see which problems matter."
+    large, unknown = (diagnosis.by_severity(each) for each in ("large", "unknown"))
+    if large:
+        return (
+            "Next: mend the problem that moves counterfactuals most "
+            f"({_movement(large[0]).repair}), and check again. Where those who know the field "
+            "disagree about it, audit under both worldviews (mm.compare_worldviews)."
+        )
+    if unknown:
+        return (
+            "Next: ask those who know the field about the problems that were not measured, and "
+            "audit under each worldview that they hold possible (mm.compare_worldviews)."
+        )
+    if not diagnosis.protected:
+        return "Next: check again with the protected attribute and its intervention, do={…}."
+    status = _listed(diagnosis.protected)
+    return (
+        f"Next: ask those who know the field whether anything hidden drives both {status} and "
+        f"{_effects(diagnosis)}, and how people came into the table; then run the audit."
+    )
 
 
 def _untested_residuals(diagnosis: Diagnosis) -> Iterator[str]:
