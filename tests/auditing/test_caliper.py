@@ -244,6 +244,10 @@ def test_insufficient_complainants_do_not_count() -> None:
     found = alone(similarity=mm.Similarity(max_distance=0.01, min_group=2))
     result = found.findings("st", k=2)
     assert result["verdict"].tolist()[0] == result["verdict"].tolist()[4] == "insufficient"
+    # Δp describes two groups even if they are too small for a verdict, and nothing if one is empty
+    known = result["p_control"] - result["p_test"]
+    assert known.notna().tolist() == [True] * 5 + [False]
+    pd.testing.assert_series_equal(result["delta_p"], known, check_names=False)
     counts = found.counts().set_index("method").loc["st"]
     assert counts["complainants"] == 6
     assert counts["cases"] == 3
