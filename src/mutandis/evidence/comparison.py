@@ -140,23 +140,29 @@ def _among_insufficient(
 
 
 def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bool_]:
-    """Tell whose groups hold fewer people than asked for; search centers are not counted.
+    """Tell whose groups hold fewer people than asked for, or do not match.
 
+    Search centers are not counted.
     A method that compares nothing but the centers has no groups that could be too small.
     """
     control, test = pair.control.share.size, pair.test.share.size
     if not method.count_neighbours:
         return np.zeros(len(control), dtype=np.bool_)
     fewest = np.minimum(control, test) - int(method.count_centers)
-    return np.asarray(fewest < least, dtype=np.bool_)
+    small = np.asarray(fewest < least, dtype=np.bool_)
+    return small if pair.test.matching is None else small | (pair.test.matching.unfit != 0)
 
 
 def distinct_pairs(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Find one complainant of each different pair of shares, and the pair that each has.
 
     Without ties, the two shares of a complainant are two whole numbers from 0 to k: a million
-    complainants have at most (k + 1)² different pairs.
+    complainants have at most (k + 1)² different pairs. Matched groups hardly ever agree in both
+    the share and the number of people that it counts as.
     """
+    if control.people is not None or test.people is not None:
+        everyone = np.arange(len(control.size))
+        return everyone, everyone
     if _is_plain(control) and _is_plain(test):
         return _group_plain(control, test)
     return group_equal(*_parts(control), *_parts(test))

@@ -11,7 +11,6 @@ import numpy as np
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group
 from mutandis.evidence.intervals import Interval
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -275,12 +274,6 @@ def _pick(columns: Sequence[NDArray[Any]] | NDArray[Any], chosen: NDArray[np.int
 
 
 def _pick_groups(groups: Sequence[Group], chosen: NDArray[np.intp]) -> Group:
-    return Group(
-        share=Share(
-            negatives=_pick([group.share.negatives for group in groups], chosen),
-            size=_pick([group.share.size for group in groups], chosen),
-            split=_pick([group.share.split for group in groups], chosen),
-        ),
-        rows=_pick([group.rows for group in groups], chosen),
-        radius=_pick([group.radius for group in groups], chosen),
-    )
+    """Give each complainant the group that was chosen for her."""
+    size = len(chosen)
+    return Group.join(groups).take(chosen * size + np.arange(size))

@@ -7,16 +7,26 @@ for, and both are placed anew when a case is asked for. All that stays are integ
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from mutandis.evidence.groups import Caliper, Counted, NearestGroups
+from mutandis.causal.fitting.ordering import canonical_order
+from mutandis.evidence.groups import Caliper, Counted, Group, NearestGroups
+from mutandis.evidence.matched import (
+    MATCHES,
+    MatchedGroups,
+    MatchedSpace,
+    Matcher,
+    compare_matched,
+    order_by_value,
+)
 from mutandis.evidence.methods import Center
 from mutandis.evidence.spaces import rows_in_test
 from mutandis.search.choose import choose_search
 from mutandis.search.embedding import Embedding, LazyEmbedding
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.share import Share
 from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
+    from mutandis.evidence.matched import Matches, Scale
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.distance import Points
@@ -54,6 +65,7 @@ class GroupBuilder:
         self._progress = progress
         self._everyone = LazyEmbedding(embedding=embedding, population=situation.population)
         self._last: _PreparedSpace | None = None
+        self._matches: list[tuple[Matches, Scale]] = []
         self.backends: dict[str, str] = {}
 
     def control(self) -> NearestGroups:
@@ -66,6 +78,84 @@ class GroupBuilder:
         if center is Center.FACTUAL or world is None:
             world = self._situation.population
         return self._find(center.value, world, in_control=False)
+
+    def matched(self, control: NearestGroups) -> MatchedGroups:
+        """Match the people of the control groups, which were the last to be searched for."""
+        situation, embedding = self._situation, self._embedding
+        found = self._matches or self.match()
+        spaces, groups, own, everyone = [], [], [], []
+        for stratum, (matches, scale) in zip(situation.strata, found, strict=True):
+            searched = self._search(stratum.control, in_control=True)
+            points = embedding.apply(situation.population, stratum.control).points
+            rows = np.searchsorted(stratum.control, stratum.complainants)
+            mine = np.searchsorted(situation.complainants, stratum.complainants)
+            groups.append(
+                compare_matched(
+                    control,
+                    mine,
+                    rows=rows,
+                    queries=self._queries(stratum.complainants, searched, points.take(rows)),
+                    standing=cast("NDArray[np.intp]", searched.standing),
+                    search=searched.search,
+                    matches=matches,
+                    order=self._order_control(stratum, points),
+                    scale=scale,
+                    names=(*(axis.name for axis in embedding.axes), *embedding.nominal),
+                )
+            )
+            spaces.append(MatchedSpace(test=stratum.test, key=matches.key, people=matches.people))
+            own.append(matches.share(rows))
+            everyone.append(mine)
+        back = np.argsort(np.concatenate(everyone), kind="stable")
+        return MatchedGroups(
+            at_k=tuple(Group.join(parts).take(back) for parts in zip(*groups, strict=True)),
+            own=Share.join(own).take(back),
+            spaces=tuple(spaces),
+            control=control,
+            centers=LazyEmbedding(
+                embedding=embedding, population=self._world, among=situation.complainants
+            ),
+        )
+
+    def match(self) -> list[tuple[Matches, Scale]]:
+        """Find the matches of everyone in the control spaces, for `matched`."""
+        situation, embedding = self._situation, self._embedding
+        worlds: Sequence[Population] = situation.draws or (self._world,)
+        levels = tuple(len(situation.population.categories(n).levels) for n in embedding.nominal)
+        for stratum in situation.strata:
+            points = embedding.apply(situation.population, stratum.test).points
+            space, _ = Space.of(points, situation.is_negative[stratum.test], embedding.metric)
+            matcher = Matcher(
+                embedding=embedding,
+                levels=levels,
+                space=space,
+                search=self._search(stratum.test, in_control=False).search,
+                ties=situation.similarity.ties,
+                max_distance=situation.similarity.max_distance,
+            )
+            centers = (embedding.apply(world, stratum.control) for world in worlds)
+            places = 1 if situation.draws else MATCHES
+            self._matches.append((matcher.find(centers, places), matcher.scale()))
+        return self._matches
+
+    @property
+    def _world(self) -> Population:
+        """The counterfactual world; the factual one where there is none."""
+        return self._situation.counterfactual or self._situation.population
+
+    def _order_control(self, stratum: Stratum, points: Points) -> NDArray[np.intp]:
+        """Sort the rows of a control space by where they stand, and then by their counterfactual.
+
+        Draws differ from row to row: there, whole rows are compared.
+        """
+        situation = self._situation
+        if situation.draws:
+            population = situation.population
+            rank = np.empty(len(population), dtype=np.int64)
+            rank[canonical_order(population.columns, ids=population.ids)] = np.arange(len(rank))
+            return order_by_value(points, rank[stratum.control])
+        centers = self._embedding.apply(self._world, stratum.control).points
+        return order_by_value(points, *centers.coordinates.T, *centers.codes.T)
 
     def _find(self, what: str, world: Population, *, in_control: bool) -> NearestGroups:
         situation, embedding = self._situation, self._embedding
@@ -97,7 +187,6 @@ class GroupBuilder:
                     caliper.count(mine, searched.search, queries, answers)
             answered.note_stratum(stratum, sizes)
             names.append(searched.search.name)
-        self._last = None if in_control else self._last  # that space is not searched again
         if names:
             self.backends[what] = _name_backends(names, situation.strata)
         return NearestGroups(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mutandis.search.share import Share
 from mutandis.search.ties import Neighbourhoods, RadiusCounts, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +36,7 @@ __all__ = [
     "Counted",
     "Group",
     "Groups",
+    "Matching",
     "Members",
     "NearestGroups",
     "Pair",
@@ -55,6 +56,37 @@ class Pair(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """How well the test groups of the matched comparison stand for the counterfactuals.
+
+    Parameters
+    ----------
+    n_effective
+        The number of people with equal weights who would be as informative (Kish).
+    unfit
+        Why groups are not comparable: 0 they are; `FAR` where most people have no match within the
+        radius of the control group; ±i where the averages differ in the i-th attribute, + where
+        the matches lie above.
+    names
+        The attributes.
+    """
+
+    FAR: ClassVar[int] = 2**15 - 1
+
+    n_effective: NDArray[np.float64]
+    unfit: NDArray[np.int16]
+    names: tuple[str, ...]
+
+    def take(self, complainants: NDArray[np.intp]) -> Matching:
+        """Give the chosen complainants' part."""
+        return Matching(
+            n_effective=self.n_effective[complainants],
+            unfit=self.unfit[complainants],
+            names=self.names,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """One group (control or test) for each complainant, at one k.
 
@@ -65,12 +97,16 @@ class Group:
     rows
         How many rows hold its places, or share them.
     radius
-        The distance of its farthest member; NaN where it has none beside the center.
+        The distance of its farthest member, NaN where it has none beside the center; in a matched
+        group, the mean distance of its members from the counterfactuals that they stand for.
+    matching
+        Where the group was matched: how well.
     """
 
     share: Share
     rows: NDArray[np.int64]
     radius: NDArray[np.float64]
+    matching: Matching | None = None
 
     def take(self, complainants: NDArray[np.intp]) -> Group:
         """Give the chosen complainants' groups."""
@@ -78,6 +114,24 @@ class Group:
             share=self.share.take(complainants),
             rows=self.rows[complainants],
             radius=self.radius[complainants],
+            matching=None if self.matching is None else self.matching.take(complainants),
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[Group]) -> Group:
+        """Put the groups of several sets of complainants behind each other."""
+        matchings = [part.matching for part in parts if part.matching is not None]
+        return cls(
+            share=Share.join([part.share for part in parts]),
+            rows=np.concatenate([part.rows for part in parts]),
+            radius=np.concatenate([part.radius for part in parts]),
+            matching=Matching(
+                n_effective=np.concatenate([each.n_effective for each in matchings]),
+                unfit=np.concatenate([each.unfit for each in matchings]),
+                names=matchings[0].names,
+            )
+            if matchings
+            else None,
         )
 
 

@@ -85,8 +85,8 @@ class Counts(NamedTuple):
         return cls(
             p_control=control.values(),
             p_test=test.values(),
-            n_control=control.size.astype(np.float64),
-            n_test=test.size.astype(np.float64),
+            n_control=control.weight,
+            n_test=test.weight,
         )
 
     @property
@@ -291,9 +291,9 @@ def agresti_caffo(control: Share, test: Share, *, tau: float, alpha: float) -> I
 
 def _plus_one(control: Share, test: Share) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Give the difference with one more of each kind in both groups, and its standard error."""
-    sizes = control.size + 2.0, test.size + 2.0
+    sizes = control.weight + 2.0, test.weight + 2.0
     shares = [
-        (share.values() * share.size + 1) / size
+        (share.values() * share.weight + 1) / size
         for share, size in zip((control, test), sizes, strict=True)
     ]
     variances = [p * (1 - p) / size for p, size in zip(shares, sizes, strict=True)]
@@ -430,7 +430,7 @@ def _difference_and_error(
 
 def _variance(share: Share) -> NDArray[np.float64]:
     p = share.values()
-    return np.asarray(p * (1 - p) / share.size, dtype=np.float64)
+    return np.asarray(p * (1 - p) / share.weight, dtype=np.float64)
 
 
 def _wald_p_value(
@@ -470,11 +470,18 @@ def _fisher_p_value(
             f"interval='fisher' tests against τ = 0 only, not against tau={tau}. "
             "Use 'miettinen-nurminen' for another τ."
         )
-    refused_control = control.negatives // control.split
-    refused_test = -(-test.negatives // test.split)
+    n_control, n_test = np.floor(control.weight), np.floor(test.weight)
+    refused_control, refused_test = (
+        control.negatives // control.split,
+        -(-test.negatives // test.split),
+    )
+    if control.people is not None:
+        refused_control = np.floor(control.values() * n_control)
+    if test.people is not None:
+        refused_test = np.ceil(test.values() * n_test)
     refused = refused_control + refused_test
     # P(at least as many of the refusals fall into the control group)
-    p_value = hypergeom.sf(refused_control - 1, control.size + test.size, refused, control.size)
+    p_value = hypergeom.sf(refused_control - 1, n_control + n_test, refused, n_control)
     # the exact p-value is a fraction and may be α itself: rounding must not decide which side
     same = np.abs(p_value - alpha) <= _ROUNDING * alpha
     return np.asarray(np.where(same, alpha, p_value), dtype=np.float64)

@@ -1,7 +1,8 @@
-"""The four methods, as values over one pipeline.
+"""The methods, as values over one pipeline.
 
-They differ in three choices only: where the test group is searched, whether the neighbours count,
-and whether the search centers count.
+The four of the paper differ in three choices only: where the test group is searched, whether the
+neighbours count, and whether the search centers count. The matched comparison takes its test group
+from the counterfactuals of the whole control group.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["CF", "CST_WITH", "CST_WITHOUT", "METHODS", "ST", "Center", "Method"]
+__all__ = ["CF", "CST_MATCHED", "CST_WITH", "CST_WITHOUT", "METHODS", "ST", "Center", "Method"]
 
 
 class Center(Enum):
@@ -35,6 +36,8 @@ class Method:
         Whether the k nearest people count.
     count_centers
         Whether the complainant's own outcome and her counterfactual's count.
+    matched
+        Whether the test group holds the matches of the people in the control group.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Method:
     center: Center
     count_neighbours: bool
     count_centers: bool
+    matched: bool = False
 
     @property
     def needs_counterfactual(self) -> bool:
@@ -83,5 +87,14 @@ CF = Method(
     count_centers=True,
 )
 
-METHODS = {method.name: method for method in (ST, CST_WITHOUT, CST_WITH, CF)}
+CST_MATCHED = Method(
+    name="cst_matched",
+    title="CST (matched)",
+    center=Center.COUNTERFACTUAL,
+    count_neighbours=True,
+    count_centers=False,
+    matched=True,
+)
+
+METHODS = {method.name: method for method in (ST, CST_WITHOUT, CST_WITH, CF, CST_MATCHED)}
 """All methods by name, in the order of the tables."""

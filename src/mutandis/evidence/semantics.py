@@ -24,7 +24,7 @@ from mutandis.search.engine import discard_progress
 from mutandis.search.share import difference, exceeds
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
+    from mutandis.evidence.matched import MatchedGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings, Similarity
     from mutandis.evidence.spaces import Stratum
@@ -65,6 +66,8 @@ class Situation:
         Who was refused in D, and who would have been in D^CF (None: not decided).
     ks, similarity, threads
         How to search.
+    draws
+        Draws of D^CF, where the facts leave it open.
     """
 
     population: Population
@@ -76,6 +79,7 @@ class Situation:
     ks: tuple[int, ...]
     similarity: Similarity
     threads: int
+    draws: Sequence[Population] = ()
 
     @property
     def complainants(self) -> NDArray[np.intp]:
@@ -119,6 +123,8 @@ class Grouping:
         The groups of people, without any centers, by what was searched: "control", and "factual" or
         "counterfactual" for the test groups around such centers. Empty where no groups were
         searched, and where the semantics has a scale of its own.
+    matched
+        The test groups of the matched comparison.
     """
 
     pairs: Mapping[str, Pair[Groups]]
@@ -126,6 +132,7 @@ class Grouping:
     backends: Mapping[str, str]
     embedding: Embedding | None = None
     nearest: Mapping[str, NearestGroups] = field(default_factory=dict)
+    matched: MatchedGroups | None = None
 
     @property
     def control(self) -> NearestGroups | None:
@@ -243,18 +250,27 @@ class PaperDefinitions:
             situation.population, situation.attributes, scaling=situation.similarity.scaling
         )
         builder = GroupBuilder(situation, embedding, progress, counted)
+        compared = [m for m in methods if m.count_neighbours]
+        wanted = {m.center for m in compared if not m.matched}
+        # one space after the other, so that each is prepared once
+        tests = {c.value: builder.test(c) for c in Center if c in wanted}
+        is_matched = any(m.matched for m in compared)
+        if is_matched:
+            builder.match()
         searched: dict[str, NearestGroups] = {}
-        wanted = {m.center for m in methods if m.count_neighbours}
-        if wanted:
+        if compared:
             searched["control"] = builder.control() if control is None else control
-        for center in (center for center in Center if center in wanted):
-            searched[center.value] = builder.test(center)
+        searched |= tests
+        matched = builder.matched(searched["control"]) if is_matched else None
         return Grouping(
-            pairs=_pairs(situation, methods, searched),
+            pairs=_pairs(situation, methods, searched, matched),
             distance_rules=embedding.rules,
-            backends=builder.backends,
+            backends={
+                what: builder.backends[what] for what in searched if what in builder.backends
+            },
             embedding=embedding,
             nearest=searched,
+            matched=matched,
         )
 
     def interval(self, name: IntervalName, depth: Depth) -> IntervalMethod:
@@ -283,12 +299,17 @@ class PaperDefinitions:
 
 
 def _pairs(
-    situation: Situation, methods: Collection[Method], searched: Mapping[str, NearestGroups]
+    situation: Situation,
+    methods: Collection[Method],
+    searched: Mapping[str, NearestGroups],
+    matched: MatchedGroups | None,
 ) -> dict[str, Pair[Groups]]:
     """Put the two groups of each method together from what was searched and from the centers."""
     centers = situation.centers() if any(m.count_centers for m in methods) else None
 
     def pair(method: Method) -> Pair[Groups]:
+        if method.matched and matched is not None:
+            return Pair(control=searched["control"], test=matched)
         if centers is None or not method.count_centers:
             return Pair(control=searched["control"], test=searched[method.center.value])
         if not method.count_neighbours:

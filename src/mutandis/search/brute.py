@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.search.engine import discard_progress
+from mutandis.search.engine import Listing, discard_progress
 from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,6 +54,21 @@ class BruteSearch:
             found.negatives[query] = negatives[near].sum()
             found.farthest[query] = distances[near].max(initial=-1)
         return found
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],  # noqa: ARG002 - nothing is laid out in advance
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        for query, limit in enumerate(limits):
+            distances, _, _ = self._others(queries, query)
+            near = np.flatnonzero(distances <= limit)
+            listing = Listing(
+                start=np.array([0, len(near)]), points=near, distances=distances[near]
+            )
+            use(np.array([query]), listing)
 
     def _others(
         self, queries: Queries, query: int

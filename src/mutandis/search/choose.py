@@ -15,12 +15,12 @@ from mutandis.search.engine import discard_progress
 from mutandis.search.kd_tree import TreeSearch, tree_dimensions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from mutandis.search.engine import Progress, Queries, Search, Space
+    from mutandis.search.engine import Listing, Progress, Queries, Search, Space
     from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 __all__ = ["ChosenSearch", "choose_search"]
@@ -62,6 +62,15 @@ class ChosenSearch:
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
         return self._backend(len(queries)).within(queries, limits)
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        self._backend(len(queries)).visit(queries, limits, rows, use)
 
     def _backend(self, queries: int) -> Search:
         if self._space is not None:

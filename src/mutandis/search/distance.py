@@ -67,6 +67,15 @@ class Metric:
         names = ((points.codes != center.codes) * self.mismatch).sum(axis=1, dtype=np.int64)
         return np.asarray(numbers + names, dtype=np.int64)
 
+    def between(self, first: Points, second: Points) -> NDArray[np.int64]:
+        """Measure from each point to the one in the same row of others."""
+        total = np.zeros(len(first), dtype=np.int64)
+        for axis in range(first.coordinates.shape[1]):
+            total += np.abs(second.coordinates[:, axis] - first.coordinates[:, axis])
+        for axis, cost in enumerate(self.mismatch):
+            total += (second.codes[:, axis] != first.codes[:, axis]) * cost
+        return total
+
     def to_candidates(
         self, centers: Points, points: Points, candidates: NDArray[np.intp]
     ) -> NDArray[np.int64]:

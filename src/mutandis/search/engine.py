@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 __all__ = [
+    "Listing",
     "Progress",
     "Queries",
     "Search",
@@ -109,6 +110,19 @@ class Queries:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The points within the limits of some queries, one query after the other.
+
+    Those of the i-th query stand at the places start[i] to start[i + 1], in any order; her own
+    point is among them.
+    """
+
+    start: NDArray[np.intp]
+    points: NDArray[np.intp]
+    distances: NDArray[np.int64]
+
+
 class Search(Protocol):
     """An exact search in one space."""
 
@@ -125,6 +139,20 @@ class Search(Protocol):
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
         """Count the rows within each query's own limit, an integer distance."""
+        ...
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        """List the points within each query's own limit, and hand them on a part at a time.
+
+        `rows` is the number of rows within each limit, the query's own included. `use` is called
+        with queries and their listing, on any thread and in any order, with each query once.
+        """
         ...
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from mutandis.search.engine import discard_progress
+from mutandis.search.engine import Listing, discard_progress
 from mutandis.search.ties import Neighbourhoods, RadiusCounts, count_candidates, select
 
 if TYPE_CHECKING:
@@ -91,6 +91,34 @@ class TreeSearch:
 
         found = RadiusCounts.empty(len(queries))
         return self._ask(queries, found, answer, width=_FIRST_WIDTH, progress=discard_progress)
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        widest = int(min(rows.max(initial=1), len(self.space.points)))
+        for chunk in _chunks(np.arange(len(queries)), _BATCH // widest):
+            centers = queries.points.take(chunk)
+            reach = limits[chunk] / self.unit * (1 + _ROUNDING) + _ROUNDING
+            proposed = self.tree.query_ball_point(
+                _floats(self.space, centers, self.levels, self.unit),
+                reach,
+                p=1,
+                workers=self.threads,
+                return_sorted=False,
+            )
+            sizes = np.array([len(each) for each in proposed])
+            points = np.concatenate([np.asarray(each, dtype=np.intp) for each in proposed])
+            query = np.repeat(np.arange(len(chunk)), sizes)
+            distances = self.space.metric.between(
+                centers.take(query), self.space.points.take(points)
+            )
+            near = distances <= limits[chunk][query]
+            start = np.concatenate([[0], np.cumsum(np.bincount(query[near], minlength=len(chunk)))])
+            use(chunk, Listing(start=start, points=points[near], distances=distances[near]))
 
     def _ask(
         self,

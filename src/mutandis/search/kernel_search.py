@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.search.engine import discard_progress
+from mutandis.search.engine import Listing, discard_progress
 from mutandis.search.kernels.bounds import choose_signs, level_bits, slants_of
 from mutandis.search.kernels.descent import (
     KernelQueries,
     homes,
+    list_in_tree,
     nearest_in_tree,
     room_in,
     within_in_tree,
@@ -54,6 +55,10 @@ _SCAN_FROM = 0.8
 _SAMPLE_SHARE, _SMALLEST_SAMPLE = 32, 1024
 # a guess from further down than this would take longer than it saves
 _LARGEST_RANK = 256
+
+
+# points that are listed at a time
+_LISTED = 1 << 21
 
 
 class CompiledSearch:
@@ -138,6 +143,52 @@ class CompiledSearch:
 
         self._in_chunks(work, self._in_tree_order(queries), discard_progress)
         return found
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        # a point stands for at least one row; behind the last one of a query there is a spare
+        capacity = np.minimum(rows, len(self._order)) + 1
+
+        def work(chunk: NDArray[np.intp]) -> None:
+            for part in np.split(chunk, _cuts(capacity[chunk])):
+                use(part, self._list(queries.take(part), limits[part], capacity[part]))
+
+        self._in_chunks(work, self._in_tree_order(queries), discard_progress)
+
+    def _list(
+        self, queries: Queries, limits: NDArray[np.int64], capacity: NDArray[np.int64]
+    ) -> Listing:
+        overflow, centers = self._centers(queries)
+        left = np.minimum(limits - overflow, 2**53).astype(np.float64)
+        start = np.cumsum(capacity) - capacity
+        places = np.empty(int(capacity.sum()), dtype=np.int32)
+        distances = np.empty(len(places))
+        sizes = np.empty(len(limits), dtype=np.int64)
+        list_in_tree(
+            self._tree,
+            self._steps,
+            self._exact,
+            centers,
+            left,
+            room_in(self._tree, 1),
+            start,
+            places,
+            distances,
+            sizes,
+        )
+        stop = np.cumsum(sizes)
+        query = np.repeat(np.arange(len(sizes)), sizes)
+        taken = np.arange(len(query)) + (start - stop + sizes)[query]
+        return Listing(
+            start=np.concatenate([[0], stop]),
+            points=self._order[places[taken]].astype(np.intp),
+            distances=distances[taken].astype(np.int64) + overflow[query],
+        )
 
     def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], KernelQueries]:
         """Move queries into the span of the points; give how far each of them was moved."""
@@ -295,6 +346,11 @@ class CompiledSearch:
         expected = k * self._bytes.sampled / len(self._order)
         rank = int(np.ceil(expected + 3 * np.sqrt(expected) + 2))
         return rank if rank < min(self._bytes.sampled, _LARGEST_RANK) else -1
+
+
+def _cuts(capacity: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Tell where to cut a chunk so that each part lists no more than fits into the memory."""
+    return np.flatnonzero(np.diff(np.cumsum(capacity) // _LISTED)) + 1
 
 
 def _room_for_answers(queries: int, ks: int) -> Answers:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -27,23 +28,46 @@ class Share:
     keeps everything whole: the share is ``negatives / (size * split)``.
 
     `negatives` counts in `split`-ths, `size` is the number of places, and `split` the number of
-    parts of a place (1: no ties).
+    parts of a place (1: no ties); both are integers of Python where int64 has no room for them.
+    `people` is the number of people that the share counts as where chance is judged, if that is
+    not its size.
     """
 
-    negatives: NDArray[np.int64]
+    negatives: NDArray[Any]
     size: NDArray[np.int64]
-    split: NDArray[np.int64]
+    split: NDArray[Any]
+    people: NDArray[np.float64] | None = None
 
     def values(self) -> NDArray[np.float64]:
         """Give the shares as floats; the share of an empty group is missing."""
         whole = self.size * self.split
         shares = np.full(whole.shape, np.nan)
-        np.divide(self.negatives, whole, out=shares, where=whole > 0)
+        filled = np.flatnonzero(whole > 0)
+        shares[filled] = self.negatives[filled] / whole[filled]
         return shares
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """The number of people that the share counts as."""
+        return self.size.astype(np.float64) if self.people is None else self.people
 
     def take(self, groups: NDArray[np.intp]) -> Share:
         return Share(
-            negatives=self.negatives[groups], size=self.size[groups], split=self.split[groups]
+            negatives=self.negatives[groups],
+            size=self.size[groups],
+            split=self.split[groups],
+            people=None if self.people is None else self.people[groups],
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[Share]) -> Share:
+        """Put the shares of several sets of groups behind each other."""
+        people = [part.people for part in parts if part.people is not None]
+        return cls(
+            negatives=np.concatenate([part.negatives for part in parts]),
+            size=np.concatenate([part.size for part in parts]),
+            split=np.concatenate([part.split for part in parts]),
+            people=np.concatenate(people) if people else None,
         )
 
     def with_center(self, is_negative: NDArray[np.bool_]) -> Share:

@@ -43,7 +43,15 @@ if TYPE_CHECKING:
     from mutandis.search.kernels.steps import Steps
     from mutandis.search.kernels.tree import Exact, Tree
 
-__all__ = ["KernelQueries", "Room", "homes", "nearest_in_tree", "room_in", "within_in_tree"]
+__all__ = [
+    "KernelQueries",
+    "Room",
+    "homes",
+    "list_in_tree",
+    "nearest_in_tree",
+    "room_in",
+    "within_in_tree",
+]
 
 # more than float64 can round off a sum of two distances, each at most 2**53
 _SLACK = 4.0
@@ -277,3 +285,44 @@ def within_in_tree(
                     farthest = max(farthest, distance)
         found[query, 0], found[query, 1] = people >> HALF, people & LOWER
         found[query, 2] = np.int64(farthest)
+
+
+@kernel
+def list_in_tree(
+    tree: Tree,
+    steps: Steps,
+    exact: Exact,
+    centers: KernelQueries,
+    limits: NDArray[np.float64],
+    room: Room,
+    start: NDArray[np.int64],
+    places: NDArray[np.int32],
+    distances: NDArray[np.float64],
+    sizes: NDArray[np.int64],
+) -> None:
+    """List the points within each query's limit from its `start` on, and count them in `sizes`."""
+    mismatch = exact.mismatch
+    numbers = centers.values.shape[1] - len(mismatch)
+    for query in range(len(centers.values)):
+        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+        radius, last = limits[query], start[query]
+        room.waiting[0], room.away[0] = 0, 0.0
+        depth = 1
+        while depth:
+            leaf, away, depth = _next_leaf(
+                tree, mismatch, center, slants, bits, radius, room, depth
+            )
+            if away > radius:
+                continue
+            first, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
+            outside = sum_steps(
+                steps, tree.boxes, leaf, first, points, mismatch, center, bits, room.sums
+            )
+            most = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
+            for index in range(collect(room.sums, 0, points, most, room.near)):
+                place = first + room.near[index]
+                distance = measure(exact.points, place, center, mismatch)
+                # written always and kept if it is near: the row behind the last is spare
+                places[last], distances[last] = place, distance
+                last += distance <= radius
+        sizes[query] = last - start[query]
