@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
+
     from mutandis.evidence.groups import Members, NearestGroups
     from mutandis.search.distance import Points
     from mutandis.search.embedding import Embedded, Embedding, LazyEmbedding
@@ -57,7 +58,8 @@ _ROOM = 2**62
 # The largest standardised difference between the averages of comparable groups is 1/4, or 2/√k
 # where that is less; squared.
 _IMBALANCE, _IMBALANCE_BY_K = 1 / 16, 4.0
-# averages that differ by less than this part of the range differ by rounding alone
+# Averages that differ by less than this part of the range differ by rounding alone, and so do
+# distances that differ by less than this part of themselves.
 _ROUNDING = 1e-12
 # The number of people that a test group may count as, in sizes of the control group: with more,
 # the score test would reject too often where refusals are rare.
@@ -179,17 +181,20 @@ class Scale:
         the test group lies above.
         """
         axes = len(self.middle)
-        allowed = np.minimum(_IMBALANCE, _IMBALANCE_BY_K / size)[:, None]
+        allowed = np.minimum(_IMBALANCE, _IMBALANCE_BY_K / np.maximum(size, 1))[:, None]
 
         def excess(difference: NDArray[np.float64], spread: NDArray[np.float64]) -> Any:
             differs = np.abs(difference) > _ROUNDING
-            bound = allowed * np.maximum(spread, 0.0) / 2
             with np.errstate(divide="ignore", invalid="ignore"):
-                return np.where(differs, difference**2 / bound, 0.0)
+                return np.where(differs, 2 * difference**2 / (allowed * spread), 0.0)
+
+        def variance(side: NDArray[np.float64]) -> Any:
+            square = side[:, axes : 2 * axes]
+            found = square - side[:, :axes] ** 2
+            return np.where(found > _ROUNDING * square, found, 0.0)
 
         shift = test[:, :axes] - control[:, :axes]
-        variances = [side[:, axes : 2 * axes] - side[:, :axes] ** 2 for side in (test, control)]
-        columns = list(excess(shift, np.maximum(variances[0], 0.0) + variances[1].clip(0.0)).T)
+        columns = list(excess(shift, variance(test) + variance(control)).T)
         above = list((shift > 0).T)
         start = 2 * axes
         for count in self.levels:
@@ -301,7 +306,7 @@ def _starts(query: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 def _totals(values: NDArray[Any], start: NDArray[np.intp]) -> NDArray[Any]:
     """Add up the values from each start to the next: integers, so that nothing is rounded."""
     running = np.concatenate([np.zeros(1, dtype=values.dtype), np.cumsum(values)])
-    return running[start[1:]] - running[start[:-1]]
+    return np.asarray(running[start[1:]] - running[start[:-1]])
 
 
 def _common_whole(negatives: NDArray[np.int64], whole: NDArray[np.int64]) -> int:
@@ -315,7 +320,7 @@ def _in_parts(negatives: NDArray[np.int64], whole: NDArray[np.int64], common: in
     """Express shares in parts of one common whole."""
     kind: Any = np.int64 if common * int(whole.max(initial=1)) < _ROOM else object
     filled = np.where(whole > 0, whole, 1).astype(kind)
-    return negatives.astype(kind) * common // filled
+    return np.asarray(negatives.astype(kind) * common // filled)
 
 
 def _average(drawn: Sequence[Matches]) -> Matches:
@@ -330,13 +335,14 @@ def _average(drawn: Sequence[Matches]) -> Matches:
     negatives = sum(
         each.negatives[each.key].astype(kind) * (common // each.whole) for each in drawn
     )
+    found = np.logical_and.reduce([each.found[each.key] for each in drawn])
     people = mean("people")
     people.sort_indices()
     return Matches(
         key=np.arange(len(drawn[0].key)),
-        negatives=np.asarray(negatives),
+        negatives=np.where(found, negatives, 0),
         whole=common * size,
-        found=np.logical_and.reduce([each.found[each.key] for each in drawn]),
+        found=found,
         people=people,
         counts=drawn[0].counts,
         **{name: mean(name) for name in ("distance", "matched", "centers")},
@@ -516,8 +522,8 @@ class _Totals:
         self.size[chosen] = total // self.down[chosen]
         parts = weight.astype(self.negatives.dtype) * matches.negatives[key]
         self.negatives[chosen] = _totals(parts, start)
-        near = matches.distance[key] <= places.radius[chosen][query]
-        is_near = 2 * _totals(weight * (near & found), start) >= total
+        near = matches.distance[key] <= (places.radius[chosen] * (1 + _ROUNDING))[query]
+        is_near = 2 * _totals(weight * (near & found), start) >= np.maximum(total, 1)
 
         down = self.down[chosen][query]
         shape = (len(chosen), len(matches.found))
@@ -527,7 +533,7 @@ class _Totals:
             matched_size = self.weight[chosen] / self.down[chosen]
             averages = (matched @ matches.matched) / matched_size[:, None]
             self.distance[chosen] = (matched @ np.nan_to_num(matches.distance)) / matched_size
-        centers = (everyone @ matches.centers) / (total / self.down[chosen])[:, None]
+            centers = (everyone @ matches.centers) / (total / self.down[chosen])[:, None]
         people = matched @ matches.people
         squares = people.data**2 / matches.counts[people.indices]
         of_query = np.repeat(np.arange(len(chosen)), np.diff(people.indptr))

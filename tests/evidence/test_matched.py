@@ -1,0 +1,336 @@
+"""The matched comparison beside an oracle: plain Python, fractions, one person at a time."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import mutandis as mm
+from mutandis.auditing.run import make_situation
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories, Numbers
+from mutandis.errors import MutandisWarning
+from mutandis.evidence.groups import Matching
+from mutandis.evidence.matched import MATCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mutandis.evidence.groups import Group
+    from mutandis.evidence.semantics import Grouping, Situation
+
+KS = (3, 7, 12)
+JOBS = ("clerk", "cook", "guard")
+GRADES = ("low", "mid", "high")
+Row = tuple[Any, ...]
+
+
+class Oracle:
+    """Everything by the definition; people are tuples of cells."""
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        worlds: Sequence[Sequence[Row]],
+        refused: Sequence[bool],
+        *,
+        kinds: Sequence[str],
+        weights: Sequence[Fraction],
+        ties: str = "fair",
+        caliper: Fraction | None = None,
+    ) -> None:
+        self.rows, self.worlds, self.refused = rows, worlds, refused
+        self.kinds, self.weights = kinds, weights
+        self.ties, self.caliper = ties, caliper
+        self.known: dict[int, tuple[dict[int, Fraction], Fraction] | None] = {}
+        columns = list(zip(*rows, strict=True))
+        self.spans = []
+        for kind, column in zip(kinds, columns, strict=True):
+            if kind == "continuous":
+                cells = [Fraction(str(cell)) for cell in column]
+                self.spans.append(max(cells) - min(cells))
+            else:
+                self.spans.append(Fraction(len(GRADES) - 1 if kind == "ordinal" else 1))
+            if len(set(column)) == 1:
+                self.spans[-1] = Fraction(0)
+
+    def number(self, attribute: int, cell: Any) -> Fraction:
+        if self.kinds[attribute] == "ordinal":
+            return Fraction(GRADES.index(cell))
+        return Fraction(str(cell))
+
+    def distance(self, here: Row, there: Row) -> Fraction:
+        total = Fraction(0)
+        for place, (one, other) in enumerate(zip(here, there, strict=True)):
+            if self.spans[place] == 0:
+                continue
+            if self.kinds[place] == "nominal":
+                apart = Fraction(one != other)
+            else:
+                apart = abs(self.number(place, one) - self.number(place, other))
+                apart /= self.spans[place]
+            total += self.weights[place] * apart
+        return total / sum(self.weights)
+
+    def group(self, center: Row, space: Sequence[int], k: int) -> dict[int, Fraction]:
+        """The places that the rows of a space hold in the group of the k nearest."""
+        apart = {row: self.distance(center, self.rows[row]) for row in space}
+        radius = sorted(apart.values())[k - 1]
+        if self.caliper is not None and radius > self.caliper:
+            return {row: Fraction(1) for row in space if apart[row] <= self.caliper}
+        inside = [row for row in space if apart[row] < radius]
+        rim = [row for row in space if apart[row] == radius]
+        part = Fraction(1) if self.ties == "all" else Fraction(k - len(inside), len(rim))
+        return {row: Fraction(1) for row in inside} | dict.fromkeys(rim, part)
+
+    def matches(
+        self, person: int, test: Sequence[int]
+    ) -> tuple[dict[int, Fraction], Fraction] | None:
+        """M(i), whose parts add up to one, and its mean distance; None if some world has none."""
+        if person not in self.known:
+            self.known[person] = self.match(person, test)
+        return self.known[person]
+
+    def match(
+        self, person: int, test: Sequence[int]
+    ) -> tuple[dict[int, Fraction], Fraction] | None:
+        places = min(1 if len(self.worlds) > 1 else MATCHES, len(test))
+        whole: dict[int, Fraction] = {}
+        apart = Fraction(0)
+        for world in self.worlds:
+            found = self.group(world[person], test, places)
+            if not found:
+                return None
+            total = sum(found.values()) * len(self.worlds)
+            for row, place in found.items():
+                whole[row] = whole.get(row, Fraction(0)) + place / total
+                apart += place / total * self.distance(world[person], self.rows[row])
+        return whole, apart
+
+    def compare(
+        self, person: int, control: Sequence[int], test: Sequence[int], k: int
+    ) -> dict[str, Any]:
+        others = [row for row in control if row != person]
+        members = self.group(self.rows[person], others, k)
+        size = sum(members.values(), Fraction(0))
+        weights: dict[int, Fraction] = {}
+        near = Fraction(0)
+        apart = [self.distance(self.rows[person], self.rows[row]) for row in members]
+        radius = sorted(self.distance(self.rows[person], self.rows[row]) for row in others)[k - 1]
+        if self.caliper is not None:
+            radius = min(radius, self.caliper)
+        assert max(apart, default=Fraction(0)) <= radius
+        matched = Fraction(0)
+        for row, place in members.items():
+            known = self.matches(row, test)
+            if known is None:
+                continue
+            found, mean = known
+            matched += place
+            near += place * (mean <= radius)
+            for other, part in found.items():
+                weights[other] = weights.get(other, Fraction(0)) + place * part
+        if not matched:
+            return {"p_test": None, "rows": 0, "unfit": "far"}
+        negatives = sum(w for row, w in weights.items() if self.refused[row])
+        unfit = "far" if 2 * near < size else ""
+        if not unfit:
+            unfit = self.imbalance(members, size, weights, matched)
+        return {
+            "p_test": Fraction(negatives) / matched,
+            "rows": len(weights),
+            "n_effective": float(matched**2 / sum(w**2 for w in weights.values())),
+            "unfit": unfit,
+        }
+
+    def imbalance(
+        self,
+        members: Mapping[int, Fraction],
+        size: Fraction,
+        weights: Mapping[int, Fraction],
+        matched: Fraction,
+    ) -> str:
+        """The attribute whose averages differ most, of those that differ too much."""
+        allowed = min(Fraction(1, 16), 4 / size)
+        worst, name = Fraction(1), ""
+        for place, kind in enumerate(self.kinds):
+            if self.spans[place] == 0:
+                continue
+            levels: Sequence[Any] = JOBS if kind == "nominal" else (None,)
+            for level in levels:
+
+                def value(
+                    cell: Any, level: Any = level, kind: str = kind, place: int = place
+                ) -> Fraction:
+                    return (
+                        Fraction(cell == level) if kind == "nominal" else self.number(place, cell)
+                    )
+
+                test = [(w / matched, value(self.rows[r][place])) for r, w in weights.items()]
+                control = [
+                    (u / size / len(self.worlds), value(world[r][place]))
+                    for r, u in members.items()
+                    for world in self.worlds
+                ]
+                means = [sum(w * x for w, x in side) for side in (test, control)]
+                spread = sum(
+                    sum(w * x * x for w, x in side) - mean**2
+                    for side, mean in zip((test, control), means, strict=True)
+                )
+                shift = means[0] - means[1]
+                if shift == 0:
+                    continue
+                excess = Fraction(10**9) if spread == 0 else shift**2 / (allowed * spread / 2)
+                if excess > worst:
+                    worst, name = excess, "abc"[place]
+        return name
+
+
+def random_table(
+    rng: np.random.Generator, size: int, *, grid: int
+) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
+    """Cells on a coarse grid, and counterfactual cells on the same grid."""
+
+    def cells() -> dict[str, list[Any]]:
+        return {
+            "a": (rng.integers(0, grid, size) / 4).tolist(),
+            "b": [GRADES[code] for code in rng.integers(0, 3, size)],
+            "c": [JOBS[code] for code in rng.integers(0, 3, size)],
+        }
+
+    facts, would_be = cells(), cells()
+    keep = rng.random(size) < 0.5
+    for name, column in would_be.items():
+        column[:] = [f if k else w for f, w, k in zip(facts[name], column, keep, strict=True)]
+    return facts, would_be
+
+
+def _attribute(name: str, kind: str, **options: Any) -> Attribute:
+    return Attribute(name=name, kind=AttributeKind(kind), **options)
+
+
+def group_all(
+    facts: dict[str, list[Any]],
+    worlds: Sequence[dict[str, list[Any]]],
+    *,
+    women: np.ndarray[Any, Any],
+    refused: np.ndarray[Any, Any],
+    weights: Sequence[float] = (1.0, 1.0, 1.0),
+    similarity: mm.Similarity,
+) -> tuple[Grouping, Situation]:
+    """Group by the product; several worlds are draws."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        plan = mm.plan(
+            {"woman": women.tolist(), **facts, "granted": np.where(refused, "no", "yes").tolist()},
+            outcome="granted",
+            negative="no",
+            protected=mm.Protection("woman", value=[1, 2], reference=0, pool=False),
+            attributes={
+                "a": _attribute("a", "continuous", weight=weights[0]),
+                "b": _attribute("b", "ordinal", levels=GRADES, weight=weights[1]),
+                "c": _attribute("c", "nominal", weight=weights[2]),
+            },
+            counterfactuals=worlds[0],
+            methods=["cst_matched"],
+            ks=KS,
+            similarity=similarity,
+        )
+        assert plan.counterfactuals is not None
+        first = plan.counterfactuals.population
+        drawn = []
+        for world in worlds if len(worlds) > 1 else ():
+            columns: dict[str, Any] = {"a": Numbers(np.array(world["a"], dtype=np.float64))}
+            for name in "bc":
+                levels = plan.population.categories(name).levels
+                codes = np.array([levels.index(cell) for cell in world[name]], dtype=np.int32)
+                columns[name] = Categories(codes, levels)
+            drawn.append(plan.population.with_columns(columns))
+        situation = replace(make_situation(plan, first, None, threads=1), draws=tuple(drawn))
+        return plan.semantics.group(situation, plan.methods), situation
+
+
+def described(group: Group, complainant: int) -> dict[str, Any]:
+    share, matching = group.share, group.matching
+    assert matching is not None
+    code = int(matching.unfit[complainant])
+    whole = int(share.size[complainant]) * int(share.split[complainant])
+    unfit = "" if code == 0 else "far" if code == Matching.FAR else matching.names[abs(code) - 1]
+    return {
+        "p_test": Fraction(int(share.negatives[complainant]), whole) if whole else None,
+        "rows": int(group.rows[complainant]),
+        "n_effective": float(matching.n_effective[complainant]),
+        "unfit": unfit,
+    }
+
+
+CASES = [
+    pytest.param({}, id="fair ties"),
+    pytest.param({"weights": (0.5, 1.0, 3.0)}, id="weights"),
+    pytest.param({"ties": "all"}, id="all ties"),
+    pytest.param({"caliper": 0.2}, id="caliper"),
+    pytest.param({"caliper": 0.05, "grid": 40}, id="narrow caliper"),
+    pytest.param({"draws": 4}, id="draws"),
+    pytest.param({"draws": 3, "caliper": 0.3, "grid": 30}, id="draws and caliper"),
+    pytest.param({"grid": 400}, id="few ties"),
+    pytest.param({"grid": 1}, id="constant"),
+]
+
+
+@pytest.mark.parametrize("options", CASES)
+@pytest.mark.parametrize("block", range(4))
+def test_the_matched_comparison_is_that_of_the_definition(
+    options: dict[str, Any], block: int
+) -> None:
+    """36 blocks of 9 audits each: 324 audits, every k, a sample of complainants."""
+    for repeat in range(9):
+        rng = np.random.default_rng([block, repeat, len(str(options))])
+        size = int(rng.integers(45, 90))
+        facts, would_be = random_table(rng, size, grid=options.get("grid", 6))
+        more = range(options.get("draws", 1) - 1)
+        others = [random_table(rng, size, grid=options.get("grid", 6))[1] for _ in more]
+        worlds = [would_be, *others]
+        women = np.zeros(size, dtype=int)
+        women[: size // 3], women[-14:] = 1, 2
+        refused = rng.random(size) < 0.4
+        weights = options.get("weights", (1.0, 1.0, 1.0))
+        similarity = mm.Similarity(
+            ties=options.get("ties", "fair"), max_distance=options.get("caliper")
+        )
+        grouping, situation = group_all(
+            facts, worlds, women=women, refused=refused, weights=weights, similarity=similarity
+        )
+
+        def tuples(cells: dict[str, list[Any]]) -> list[Row]:
+            return list(zip(cells["a"], cells["b"], cells["c"], strict=True))
+
+        caliper = options.get("caliper")
+        oracle = Oracle(
+            tuples(facts),
+            [tuples(world) for world in worlds],
+            refused.tolist(),
+            kinds=("continuous", "ordinal", "nominal"),
+            weights=[Fraction(str(weight)) for weight in weights],
+            ties=similarity.ties,
+            caliper=None if caliper is None else Fraction(str(caliper)),
+        )
+        (method,) = (m for m in grouping.pairs)
+        men = np.flatnonzero(women == 0).tolist()
+        everyone = situation.complainants
+        for place in rng.choice(len(everyone), 3, replace=False).tolist():
+            person = int(everyone[place])
+            control = np.flatnonzero(women == women[person]).tolist()
+            for index, k in enumerate(KS):
+                group = grouping.pairs[method].test.at(index)
+                found = described(group, place)
+                wanted = oracle.compare(person, control, men, k)
+                assert found["p_test"] == wanted["p_test"]
+                assert found["rows"] == wanted["rows"]
+                assert found["unfit"] == wanted["unfit"]
+                if wanted["p_test"] is not None:
+                    assert found["n_effective"] == pytest.approx(wanted["n_effective"], rel=1e-9)
