@@ -114,7 +114,7 @@ def test_without_counterfactuals_only_st_is_left(method: str) -> None:
 
 
 def test_unknown_methods() -> None:
-    allowed = "Allowed: st, cst_without, cst_with, cf."
+    allowed = "Allowed: st, cst_without, cst_with, cf, cst_matched."
     assert (
         refused(PlanError, methods=["st", "sst"])
         == f"Unknown method 'sst'. Did you mean 'st'? {allowed}"

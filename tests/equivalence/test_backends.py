@@ -28,6 +28,10 @@ from mutandis.search.ties import Neighbourhoods, share_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
+    from mutandis.search.engine import Listing
+
 BACKENDS: dict[str, Callable[[Space], Search]] = {
     "tree": lambda space: TreeSearch.build(space, threads=1),
     "chosen": lambda space: choose_search(space, threads=1),
@@ -189,11 +193,35 @@ def check_backends(table: Table) -> None:
         if not largest:
             continue
         ks = ks_up_to(largest)
-        expected = BruteSearch(space=searched.space).neighbourhoods(queries, ks)
+        brute = BruteSearch(space=searched.space)
+        expected = brute.neighbourhoods(queries, ks)
+        # the middle k, and once a limit that falls short of it
+        limits, rows = expected.radius[:, len(ks) // 2].copy(), np.full(len(queries), len(table))
+        limits[::3] -= 1
+        listed = list_points(brute, queries, limits, rows)
         for name, build in BACKENDS.items():
             if name != "chosen" and not can_search(name, searched):
                 continue
-            assert_same(find_neighbourhoods(build(searched.space), queries, ks), expected)
+            search = build(searched.space)
+            assert_same(find_neighbourhoods(search, queries, ks), expected)
+            assert list_points(search, queries, limits, rows) == listed
+
+
+def list_points(
+    search: Search, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64]
+) -> list[list[tuple[int, int]]]:
+    """The points within each limit with their distances, sorted."""
+    found: dict[int, list[tuple[int, int]]] = {}
+
+    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
+        for place, query in enumerate(chosen.tolist()):
+            assert query not in found
+            part = slice(listing.start[place], listing.start[place + 1])
+            points, distances = listing.points[part].tolist(), listing.distances[part].tolist()
+            found[query] = sorted(zip(points, distances, strict=True))
+
+    search.visit(queries, limits, rows, use)
+    return [found[query] for query in range(len(limits))]
 
 
 def can_search(backend: str, searched: Searched) -> bool:

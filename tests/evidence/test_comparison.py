@@ -118,20 +118,22 @@ def test_centers_alone_give_evidence_and_no_interval() -> None:
     assert np.isnan([bounds.low, bounds.high, bounds.p_value]).all()
 
 
-def test_the_four_methods_are_four_choices() -> None:
-    assert list(METHODS) == ["st", "cst_without", "cst_with", "cf"]
+def test_the_methods_are_four_choices() -> None:
+    assert list(METHODS) == ["st", "cst_without", "cst_with", "cf", "cst_matched"]
     choices = [
-        (method.center, method.count_neighbours, method.count_centers)
+        (method.center, method.count_neighbours, method.count_centers, method.matched)
         for method in METHODS.values()
     ]
     assert choices == [
-        (Center.FACTUAL, True, False),
-        (Center.COUNTERFACTUAL, True, False),
-        (Center.COUNTERFACTUAL, True, True),
-        (Center.COUNTERFACTUAL, False, True),
+        (Center.FACTUAL, True, False, False),
+        (Center.COUNTERFACTUAL, True, False, False),
+        (Center.COUNTERFACTUAL, True, True, False),
+        (Center.COUNTERFACTUAL, False, True, False),
+        (Center.COUNTERFACTUAL, True, False, True),
     ]
-    assert [m.needs_counterfactual for m in METHODS.values()] == [False, True, True, True]
-    assert [m.needs_counterfactual_outcome for m in METHODS.values()] == [False, False, True, True]
+    assert [m.needs_counterfactual for m in METHODS.values()] == [False, True, True, True, True]
+    decided = [m.name for m in METHODS.values() if m.needs_counterfactual_outcome]
+    assert decided == ["cst_with", "cf"]
 
 
 # --- distinct pairs -------------------------------------------------------------------------

@@ -37,6 +37,9 @@ ROW: dict[str, Any] = {
     "q_value": 0.0123,
     "n_control": 15,
     "n_test": 15,
+    "n_effective": 15.0,
+    "rows_test": 15,
+    "unfit": "",
     "verdict": "significant-adjusted",
 }
 

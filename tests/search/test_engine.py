@@ -27,11 +27,11 @@ from mutandis.search.kernel_search import CompiledSearch
 from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.search.engine import Progress, Search
+    from mutandis.search.engine import Listing, Progress, Search
     from mutandis.search.ties import RadiusCounts
 
 
@@ -83,6 +83,15 @@ class Spy:
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
         self.asked.append(len(queries))
         return self.inner.within(queries, limits)
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        self.inner.visit(queries, limits, rows, use)
 
 
 def test_a_space_counts_the_rows_on_each_point() -> None:

@@ -120,7 +120,8 @@ def test_the_center_takes_one_more_place(group: Group, is_negative: bool) -> Non
 
 
 def test_nobody_gives_nothing() -> None:
-    nobody = Share(**{n: np.empty(0, np.int64) for n in ("negatives", "size", "split")})
+    nothing = np.empty(0, np.int64)
+    nobody = Share(negatives=nothing, size=nothing, split=nothing)
     top, bottom = difference(nobody, nobody)
     assert exceeds(top, bottom, Fraction(0)).tolist() == []
 

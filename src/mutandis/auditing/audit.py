@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mutandis.decision import RecordAgreement
     from mutandis.evidence.comparison import Comparison, Depth
     from mutandis.evidence.groups import Members
+    from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Grouping, Situation
     from mutandis.evidence.support import Support
     from mutandis.pictures.picture import Picture
@@ -586,6 +587,7 @@ class Audit:
         index = self.ks.index(k)
         groups = self.grouping.at(METHODS[method], index)
         comparison = compare_groups(self.plan, METHODS[method], groups, depth=depth)
+        own = self.grouping.own_matches
         rows, outcome = self.situation.complainants, self.plan.outcome
         is_negative, would_be = self.situation.is_negative[rows], self.refused_counterfactually
         return Findings(
@@ -598,10 +600,19 @@ class Audit:
             control=groups.control,
             test=groups.test,
             comparison=comparison,
-            q_value=self.adjust(comparison.interval.p_value),
+            q_value=self._adjust(comparison, METHODS[method]),
             alpha=self.plan.settings.alpha,
+            own_case=None if own is None else is_negative & (2 * own.negatives < own.split),
             draw_share=self._draw_share(method, index, comparison),
         )
+
+    def _adjust(self, comparison: Comparison, method: Method) -> NDArray[np.float64]:
+        """Adjust for all whom a method was to compare: the matched one drops those unlike."""
+        p_values = comparison.interval.p_value
+        if not method.matched:
+            return self.adjust(p_values)
+        everyone = np.where(comparison.insufficient, 1.0, p_values)
+        return np.where(comparison.insufficient, np.nan, self.adjust(everyone))
 
     def _count(self, method: str, k: int) -> dict[str, Any]:
         # the groups are not kept: they take much memory
@@ -610,7 +621,7 @@ class Audit:
         del groups
         return count_cases(
             comparison,
-            self.adjust(comparison.interval.p_value),
+            self._adjust(comparison, METHODS[method]),
             alpha=self.plan.settings.alpha,
             is_negative=self.situation.is_negative[self.situation.complainants],
         )

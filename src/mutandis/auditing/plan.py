@@ -514,7 +514,7 @@ def _choose_methods(
     """Take the methods that were asked for; by default, all that the inputs allow."""
     lacking = {name: _lacking(m, counterfactual, decided) for name, m in METHODS.items()}
     if names is None:
-        return tuple(m for name, m in METHODS.items() if not lacking[name])
+        return tuple(m for name, m in METHODS.items() if not lacking[name] and not m.matched)
     for name in names:
         if lacking[name]:
             raise PlanError(f"Method {name!r} needs {lacking[name]}.")

@@ -62,6 +62,8 @@ def _run(plan: Plan, *, threads: int, progress: Progress) -> Audit:
         )
         made = replace(made, population=counterfactual)
     situation = make_situation(plan, counterfactual, would_be, threads=threads)
+    if made is not None and made.couplings:
+        situation = replace(situation, draws=made.draws)
     grouping = plan.semantics.group(situation, plan.methods, progress=progress)
     with_record = _compare_with_record(plan)
     return Audit(
@@ -128,7 +130,9 @@ def _count_draws(
     plan: Plan, situation: Situation, grouping: Grouping, draws: Draws, *, progress: Progress
 ) -> dict[str, NDArray[np.int64]]:
     """Count, for each method that looks at counterfactuals, the draws under which Δp > τ."""
-    methods = [m for m in plan.methods if m.needs_counterfactual] if len(draws) else []
+    methods = [m for m in plan.methods if m.needs_counterfactual and not m.matched]
+    if not len(draws):
+        return {}
     shape = (len(situation.complainants), len(plan.settings.ks))
     counts = {method.name: np.zeros(shape, dtype=np.int64) for method in methods}
     for drawn in draws if methods else ():

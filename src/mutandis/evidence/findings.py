@@ -43,6 +43,9 @@ COLUMNS = (
     "rows_test",
     "radius_control",
     "radius_test",
+    "n_effective",
+    "unfit",
+    "own_case",
 )
 """The columns of a findings table, in this order."""
 
@@ -92,6 +95,9 @@ class Findings:
         The level at which verdicts are given.
     draw_share
         The share of counterfactual draws under which Δp > τ; None where none were made.
+    own_case
+        Who was refused although fewer than half of her own matches were; None where people were
+        not matched.
     parts
         The findings on each attribute, where several were audited one by one: the same
         complainants in the same order. Groups and Δp are then those of the attribute with the
@@ -110,6 +116,7 @@ class Findings:
     q_value: NDArray[np.float64]
     alpha: float
     draw_share: NDArray[np.float64] | None = None
+    own_case: NDArray[np.bool_] | None = None
     parts: Mapping[str, Findings] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -133,6 +140,7 @@ class Findings:
             comparison=self.comparison.take(complainants),
             q_value=self.q_value[complainants],
             draw_share=some(self.draw_share),
+            own_case=some(self.own_case),
             parts={name: found.take(complainants) for name, found in self.parts.items()},
         )
 
@@ -177,6 +185,9 @@ class Findings:
             self.test.rows,
             self.control.radius,
             self.test.radius,
+            self.test.share.weight,
+            self.test.unfit(),
+            unknown if self.own_case is None else self.own_case,
         )
         table = dict(zip(COLUMNS, values, strict=True))
         if self.draw_share is not None:
@@ -265,8 +276,13 @@ def combine_findings(
         ),
         q_value=adjust(p_value),
         alpha=first.alpha,
+        own_case=None if first.own_case is None else _all_own([each.own_case for each in found]),
         parts=parts,
     )
+
+
+def _all_own(cases: Sequence[NDArray[np.bool_] | None]) -> NDArray[np.bool_]:
+    return np.asarray(np.all([each for each in cases if each is not None], axis=0), dtype=np.bool_)
 
 
 def _pick(columns: Sequence[NDArray[Any]] | NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:

@@ -58,9 +58,10 @@ class GroupBuilder:
         embedding: Embedding,
         progress: Progress,
         counted: Mapping[str, Counted] | None = None,
+        matched: Mapping[str, Any] | None = None,
     ) -> None:
         self._situation = situation
-        self._counted = counted
+        self._counted, self._matched = counted, matched
         self._embedding = embedding
         self._progress = progress
         self._everyone = LazyEmbedding(embedding=embedding, population=situation.population)
@@ -82,6 +83,12 @@ class GroupBuilder:
     def matched(self, control: NearestGroups) -> MatchedGroups:
         """Match the people of the control groups, which were the last to be searched for."""
         situation, embedding = self._situation, self._embedding
+        centers = LazyEmbedding(
+            embedding=embedding, population=self._world, among=situation.complainants
+        )
+        if self._matched is not None:
+            tests = [stratum.test for stratum in situation.strata]
+            return MatchedGroups.restored(self._matched, control, centers, tests)
         found = self._matches or self.match()
         spaces, groups, own, everyone = [], [], [], []
         for stratum, (matches, scale) in zip(situation.strata, found, strict=True):
@@ -112,13 +119,13 @@ class GroupBuilder:
             own=Share.join(own).take(back),
             spaces=tuple(spaces),
             control=control,
-            centers=LazyEmbedding(
-                embedding=embedding, population=self._world, among=situation.complainants
-            ),
+            centers=centers,
         )
 
     def match(self) -> list[tuple[Matches, Scale]]:
         """Find the matches of everyone in the control spaces, for `matched`."""
+        if self._matched is not None:
+            return []
         situation, embedding = self._situation, self._embedding
         worlds: Sequence[Population] = situation.draws or (self._world,)
         levels = tuple(len(situation.population.categories(n).levels) for n in embedding.nominal)

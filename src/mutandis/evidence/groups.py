@@ -117,6 +117,14 @@ class Group:
             matching=None if self.matching is None else self.matching.take(complainants),
         )
 
+    def unfit(self) -> NDArray[np.object_]:
+        """Name what keeps matched groups from being compared: "far", or an attribute; else ""."""
+        if self.matching is None:
+            return np.full(len(self.rows), "", dtype=object)
+        names = np.array(["", *self.matching.names, "far"], dtype=object)
+        code = np.abs(self.matching.unfit)
+        return names[np.where(code == Matching.FAR, len(names) - 1, code)]
+
     @classmethod
     def join(cls, parts: Sequence[Group]) -> Group:
         """Put the groups of several sets of complainants behind each other."""

@@ -29,7 +29,7 @@ from mutandis.search.engine import Queries, group_rows
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -572,10 +572,11 @@ def _judge(
     excess, above = balance
     unfit = np.zeros(len(is_near), dtype=np.int16)
     if len(excess):
-        worst = np.argmax(np.nan_to_num(excess, nan=np.inf), axis=0)
+        # the first of those that differ most, up to rounding
+        worst = np.argmax(excess >= excess.max(axis=0) * (1 - _ROUNDING), axis=0)
         everyone = np.arange(len(is_near))
         signed = np.where(above[worst, everyone], worst + 1, -worst - 1)
-        unfit[:] = np.where(excess[worst, everyone] <= 1, 0, signed)
+        unfit[:] = np.where(excess[worst, everyone] > 1, signed, 0)
     return np.where(is_near, unfit, Matching.FAR).astype(np.int16)
 
 
@@ -622,6 +623,45 @@ class MatchedGroups:
         """Give the groups for the index-th k."""
         return self.at_k[index]
 
+    def arrays(self) -> dict[str, Any]:
+        """Give all that was found as arrays: what `restored` needs."""
+        return {
+            "own": _share_arrays(self.own),
+            "at_k": [_group_arrays(group) for group in self.at_k],
+            "spaces": [
+                {"key": each.key}
+                | {name: getattr(each.people, name) for name in ("data", "indices", "indptr")}
+                for each in self.spaces
+            ],
+        }
+
+    @classmethod
+    def restored(
+        cls,
+        arrays: Mapping[str, Any],
+        control: NearestGroups,
+        centers: LazyEmbedding,
+        tests: Sequence[NDArray[np.intp]],
+    ) -> MatchedGroups:
+        """Put groups together from their arrays; `tests` are the rows of each test space."""
+        from scipy.sparse import csr_array
+
+        embedding = centers.embedding
+        names = (*(axis.name for axis in embedding.axes), *embedding.nominal)
+        spaces = []
+        for test, each in zip(tests, arrays["spaces"], strict=True):
+            parts = (each["data"], each["indices"], each["indptr"])
+            width = len(group_rows(control.points.take(test))[0])
+            people = csr_array(parts, shape=(len(each["indptr"]) - 1, width))
+            spaces.append(MatchedSpace(test=test, key=each["key"], people=people))
+        return cls(
+            at_k=tuple(_group_of(each, names) for each in arrays["at_k"]),
+            own=_share_of(arrays["own"]),
+            spaces=tuple(spaces),
+            control=control,
+            centers=centers,
+        )
+
     def members(self, complainant: int, index: int) -> Members:
         """List the matches of one complainant's control group, with the places they hold.
 
@@ -645,3 +685,41 @@ class MatchedGroups:
         return control.identity.members(
             space.test[chosen], control.metric.as_float(apart), held[chosen]
         )
+
+
+def _share_arrays(share: Share) -> dict[str, Any]:
+    """Give a share as arrays; integers that no array holds are written as text."""
+    arrays = {"negatives": share.negatives, "size": share.size, "split": share.split}
+    if share.people is not None:
+        arrays["people"] = share.people
+    return {n: a.astype(np.str_) if a.dtype == object else a for n, a in arrays.items()}
+
+
+def _share_of(arrays: Mapping[str, NDArray[Any]]) -> Share:
+    names = ("negatives", "size", "split", "people")
+    parts: dict[str, Any] = {name: arrays[name] for name in names if name in arrays}
+    for name, array in parts.items():
+        if array.dtype.kind == "U":
+            parts[name] = np.array([int(text) for text in array.tolist()], dtype=object)
+    return Share(**parts)
+
+
+def _group_arrays(group: Group) -> dict[str, Any]:
+    if group.matching is None:
+        raise TypeError("only matched groups are kept in this way")
+    return {
+        **_share_arrays(group.share),
+        "rows": group.rows,
+        "radius": group.radius,
+        "n_effective": group.matching.n_effective,
+        "unfit": group.matching.unfit,
+    }
+
+
+def _group_of(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Group:
+    return Group(
+        share=_share_of(arrays),
+        rows=arrays["rows"],
+        radius=arrays["radius"],
+        matching=Matching(n_effective=arrays["n_effective"], unfit=arrays["unfit"], names=names),
+    )

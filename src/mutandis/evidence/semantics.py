@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -135,6 +135,11 @@ class Grouping:
     matched: MatchedGroups | None = None
 
     @property
+    def own_matches(self) -> Share | None:
+        """The share of refusals among each complainant's own matches, where people were matched."""
+        return None if self.matched is None else self.matched.own
+
+    @property
     def control(self) -> NearestGroups | None:
         """The control groups, which do not depend on the counterfactuals.
 
@@ -191,6 +196,7 @@ class Semantics(Protocol):
         *,
         control: NearestGroups | None = None,
         counted: Mapping[str, Counted] | None = None,
+        matched: Mapping[str, Any] | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods and all k in one pass.
@@ -243,15 +249,16 @@ class PaperDefinitions:
         *,
         control: NearestGroups | None = None,
         counted: Mapping[str, Counted] | None = None,
+        matched: Mapping[str, Any] | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(
             situation.population, situation.attributes, scaling=situation.similarity.scaling
         )
-        builder = GroupBuilder(situation, embedding, progress, counted)
+        builder = GroupBuilder(situation, embedding, progress, counted, matched)
         compared = [m for m in methods if m.count_neighbours]
-        wanted = {m.center for m in compared if not m.matched}
+        wanted = {m.center for m in compared}
         # one space after the other, so that each is prepared once
         tests = {c.value: builder.test(c) for c in Center if c in wanted}
         is_matched = any(m.matched for m in compared)
@@ -261,16 +268,16 @@ class PaperDefinitions:
         if compared:
             searched["control"] = builder.control() if control is None else control
         searched |= tests
-        matched = builder.matched(searched["control"]) if is_matched else None
+        tested = builder.matched(searched["control"]) if is_matched else None
         return Grouping(
-            pairs=_pairs(situation, methods, searched, matched),
+            pairs=_pairs(situation, methods, searched, tested),
             distance_rules=embedding.rules,
             backends={
                 what: builder.backends[what] for what in searched if what in builder.backends
             },
             embedding=embedding,
             nearest=searched,
-            matched=matched,
+            matched=tested,
         )
 
     def interval(self, name: IntervalName, depth: Depth) -> IntervalMethod:

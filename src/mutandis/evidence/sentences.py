@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mutandis.evidence.methods import Method
 
-__all__ = ["ExplanationContext", "explain", "explain_insufficient"]
+__all__ = ["ExplanationContext", "explain", "explain_insufficient", "explain_unfit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +65,16 @@ def explain(result: Mapping[str, Any], method: str, k: int, context: Explanation
     verdict = Verdict(result["verdict"])
     subject = f"{asked.title} with k = {k}" if asked.count_neighbours else asked.title
     if verdict is Verdict.INSUFFICIENT:
-        reason = explain_insufficient(
+        reason = explain_unfit(result["unfit"]) or explain_insufficient(
             result["n_control"] - int(asked.count_centers),
             result["n_test"] - int(asked.count_centers),
             max_distance=context.max_distance,
             min_group=context.min_group,
         )
         return (
-            f"{subject} gives no answer about complainant {result['id']}: there are too few people "
-            f"to compare with, since {reason}."
+            f"{subject} gives no answer about complainant {result['id']}: there are "
+            f"{'too few' if not result['unfit'] else 'no comparable'} people to compare with, "
+            f"since {reason}."
         )
     given = f", given {context.given}," if asked.needs_counterfactual else ""
     found = "no evidence" if verdict is Verdict.NO_EVIDENCE else "prima facie evidence"
@@ -102,6 +103,13 @@ def explain_insufficient(
     return f"{' and '.join(parts)}, and at least {least} asked for"
 
 
+def explain_unfit(unfit: str) -> str:
+    """Say why matched groups are not comparable; empty if they are."""
+    if unfit == "far":
+        return "most people in the control group have no match as near as the control group reaches"
+    return f"the averages of both groups differ in {unfit!r}" if unfit else ""
+
+
 def _people(size: int) -> str:
     if size == 0:
         return "no people"
@@ -120,6 +128,14 @@ def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationC
         return (
             f"the outcome on record is {result['outcome']}, the outcome of the counterfactual "
             f"would be {result['outcome_cf']} (Δp = {result['delta_p']:.0f}, {beyond})"
+        )
+    if method.matched:
+        return (
+            f"{result['p_control']:.1%} of the control group (the {result['n_control']} of the "
+            f"same protected status most like the complainant) had the outcome {context.negative}, "
+            f"against {result['p_test']:.1%} of the test group ({result['rows_test']} "
+            f"{context.others} who are like the counterfactuals of that control group, counted as "
+            f"{result['n_effective']:.0f}; Δp = {result['delta_p']:.3f}, {beyond})"
         )
     around = "the complainant"
     if method.center is Center.COUNTERFACTUAL:

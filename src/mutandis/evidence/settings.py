@@ -34,7 +34,7 @@ __all__ = [
     "read_whole",
 ]
 
-MethodName = Literal["st", "cst_without", "cst_with", "cf"]
+MethodName = Literal["st", "cst_without", "cst_with", "cf", "cst_matched"]
 Preset = Literal["eaamo23"]
 
 Reader = Callable[[str, Any], Any]

@@ -7,7 +7,7 @@ chosen before the run, make a verdict insufficient.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,9 @@ from mutandis.data.columns import Numbers
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import too_small
 from mutandis.evidence.groups import Pair
+from mutandis.evidence.matched import MATCHES
 from mutandis.evidence.methods import Center
-from mutandis.evidence.sentences import explain_insufficient
+from mutandis.evidence.sentences import explain_insufficient, explain_unfit
 from mutandis.search.choose import choose_search
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 
@@ -142,7 +143,9 @@ def measure_support(
     return Support(
         ids=situation.population.ids[situation.complainants],
         control=_measure_reach(grouping.nearest["control"], index, threads=threads),
-        test=_measure_reach(tests, index, threads=threads),
+        test=_measure_matches(grouping, index, threads=threads)
+        if method.matched
+        else _measure_reach(tests, index, threads=threads),
         outside=_outside_range(tests, grouping.embedding),
         insufficient=_reasons(situation, grouping, method, index, min_group=min_group),
     )
@@ -154,8 +157,9 @@ def _reasons(
     groups, centers = grouping.at(method, index), int(method.count_centers)
     insufficient = too_small(groups, method, least=min_group)
     reasons = np.full(len(insufficient), "", dtype=object)
+    unfit = groups.test.unfit()
     for place in np.flatnonzero(insufficient):
-        reasons[place] = explain_insufficient(
+        reasons[place] = explain_unfit(unfit[place]) or explain_insufficient(
             int(groups.control.share.size[place]) - centers,
             int(groups.test.share.size[place]) - centers,
             max_distance=situation.similarity.max_distance,
@@ -184,6 +188,15 @@ def typical_radii(
     )
     found = find_neighbourhoods(choose_search(space, threads=threads), queries, (k,))
     return metric.as_float(found.radius[:, 0])
+
+
+def _measure_matches(grouping: Grouping, index: int, *, threads: int) -> Reach:
+    """Compare the mean distance of each group's matches with that of as many nearest others."""
+    nearest, matched = grouping.nearest["counterfactual"], grouping.matched
+    if matched is None:
+        raise TypeError("the plan matches no groups")
+    reach = _measure_reach(replace(nearest, ks=(MATCHES,), places=None), 0, threads=threads)
+    return replace(reach, radius=matched.at(index).radius)
 
 
 def _measure_reach(nearest: NearestGroups, index: int, *, threads: int) -> Reach:

@@ -179,6 +179,7 @@ def _part_state(part: Audit) -> dict[str, Any]:
         "counterfactual": None if made is None else _store_columns(changed),
         "refused": part.situation.is_negative_cf,
         "counted": {what: each.counted.arrays() for what, each in part.grouping.nearest.items()},
+        "matched": None if part.grouping.matched is None else part.grouping.matched.arrays(),
         "draws": dict(part.draw_counts),
         "overlaps": [asdict(each) for each in part.overlaps.values()],
     }
@@ -294,7 +295,9 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
     return Audit(
         plan=plan,
         situation=situation,
-        grouping=plan.semantics.group(situation, plan.methods, counted=counted),
+        grouping=plan.semantics.group(
+            situation, plan.methods, counted=counted, matched=part["matched"]
+        ),
         clipped=computed["clipped"],
         draw_counts=part["draws"],
         provenance=replace(provenance, computed=computed),

@@ -15,7 +15,7 @@ else (docs/adr/0003-errata.md lists and explains it):
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -323,6 +323,7 @@ class AsPublished:
         *,
         control: NearestGroups | None = None,  # noqa: ARG002 - searched anew
         counted: Mapping[str, Counted] | None = None,  # noqa: ARG002 - its groups are no counts
+        matched: Mapping[str, Any] | None = None,  # noqa: ARG002 - the publication has none
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""
