@@ -272,7 +272,8 @@ def plan(
         the table, or a fitted model. Without it, only "st" and "cst_without" can be run, unless
         `counterfactuals` carries the outcome.
     methods
-        Which of "st", "cst_without", "cst_with", "cf". Default: all that the inputs allow.
+        Which of "st", "cst_without", "cst_with", "cf", "cst_matched". Default: the first four, as
+        far as the inputs allow.
     ks
         Group sizes. One search serves them all.
     alpha, tau

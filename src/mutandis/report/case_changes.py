@@ -100,8 +100,10 @@ class _Weights:
             accumulate(steps, lambda total, step: total + sign * step, initial=self.negatives)
         )
 
-    def share(self, negatives: Sequence[Fraction], *, size: int) -> Share:
-        """Write shares of this group as one integer over another."""
+    def share(
+        self, negatives: Sequence[Fraction], *, size: int, people: float | None = None
+    ) -> Share:
+        """Write shares of this group as one integer over another, counted as so many people."""
         places = sum(self.place, Fraction(0))
         unit = lcm(*(n.denominator for n in negatives), places.denominator)
         whole = int(places * unit)
@@ -109,6 +111,7 @@ class _Weights:
             negatives=_whole([int(n * unit) * size for n in negatives]),
             size=_whole([size] * len(negatives)),
             split=_whole([whole] * len(negatives)),
+            people=None if people is None else np.full(len(negatives), people),
         )
 
 
@@ -127,6 +130,11 @@ class _Comparer:
         self._sizes: dict[Role, int] = {
             "control": int(self._found.control.share.size[self._place]),
             "test": int(self._found.test.share.size[self._place]),
+        }
+        people = self._found.test.share.people
+        self._people: dict[Role, float | None] = {
+            "control": None,
+            "test": None if people is None else float(people[self._place]),
         }
 
     def _compare(self, control: Share, test: Share) -> Comparison:
@@ -163,6 +171,8 @@ class _Comparer:
         if method == "none":
             return float("nan")
         p_values = self._found.comparison.interval.p_value.copy()
+        if self._method.matched:
+            p_values = np.where(np.isnan(p_values), 1.0, p_values)
         p_values[self._place] = p_value
         return float(adjust(p_values, method=method)[self._place])
 
@@ -176,6 +186,7 @@ class _Comparer:
                     name: each.share(
                         counts if name == role else [each.negatives] * len(counts),
                         size=self._sizes[name],
+                        people=self._people[name],
                     )
                     for name, each in self._groups.items()
                 }
@@ -209,7 +220,7 @@ class _Comparer:
         other = {"cst_without": "cst_with", "cst_with": "cst_without"}.get(self._method.name, "")
         if (other, self._found.k) in self._case.results:
             return str(self._case.result(other, k=self._found.k)["verdict"])
-        if self._method.count_centers:
+        if self._method.count_centers or self._method.matched:
             return None
         own, there = (
             group.share([group.negatives], size=self._sizes[role])
@@ -225,7 +236,7 @@ class _Comparer:
         """Compare at every k up to the largest that was run, from one look at the distances."""
         settings, nearest = self._audit.plan.settings, self._audit.grouping.nearest
         plain = settings.similarity.group_size == "k" and settings.similarity.max_distance is None
-        if not nearest or not plain or settings.similarity.min_group > 1:
+        if not nearest or not plain or settings.similarity.min_group > 1 or self._method.matched:
             return None
         situation, row = self._audit.situation, self._case.row
         decided = situation.is_negative_cf
@@ -266,7 +277,7 @@ def _steps(verdicts: Sequence[str]) -> tuple[Step, ...]:
 def _sufficient_distance(case: Case) -> float | None:
     """Find the distance within which both groups would have as many people as are asked for."""
     settings, nearest = case.audit.plan.settings, case.audit.grouping.nearest
-    if settings.similarity.max_distance is None:
+    if settings.similarity.max_distance is None or METHODS[settings.primary[0]].matched:
         return None
     needed = []
     for what in ("control", METHODS[settings.primary[0]].center.value):
