@@ -39,6 +39,9 @@ FINDINGS = [
     "rows_test",
     "radius_control",
     "radius_test",
+    "n_effective",
+    "unfit",
+    "own_case",
 ]
 COUNTS = [
     "method",
