@@ -133,7 +133,7 @@ def test_column_types(found: mm.Audit) -> None:
         "rows_control",
         "rows_test",
     }
-    texts = {"outcome", "outcome_cf", "verdict"}
+    texts = {"outcome", "outcome_cf", "verdict", "unfit", "own_case"}
     assert {name for name, kind in kinds.items() if kind == "f"} == (
         set(FINDINGS) - texts - {"id", "n_control", "n_test", "rows_control", "rows_test"}
     )
