@@ -362,5 +362,7 @@ def test_a_plan_takes_what_an_audit_takes() -> None:
 
 def test_results_are_of_numbers_only_where_numbers_are(found: mm.Audit) -> None:
     result = found.case(0).result("cst_with", k=2)
-    assert {type(value) for value in result.values()} == {int, float, str}
+    # whether she has a case of her own is known where people were matched
+    assert result["own_case"] is None
+    assert {type(v) for n, v in result.items() if n != "own_case"} == {int, float, str}
     assert not any(isinstance(value, np.generic) for value in result.values())
