@@ -22,6 +22,7 @@ from mutandis.causal import (
     Stated,
     Worldview,
 )
+from mutandis.causal.diagnostics.movement import MovementMeter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,6 +110,40 @@ def test_an_arrow_between_effects_that_both_follow_from_a_moves_nothing() -> Non
     assert diagnosis.next_step.startswith(
         "Next: ask those who know the field whether anything hidden"
     )
+
+
+def _recorded(make: Any, children: list[str]) -> Any:
+    def arrow(self: Any, cause: str, child: str) -> Any:
+        if {cause, child} == {"x", "y"}:
+            children.append(child)
+        return make(self, cause, child)
+
+    return arrow
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("names", [False, True])
+def test_what_is_known_without_a_fit_is_what_a_fit_finds(
+    known: bool, names: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(12)
+    table = _chain(12)
+    z = rng.integers(0, 3, ROWS) + table["a"]
+    table["z"] = np.array(list("pqrs"))[z] if names else z.astype(float)
+    table["x"] += z
+    table["y"] += 2 * z
+    table["w"] = table["y"] + _normal(rng)
+    worldview = Worldview({"x": Linear("a", "z"), "y": Linear("z", "a"), "w": Linear("y")})
+    tried: list[str] = []
+    monkeypatch.setattr(MovementMeter, "_arrow", _recorded(MovementMeter._arrow, tried))
+    if not known:
+        monkeypatch.setattr(MovementMeter, "_is_known_to_move_nothing", lambda *_: False)
+    movement = _of(_check(worldview, table), "x", "y")
+    assert movement.repair == "an arrow between them, in either direction"
+    assert movement.severity == "none"
+    assert ({"x", "y"} <= set(tried)) == (not known)
+    bounded = Worldview({**worldview.equations, "y": Linear("z", "a", bounds=(0, None))})
+    assert _of(_check(bounded, table), "x", "y").severity in {"small", "large"}
 
 
 def test_a_missing_arrow_from_a_moves_by_the_difference_of_two_fits() -> None:

@@ -75,6 +75,7 @@ def generator_of(name: str) -> np.random.Generator:
     return np.random.default_rng([_SEED, crc32(name.encode())])
 
 
+_EITHER = "an arrow between them, in either direction"
 _DRIVEN = "a hidden cause drives it, which would have to be fitted again"
 
 
@@ -158,10 +159,10 @@ class MovementMeter:
             # its text may name columns that were made up here
             return Movement(note="the equation cannot be fitted in that way")
         if not tried:
-            return Movement(repair="an arrow between them")
+            return Movement(repair=_EITHER)
         largest = max(tried, key=lambda one: (one.share, one.median or 0.0, one.largest or 0.0))
         if len(tried) > 1 and largest.severity == "none":
-            return replace(largest, repair="an arrow between them, in either direction")
+            return replace(largest, repair=_EITHER)
         return largest
 
     def _movement_under(self, repair: _Repair) -> Movement:
@@ -242,7 +243,19 @@ class MovementMeter:
         if free and not fitted:
             raise _NotMeasuredError(_DRIVEN)
         for cause, child in fitted:
-            yield self._arrow(cause, child)
+            if not self._is_known_to_move_nothing(cause, child):
+                yield self._arrow(cause, child)
+
+    def _is_known_to_move_nothing(self, cause: str, child: str) -> bool:
+        """Tell whether an arrow divides a shift into two parts and leaves it as it is.
+
+        That is exact where two straight lines have the same causes: there is nothing to fit.
+        """
+        one, other = (self.worldview.equations.get(name) for name in (cause, child))
+        if one is None or other is None or set(one.parents) != set(other.parents):
+            return False
+        straight = all(equation == Linear(*equation.parents) for equation in (one, other))
+        return straight and cause not in (*self.worldview.resolving, *self.do)
 
     def _arrow(self, cause: str, child: str) -> _Repair:
         said = f"an arrow from {cause} to {child}"
