@@ -1,7 +1,7 @@
 """What `check` says about wrong worldviews, and what they do to verdicts.
 
-``python benchmarks/wrong_worldviews.py`` prints the table of docs/diagnostics.md; ``--write`` puts
-it there, between the markers; ``--tables 20`` and ``--rows 3000`` are how many data sets are drawn
+``python benchmarks/wrong_worldviews.py`` prints the tables of docs/diagnostics.md; ``--write`` puts
+them there, between markers; ``--tables 20`` and ``--rows 3000`` are how many data sets are drawn
 for each line, and how large they are. Everything is drawn from known equations, so that the true
 counterfactuals are known: a significant case is false if it is not significant under them.
 """
@@ -32,6 +32,14 @@ RIGHT = mm.Worldview({"x1": mm.Linear("woman"), "x2": mm.Linear("woman", "x1")})
 # what being a woman costs in x1, and in x2 beside what follows from x1
 COST = np.array([0.8, 0.3])
 K = 50
+SETTINGS: dict[str, Any] = {
+    "outcome": "granted",
+    "negative": 0,
+    "protected": mm.Protection("woman", value=1, reference=0),
+    "attributes": dict.fromkeys(NAMES, "continuous"),
+    "methods": ("cst_without",),
+    "ks": (K,),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,18 +128,10 @@ def run(mistake: Mistake, seed: int, rows: int) -> Outcome:
     table = pd.DataFrame(people.facts, columns=list(NAMES)).assign(
         woman=people.woman.astype(int), granted=(~refused).astype(int)
     )
-    settings: dict[str, Any] = {
-        "outcome": "granted",
-        "negative": 0,
-        "protected": mm.Protection("woman", value=1, reference=0),
-        "attributes": dict.fromkeys(NAMES, "continuous"),
-        "methods": ("cst_without",),
-        "ks": (K,),
-    }
-    audit = mm.audit(table, worldview=mistake.worldview, **settings)
+    audit = mm.audit(table, worldview=mistake.worldview, **SETTINGS)
     supposed = audit.counterfactuals()[list(NAMES)].to_numpy()
     true = table.assign(**dict(zip(NAMES, people.counterfactual.T, strict=True)), woman=0)
-    truth = mm.audit(table, counterfactuals=true, **settings)
+    truth = mm.audit(table, counterfactuals=true, **SETTINGS)
     found, right = (
         each.findings("cst_without", k=K)["verdict"].str.startswith("significant").to_numpy()
         for each in (audit, truth)
@@ -169,21 +169,55 @@ def table_of(tables: int, rows: int) -> str:
     return "\n".join(lines)
 
 
+def null_of(seed: int, rows: int, *, off: float, sharp: bool) -> tuple[float, bool]:
+    """Audit a table without discrimination under counterfactuals that are too high by `off` sd."""
+    rng = np.random.default_rng([seed, 5])
+    woman, x1 = rng.random(rows) < 0.5, rng.normal(size=rows)
+    facts = np.column_stack([x1, 0.5 * x1 + rng.normal(size=rows)])
+    score = facts.sum(axis=1)
+    refused = score < 0 if sharp else rng.random(rows) < 1 / (1 + np.exp(2 * score))
+    table = pd.DataFrame(facts, columns=list(NAMES)).assign(
+        woman=woman.astype(int), granted=(~refused).astype(int)
+    )
+    moved = facts + off * facts.std(axis=0) * woman[:, np.newaxis]
+    supposed = table.assign(**dict(zip(NAMES, moved.T, strict=True)), woman=0)
+    audit = mm.audit(table, counterfactuals=supposed, **SETTINGS)
+    verdict = audit.findings("cst_without", k=K)["verdict"]
+    return (
+        float(verdict.str.startswith("significant").mean()),
+        bool((verdict == "significant-adjusted").any()),
+    )
+
+
+def table_of_nulls(tables: int, rows: int) -> str:
+    lines = ["| decisions | off by | significant | tables with any adjusted |", "|---|---|---|---|"]
+    for sharp in (False, True):
+        for off in (0.0, 0.1, 0.2):
+            found = [null_of(seed, rows, off=off, sharp=sharp) for seed in range(tables)]
+            shares, some = (np.mean(each) for each in zip(*found, strict=True))
+            name = "sharp" if sharp else "noisy"
+            lines.append(f"| {name} | {off:g} sd | {shares:.0%} | {some:.0%} |".replace("%", " %"))
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=20)
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    made = table_of(arguments.tables, arguments.rows)
-    print(made)
-    if arguments.write:
-        page = DOCS.read_text(encoding="utf-8")
-        marks = r"(<!-- wrong worldviews -->\n).*?(<!-- end -->)"
-        DOCS.write_text(
-            re.sub(marks, lambda found: f"{found[1]}{made}\n{found[2]}", page, flags=re.DOTALL),
-            encoding="utf-8",
-        )
+    for name, make in (("nulls", table_of_nulls), ("wrong worldviews", table_of)):
+        made = make(arguments.tables, arguments.rows)
+        print(made)
+        if arguments.write:
+            _put_into_docs(name, made)
+
+
+def _put_into_docs(name: str, made: str) -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    marks = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
+    text = re.sub(marks, lambda found: f"{found[1]}{made}\n{found[2]}", page, flags=re.DOTALL)
+    DOCS.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,21 @@ def test_what_is_not_seen_makes_cases_false_and_what_is_seen_need_not(simulation
     assert false(selected) > 0.8
 
 
+@pytest.mark.slow
+def test_a_tenth_of_a_standard_deviation_is_enough_for_cases_without_harm(simulation: Any) -> None:
+    found = {
+        (sharp, off): [
+            simulation.null_of(seed, 3000, off=off, sharp=sharp) for seed in (900, 901, 902)
+        ]
+        for sharp in (False, True)
+        for off in (0.0, 0.1)
+    }
+    shares = {key: np.mean([share for share, _ in each]) for key, each in found.items()}
+    assert shares[False, 0.0] < 0.07 < shares[False, 0.1] - 0.02
+    assert shares[True, 0.0] < 0.04 < shares[True, 0.1] - 0.08
+    assert [any_adjusted for _, any_adjusted in found[True, 0.1]] == [True] * 3
+
+
 def test_the_documented_table_has_a_line_for_each_mistake(simulation: Any) -> None:
     page = (ROOT / "docs" / "diagnostics.md").read_text(encoding="utf-8")
     table = re.search(r"<!-- wrong worldviews -->\n(.*?)<!-- end -->", page, re.DOTALL)
