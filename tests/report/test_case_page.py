@@ -116,7 +116,7 @@ def test_every_kind_of_audit_has_a_case_file(any_audit: mm.Audit, redact: bool) 
         assert (data["schema"], data["schema_version"]) == ("mutandis-case", 1)
         assert data["complainant"]["id"] == who
         row = found.set_index("id").loc[who]
-        assert data["verdict"]["verdict"] == row["verdict"]
+        assert data["verdict"]["verdict"] in [row["verdict"], *["withheld"] * redact]
         assert data["provenance"]["redacted"] is redact
         assert data["redaction"]["redacted"] is redact
 

@@ -436,8 +436,8 @@ class Audit:
         path
             Where to write it, whole or not at all: a file that ends in .html, .json or .pdf.
         redact
-            Replace ids, coarsen values and withhold small numbers of the people she is compared
-            with; her own data and the verdict stay.
+            Leave out everybody else: her own record stays, and verdicts and coarse shares of groups
+            of at least ten people.
         """
         from mutandis.report.case_file import case_document
 

@@ -152,7 +152,7 @@ def case(
     *,
     redact: Annotated[
         bool,
-        typer.Option("--redact", help="Hide who the people are that she is compared with."),
+        typer.Option("--redact", help="Leave out everybody else: verdicts and coarse shares stay."),
     ] = False,
     pdf: Annotated[
         bool | None,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.case_sentences import explanation_context
 from mutandis.data.columns import Numbers, plain_value
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.report.case_changes import changes_of
@@ -29,7 +28,6 @@ from mutandis.report.case_sentences import assumptions_of, limits_of, shared_nei
 from mutandis.report.context import rows_of
 from mutandis.report.formatting import known
 from mutandis.report.redact import redact_case
-from mutandis.report.redact_cells import LEAST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,12 +50,9 @@ def case_document(
 ) -> CaseDocument:
     """Collect everything about one complainant.
 
-    `redact` replaces the ids of the people she is compared with, coarsens their values, and
-    withholds numbers behind which fewer than five of them stand.
+    `redact` leaves out everybody else, but for verdicts and coarse shares of larger groups.
     """
     settings = audit.plan.settings
-    # what a redacted file does not count, it does not say in words either
-    least = LEAST if redact else 0
     whole, origin = audit.case(id), audit.plan.origin
     # one for each attribute, where several were audited one by one
     cases = [whole if part is audit else part.case(id) for part in audit.parts]
@@ -69,9 +64,9 @@ def case_document(
         verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.explain()),
         figures=_figures(whole),
         parts=parts,
-        assumptions=assumptions_of(audit, least=least),
-        limits=limits_of(audit, parts, verdict, least=least),
-        shared_neighbours=shared_neighbours_of(audit, least=least),
+        assumptions=assumptions_of(audit),
+        limits=limits_of(audit, parts, verdict),
+        shared_neighbours=shared_neighbours_of(audit),
         redaction=Redaction(redacted=False),
         provenance={
             **audit.provenance.as_dict(),
@@ -83,7 +78,7 @@ def case_document(
         direction=settings.evidence.direction,
         worldview=_draw_worldview(audit),
     )
-    return redact_case(document, explanation_context(audit.plan), cases) if redact else document
+    return redact_case(document, audit, cases) if redact else document
 
 
 def _complainant(case: Case) -> Complainant:

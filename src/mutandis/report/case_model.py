@@ -1,8 +1,8 @@
 """A case file as data: what its JSON holds, and what its page and its redaction read.
 
-Numbers are as the audit has them, unrounded. Where a redacted file withholds one, the text
-``"withheld"`` stands in its place; None means that there is no such number. `docs/case-file.md`
-explains every field.
+Numbers are as the audit has them, unrounded. In a redacted file a share is a text, its band or
+``"withheld"``; None means that there is no such number, or that the file is redacted.
+`docs/case-file.md` explains every field.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ SCHEMA: Final = "mutandis-case"
 SCHEMA_VERSION: Final = 1
 
 WITHHELD: Final = "withheld"
-"""Stands in a redacted file for a number that would point to fewer than five people."""
+"""Stands in a redacted file for what would tell about fewer than ten people."""
 
-Number = float | int | Literal["withheld"] | None
+Number = float | int | str | None
 Role = Literal["control", "test"]
 
 
@@ -116,17 +116,16 @@ class Movement:
 class Member:
     """One member of a group: a person, or a search center that is counted in.
 
-    In a redacted file a person is "person 7", and distance and values are bands. `parts` is what
-    each attribute adds to the distance, None where that is not known or withheld; `place` the part
-    of a place that the person holds, as a number and as a fraction.
+    `parts` is what each attribute adds to the distance, None where that is not known; `place` the
+    part of a place that the person holds, as a number and as a fraction.
     """
 
     person: Any
     role: Literal["person", "complainant", "counterfactual"]
-    distance: float | str
+    distance: float
     parts: Mapping[str, float] | None
     values: Mapping[str, Any]
-    place: Number
+    place: float
     place_text: str
     outcome: Any
 
@@ -136,20 +135,20 @@ class GroupList:
     """One group of the complainant, its members nearest first.
 
     Its places are the denominator of its share; `people` (search centers not counted) hold them,
-    and `shared` of these share theirs with others. A redacted file lists no members where there
-    are too few of them.
+    and `shared` of these share theirs with others. A redacted file lists no members, and gives the
+    places without search centers, rounded down to tens, and the band of the share alone.
     """
 
     role: Role
     around: str
     places: Number
-    people: Number
-    shared: Number
-    refused: Number
-    granted: Number
     share: Number
-    radius: float | str | None
-    members: tuple[Member, ...]
+    people: int | None = None
+    shared: int | None = None
+    refused: int | None = None
+    granted: int | None = None
+    radius: float | None = None
+    members: tuple[Member, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,19 +161,19 @@ class Figures:
     primary: bool
     p_control: Number
     p_test: Number
-    delta_p: Number
-    ci_low: Number
-    ci_high: Number
-    p_value: Number
-    q_value: Number
+    delta_p: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    p_value: float | None = None
+    q_value: float | None = None
     verdict: str
-    n_control: Number
-    n_test: Number
-    rows_control: Number
-    rows_test: Number
-    radius_control: float | str | None
-    radius_test: float | str | None
-    draw_share: float | None
+    n_control: int | None = None
+    n_test: int | None = None
+    rows_control: int | None = None
+    rows_test: int | None = None
+    radius_control: float | None = None
+    radius_test: float | None = None
+    draw_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,16 +182,17 @@ class SupportCheck:
 
     `typical` and `limit` are the median and the 99th percentile of the radius in its search space;
     `outside` lists the attributes in which the search center stands outside the range there;
-    `balance` says how many standard deviations the center stands above the group's mean.
+    `balance` says how many standard deviations the center stands above the group's mean. A
+    redacted file says whether the group is off support, and no more.
     """
 
     role: Role
-    radius: float | str | None
-    typical: float | None
-    limit: float | None
+    radius: float | None = None
+    typical: float | None = None
+    limit: float | None = None
     off_support: bool
-    outside: tuple[str, ...]
-    balance: Mapping[str, Number]
+    outside: tuple[str, ...] = ()
+    balance: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,15 +226,14 @@ class Changes:
     `significant_ks` are ranges of all k up to `searched_ks`, None where not computed. `herself` is
     the verdict with her own outcome and her counterfactual's counted in, or left out where the
     method counts them. Within `sufficient_distance` there would be enough people, where there are
-    too few.
+    too few. In a redacted file there is nothing of this.
     """
 
     outcomes: tuple[Change, ...] = ()
-    withheld: bool = False
-    tau_evidence: Number = None
-    tau_significant: Number = None
-    alpha_significant: Number = None
-    alpha_adjusted: Number = None
+    tau_evidence: float | None = None
+    tau_significant: float | None = None
+    alpha_significant: float | None = None
+    alpha_adjusted: float | None = None
     by_k: Mapping[int, str] = field(default_factory=dict)
     evidence_ks: tuple[tuple[int, int], ...] | None = None
     significant_ks: tuple[tuple[int, int], ...] | None = None
@@ -243,7 +242,7 @@ class Changes:
     herself_counted: bool = False
     draws: int = 0
     draw_share: float | None = None
-    sufficient_distance: Number = None
+    sufficient_distance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +281,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """Whether the file is redacted: then cells with 1 to `least` - 1 people are withheld."""
+    """Whether the file is redacted: then nothing is told about fewer than `least` people."""
 
     redacted: bool
     least: int | None = None
@@ -306,7 +305,7 @@ class CaseDocument:
     assumptions, limits, shared_neighbours
         What the answer takes for granted and what it cannot carry, in words.
     redaction
-        Whether identifiers, values and small cells are withheld.
+        Whether everybody but the complainant is left out, and what is told of groups.
     provenance
         What is needed to repeat the audit.
     alpha, tau, direction

@@ -11,12 +11,7 @@ from mutandis.data.columns import jsonable
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.pictures.findings import ForestRow, plot_forest
-from mutandis.report.case_sentences import (
-    movement_cells,
-    movement_lines,
-    shown_number,
-    thresholds,
-)
+from mutandis.report.case_sentences import movement_cells, movement_lines, thresholds
 from mutandis.report.formatting import MISSING, signed, value
 from mutandis.report.html import CaptionedPicture, render
 
@@ -38,7 +33,8 @@ def render_case(document: CaseDocument) -> str:
         case=document,
         footer=_css_text(f"Case file · complainant {value(document.complainant.id)}"),
         figures=figures,
-        forest=_draw_forest(document, figures),
+        # a redacted file has no Δp to draw
+        forest=None if document.redaction.redacted else _draw_forest(document, figures),
         worldview=_show_worldview(document),
         settings=_yaml(document.provenance),
         found=document.verdict.verdict in _FOUND,
@@ -83,14 +79,14 @@ def _draw_forest(document: CaseDocument, figures: Sequence[Figures]) -> Captione
 
 
 def _forest_row(row: Figures) -> ForestRow:
-    bounded = shown_number(row.delta_p) is not None and row.ci_low is not None
+    bounded = row.delta_p is not None and row.ci_low is not None
     return ForestRow(
         verdict=row.verdict,
         group=row.title,
         label=f"k = {row.k}" if _has_k(row) else "",
-        delta_p=shown_number(row.delta_p),
-        low=shown_number(row.ci_low),
-        high=shown_number(row.ci_high),
+        delta_p=row.delta_p,
+        low=row.ci_low,
+        high=row.ci_high,
         words=f"{signed(row.delta_p)}  {_interval(row) if bounded else ''}".strip(),
         found=row.verdict in _FOUND,
         primary=row.primary,
@@ -112,8 +108,6 @@ def _show_worldview(document: CaseDocument) -> CaptionedPicture | None:
 def _interval(row: Figures) -> str:
     if row.ci_low is None or row.ci_high is None:
         return MISSING
-    if isinstance(row.ci_low, str):
-        return row.ci_low
     return f"[{signed(row.ci_low)}, {signed(row.ci_high)}]"
 
 

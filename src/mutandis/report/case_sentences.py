@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.report.case_model import CaseDocument, Changes, Movement, Number, Part
+    from mutandis.report.case_model import CaseDocument, Changes, Movement, Part
 
 __all__ = [
     "assumptions_of",
@@ -32,7 +32,6 @@ __all__ = [
     "movement_cells",
     "movement_lines",
     "shared_neighbours_of",
-    "shown_number",
     "thresholds",
 ]
 
@@ -60,14 +59,14 @@ _NO_CLEARANCE = (
 )
 
 
-def assumptions_of(audit: Audit, *, least: int = 0) -> tuple[str, ...]:
-    """Say what the answer takes for granted; numbers of fewer than `least` people are left out."""
+def assumptions_of(audit: Audit, *, counts: bool = True) -> tuple[str, ...]:
+    """Say what the answer takes for granted, with or without numbers of people."""
     plan = audit.plan
     return (
         *_on_counterfactuals(audit),
         _on_likeness(plan),
-        *_on_decisions(audit, least=least),
-        *_on_chance(plan, len(audit.situation.complainants), least=least),
+        *_on_decisions(audit, counts=counts),
+        *_on_chance(plan, len(audit.situation.complainants) if counts else None),
     )
 
 
@@ -154,7 +153,7 @@ def _weighted(attribute: Any) -> str:
     return f"{attribute.name!r}" + (f" ({aside})" if aside else "")
 
 
-def _on_decisions(audit: Audit, *, least: int) -> Iterator[str]:
+def _on_decisions(audit: Audit, *, counts: bool) -> Iterator[str]:
     plan = audit.plan
     if plan.decision is None:
         decided = plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None
@@ -166,19 +165,16 @@ def _on_decisions(audit: Audit, *, least: int) -> Iterator[str]:
         return
     if audit.disagreement is None:
         return
-    rows = len(plan.population)
-    differing = round(audit.disagreement * rows)
-    few = 0 < differing < least or 0 < rows - differing < least
-    how_often = "some" if few else percent(audit.disagreement)
+    how_often = f"differs from the record in {percent(audit.disagreement)} of the rows"
     yield (
         "The outcomes of groups are those on record. The decision on a counterfactual comes from "
-        f"a decision maker that differs from the record in {how_often} of the rows."
+        f"a decision maker that {how_often if counts else 'may differ from the record'}."
     )
 
 
-def _on_chance(plan: Plan, complainants: int, *, least: int) -> Iterator[str]:
+def _on_chance(plan: Plan, complainants: int | None) -> Iterator[str]:
     settings = plan.settings
-    many = "complainants" if complainants < least else plural(complainants, "complainant")
+    many = "complainants" if complainants is None else plural(complainants, "complainant")
     if not any(method.count_neighbours for method in plan.methods):
         return
     yield (
@@ -204,14 +200,14 @@ def _on_chance(plan: Plan, complainants: int, *, least: int) -> Iterator[str]:
 
 
 def limits_of(
-    audit: Audit, parts: tuple[Part, ...], verdict: str, *, least: int = 0
+    audit: Audit, parts: tuple[Part, ...], verdict: str, *, counts: bool = True
 ) -> tuple[str, ...]:
     """Say what the answer cannot carry, for this audit and this complainant."""
     return (
         _NO_PROOF,
         *((_NO_CLEARANCE,) if verdict in {Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT} else ()),
         *_on_support(parts),
-        *_on_table(audit, least=least),
+        *(_on_table(audit) if counts else ()),
         *_on_draws(audit),
     )
 
@@ -237,18 +233,14 @@ def _runs(audit: Audit) -> list[Audit]:
     return list(audit.parts)
 
 
-def _on_table(audit: Audit, *, least: int) -> Iterator[str]:
-    dropped = audit.plan.population.dropped
-    few = any(rows < least for rows in dropped.values())
-    for name, rows in dropped.items():
-        some = "Some rows" if few else plural(rows, "row")
-        yield f"{some} without a value in {name!r} took no part."
+def _on_table(audit: Audit) -> Iterator[str]:
+    for name, rows in audit.plan.population.dropped.items():
+        yield f"{plural(rows, 'row')} without a value in {name!r} took no part."
     for part in _runs(audit):
         for name, number in part.clipped.items():
             if number:
-                some = "some" if number < least else f"{number:,}"
                 yield (
-                    f"The worldview's bounds cut off {some} of the counterfactual values of "
+                    f"The worldview's bounds cut off {number:,} of the counterfactual values of "
                     f"{name!r} in the table."
                 )
 
@@ -269,10 +261,10 @@ def _on_draws(audit: Audit) -> Iterator[str]:
         yield "Counterfactual fairness compares two decisions on one person: no test applies."
 
 
-def shared_neighbours_of(audit: Audit, *, least: int = 0) -> tuple[str, ...]:
+def shared_neighbours_of(audit: Audit) -> tuple[str, ...]:
     """Say how far the tests of all complainants are one test; empty where that has no meaning."""
     k = audit.plan.settings.primary[1]
-    if len(audit.situation.complainants) < max(least, 2):
+    if len(audit.situation.complainants) < 2:
         return ()
     found = []
     for name, part in audit.by_ground.items():
@@ -359,21 +351,15 @@ def _amount(number: float, decimals: int) -> str:
 def thresholds(part: Part, document: CaseDocument) -> Iterator[str]:
     """Say which settings would change the verdict."""
     changes = part.changes
-    if changes.withheld:
-        yield (
-            "How many outcomes, which τ and which α would change the verdict is withheld: it would "
-            "tell numbers behind which fewer than five people stand."
-        )
     if part.control is None:
         yield (
             "The verdict compares two decisions, on her and on her counterfactual: another "
             "decision on either of them would change it, and nothing else."
         )
-    needed = shown_number(changes.sufficient_distance)
-    if needed is not None:
+    if changes.sufficient_distance is not None:
         yield (
-            f"Distance: within {needed:.4f} there would be enough people in both groups for a "
-            "verdict."
+            f"Distance: within {changes.sufficient_distance:.4f} there would be enough people in "
+            "both groups for a verdict."
         )
     yield from _tau_that_changes(changes, document)
     yield from _alpha_that_changes(changes, document)
@@ -391,7 +377,7 @@ def thresholds(part: Part, document: CaseDocument) -> Iterator[str]:
 
 
 def _tau_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
-    edge, bound = shown_number(changes.tau_evidence), shown_number(changes.tau_significant)
+    edge, bound = changes.tau_evidence, changes.tau_significant
     if edge is None:
         return
     if edge > document.tau:
@@ -408,8 +394,8 @@ def _tau_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]
 
 
 def _alpha_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
-    alone, adjusted = shown_number(changes.alpha_significant), shown_number(changes.alpha_adjusted)
-    if alone is None or (shown_number(changes.tau_evidence) or 0.0) <= document.tau:
+    alone, adjusted = changes.alpha_significant, changes.alpha_adjusted
+    if alone is None or (changes.tau_evidence or 0.0) <= document.tau:
         return
     if alone >= 0.5:
         yield "α: no level below 50% would make it significant."
@@ -454,8 +440,3 @@ def _level(number: float) -> str:
     if number < 0.001:
         return "0.1%"
     return f"{ceil(number * 1000 - 1e-9) / 1000:.1%}"
-
-
-def shown_number(number: Number) -> float | None:
-    """Give a number to compute with; None where there is none, or it is withheld."""
-    return None if number is None or isinstance(number, str) else float(number)

@@ -1,127 +1,273 @@
 """Redaction: a case file that can be shown to others than the parties.
 
-The complainant's own data and the verdicts stay. The people she is compared with lose their ids,
-their values are coarsened, and what would tell how few of them had an outcome is withheld.
+The rule: a redacted file has the complainant's own record, and of everybody else only the verdicts
+on groups of at least ten people that differ by nobody or by at least ten, and for the groups of the
+headline the share refused, in bands of at least ten people.
 
-Which numbers are withheld is decided on cells: the people with and without the unfavourable outcome
-in each group. A cell with one to four people is too small to be shown; an empty cell has nothing to
-hide. As numbers can be computed from other numbers, more is withheld than the small cells:
-
-* the other cell of the same group, since both add up to its size; the share, which is their
-  quotient; and everything computed from it (Δp, bounds, p, q, and what would change the verdict);
-* groups of other sizes, where the difference between two of them would be a small cell: the group
-  of 15 is a part of the group of 30;
-* groups whose last places are shared, where the people inside or those who share are a small cell,
-  since the share tells them apart;
-* the same group under every method, with or without the search centers, whose outcomes are known;
-* whatever else would, together with the verdicts, leave one possibility only
-  (`redact_cells`).
+* Which groups are told (`told_groups`) depends on who stands where and never on an outcome, so
+  that what is left out tells no outcome. The headline comes first; a smaller group inside a larger
+  one is told only if ten people stand between them.
+* A share is told as one of m equal bands, where m is a tenth of the people, at most 20 (bands of
+  5%). With n people a band is n / m ≥ 10 people wide, so the numbers 0 to 9 are never told apart,
+  for neither outcome, and below 20 people nothing is told. Each group has one band, without her own
+  outcome: two roundings of one number, or the bands of nested groups, could be set off
+  against each other.
+* Whatever else is computed from outcomes or distances (Δp, bounds, p, q, draws, radius, balance,
+  ranges, how many would have to differ) is not in the file, nor is any hash: a hash lets
+  guesses be tried.
+* Her counterfactual comes from equations fitted to all rows. Its changes are rounded to two digits
+  of the standard deviation: the changes and not the values, since the files of many complainants
+  would otherwise cut the same coefficient at many places.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-from itertools import count
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from math import floor, fsum, log10
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
+from mutandis.auditing.case_sentences import explanation_context
+from mutandis.data.columns import Numbers
 from mutandis.evidence.findings import Verdict
+from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
-from mutandis.report.case_model import WITHHELD, Changes, Redaction
-from mutandis.report.redact_cells import LEAST, is_small, published_groups
-from mutandis.report.redact_values import DISTANCES, bands_of
+from mutandis.evidence.settings import Settings
+from mutandis.report.case_model import (
+    WITHHELD,
+    Changes,
+    Figures,
+    GroupList,
+    Redaction,
+    SupportCheck,
+)
+from mutandis.report.case_sentences import assumptions_of, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
-    from mutandis.evidence.sentences import ExplanationContext
-    from mutandis.report.case_model import (
-        CaseDocument,
-        Figures,
-        GroupList,
-        Member,
-        Number,
-        Part,
-        Role,
-        SupportCheck,
-        VerdictText,
+    from mutandis.data.population import Population
+    from mutandis.evidence.groups import Members
+    from mutandis.report.case_model import CaseDocument, Movement, Part, VerdictText
+
+__all__ = ["LEAST", "People", "redact_case", "told_groups"]
+
+LEAST: Final = 10
+"""Nothing is told about fewer people."""
+
+_BANDS = 20
+# places are floats, and thirds of them do not add up to the last bit
+_NEARLY = 1e-6
+
+_NOBODY = "This file has no row, value or distance of anybody but the complainant."
+_GROUPS = (
+    f"About others it tells verdicts on groups of at least {LEAST} people. Shares are given in "
+    f"bands at least {LEAST} people wide, sizes are rounded down to tens, and the changes in her "
+    "counterfactual are rounded."
+)
+_LEFT_OUT = (
+    f"Groups that differ by fewer than {LEAST} people from one that is told are left out. What is "
+    "withheld depends on who is in a group, and never on anybody's outcome."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The people of one group, the complainant not counted: their places, and the refused ones'."""
+
+    places: Mapping[Any, float]
+    refused: float
+
+    @classmethod
+    def of(cls, members: Members) -> People:
+        """Take a group without its search center."""
+        people = ~members.is_center
+        held = members.place[people].tolist()
+        return cls(
+            places=dict(zip(members.ids[people].tolist(), held, strict=True)),
+            refused=fsum(members.place[people & members.is_negative].tolist()),
+        )
+
+    @property
+    def size(self) -> int:
+        """How many places there are, in whole numbers and not rounded up."""
+        return floor(fsum(self.places.values()) + _NEARLY)
+
+    def is_apart(self, other: People) -> bool:
+        """Tell whether these are the same people, or at least ten are in one group alone."""
+        if self.places == other.places:
+            return True
+        everybody = self.places.keys() | other.places.keys()
+        apart = fsum(abs(self.places.get(i, 0.0) - other.places.get(i, 0.0)) for i in everybody)
+        return apart < _NEARLY or apart > LEAST - _NEARLY
+
+    def band(self) -> str:
+        """Give the share of the refused as a band.
+
+        Examples
+        --------
+        >>> [People(dict.fromkeys(range(30), 1.0), refused).band() for refused in (9, 10, 20, 30)]
+        ['under 33%', '33% to 67%', '67% or more', '67% or more']
+        >>> People(dict.fromkeys(range(19), 1.0), 4).band()
+        'withheld'
+        """
+        bands = min(self.size // LEAST, _BANDS)
+        if bands < 2:
+            return WITHHELD
+        share = self.refused / fsum(self.places.values())
+        place = min(floor(share * bands + _NEARLY), bands - 1)
+        low, high = f"{place / bands:.0%}", f"{(place + 1) / bands:.0%}"
+        if place == 0:
+            return f"under {high}"
+        return f"{low} or more" if place == bands - 1 else f"{low} to {high}"
+
+
+Told = dict[tuple[str, int], list[Pair[People]]]
+
+
+def told_groups(cases: Sequence[Case]) -> Told:
+    """Choose the methods and sizes to tell, the headline first; outcomes have no part in it."""
+    primary = cases[0].audit.plan.settings.primary
+    told: Told = {}
+    for method, k in sorted(cases[0].results, key=lambda key: key != primary):
+        if not METHODS[method].count_neighbours:
+            continue
+        members = [case.groups(method, k=k) for case in cases]
+        pairs = [Pair(control=People.of(m.control), test=People.of(m.test)) for m in members]
+        groups = list(_each(pairs))
+        before = [*groups, *_each(chain.from_iterable(told.values()))]
+        if all(
+            group.size >= LEAST and all(group.is_apart(other) for other in before)
+            for group in groups
+        ):
+            told[method, k] = pairs
+    return told
+
+
+def _each(pairs: Any) -> Iterator[People]:
+    return chain.from_iterable((pair.control, pair.test) for pair in pairs)
+
+
+def redact_case(document: CaseDocument, audit: Audit, cases: Sequence[Case]) -> CaseDocument:
+    """Redact a case file, whose parts come from these cases."""
+    told = told_groups(cases)
+    figures = tuple(_figures(document.figures, told))
+    primary = next(row for row in figures if row.primary)
+    pairs = told.get((primary.method, primary.k), [None] * len(cases))
+    parts = tuple(
+        _part(part, pair, audit.plan.population)
+        for part, pair in zip(document.parts, pairs, strict=True)
     )
-    from mutandis.report.redact_cells import Published
-    from mutandis.report.redact_values import Bands, Levels
-
-__all__ = ["redact_case"]
-
-_ROLES: tuple[Role, Role] = ("control", "test")
-
-_NAMES = (
-    "The people the complainant is compared with appear under numbers that mean nothing "
-    "elsewhere; their values and distances are given in bands, and rare values as “other”."
-)
-_CELLS = (
-    f"Numbers behind which fewer than {LEAST} people stand are withheld, and with them every "
-    "number from which they could be computed. “Withheld” does not mean that a number is small: "
-    "it may be a neighbour of one that is."
-)
-_KEPT = "The complainant's own data and the verdicts are complete."
-_TOLD = (
-    "Some groups are so small that the verdicts alone tell what is withheld elsewhere: consider "
-    "carefully to whom this file is given."
-)
-
-
-def redact_case(
-    document: CaseDocument, terms: ExplanationContext, cases: Sequence[Case]
-) -> CaseDocument:
-    """Redact a case file, whose parts come from these cases.
-
-    Its sentences already leave out what is too small to be said.
-    """
-    published = [published_groups(case) for case in cases]
-    numbers = count(1)
-    parts = [
-        _part(part, case, shown, numbers)
-        for part, case, shown in zip(document.parts, cases, published, strict=True)
-    ]
-    figures = tuple(_figures(row, published) for row in document.figures)
-    told = (_TOLD,) if any(each.told for each in published) else ()
+    kept = {each.name for each in fields(Settings)} | {"outcome", "negative", "semantics"}
+    settings = document.provenance["settings"]
     return replace(
         document,
-        verdict=_verdict(document, terms, figures),
+        verdict=_verdict(document, audit, primary),
         figures=figures,
-        parts=tuple(parts),
-        redaction=Redaction(redacted=True, least=LEAST, sentences=(_NAMES, _CELLS, _KEPT, *told)),
-        provenance={**_provenance(document.provenance), "redacted": True},
+        parts=parts,
+        assumptions=assumptions_of(audit, counts=False),
+        limits=limits_of(audit, parts, primary.verdict, counts=False),
+        shared_neighbours=(),
+        redaction=Redaction(redacted=True, least=LEAST, sentences=(_NOBODY, _GROUPS, _LEFT_OUT)),
+        provenance={
+            "versions": document.provenance["versions"],
+            "settings": {name: settings[name] for name in settings if name in kept},
+            "redacted": True,
+        },
     )
 
 
-def _verdict(
-    document: CaseDocument, terms: ExplanationContext, figures: tuple[Figures, ...]
-) -> VerdictText:
-    """Say the verdict, without the numbers if they are withheld."""
-    verdict = document.verdict
-    row = next(each for each in figures if each.primary)
-    hidden = (row.p_control, row.p_test, row.n_control, row.n_test, row.delta_p, row.p_value)
-    if WITHHELD not in hidden:
-        return verdict
-    method = METHODS[verdict.method]
-    who = f"complainant {document.complainant.id}"
-    subject = f"{method.title} with k = {verdict.k}"
-    if verdict.verdict == Verdict.INSUFFICIENT:
-        sentence = (
-            f"{subject} gives no answer about {who}: there are too few people to compare with."
+def _figures(rows: Sequence[Figures], told: Told) -> Iterator[Figures]:
+    for row in rows:
+        if not METHODS[row.method].count_neighbours:
+            yield replace(row, draw_share=None)  # her own outcome and her counterfactual's
+        elif row.primary or (row.method, row.k) in told:
+            yield _row(row, told.get((row.method, row.k), []))
+
+
+def _row(row: Figures, pairs: Sequence[Pair[People]]) -> Figures:
+    """Make a row anew, so that nothing stays in it by mistake."""
+    # with several grounds the shares are those of one of them, and which one is not told
+    pair = pairs[0] if row.primary and len(pairs) == 1 else None
+    return Figures(
+        method=row.method,
+        title=row.title,
+        k=row.k,
+        primary=row.primary,
+        verdict=row.verdict if pairs else WITHHELD,
+        p_control=WITHHELD if pair is None else pair.control.band(),
+        p_test=WITHHELD if pair is None else pair.test.band(),
+    )
+
+
+def _part(part: Part, pair: Pair[People] | None, population: Population) -> Part:
+    untold = pair is None and bool(part.groups)
+    support = () if untold else part.support
+    return replace(
+        part,
+        verdict=WITHHELD if untold else part.verdict,
+        movements=_movements(part.movements, population),
+        control=_group(part.control, None if pair is None else pair.control),
+        test=_group(part.test, None if pair is None else pair.test),
+        support=tuple(
+            SupportCheck(role=each.role, off_support=each.off_support) for each in support
+        ),
+        changes=Changes(),
+    )
+
+
+def _group(full: GroupList | None, people: People | None) -> GroupList | None:
+    if full is None:
+        return None
+    return GroupList(
+        role=full.role,
+        around=full.around,
+        places=WITHHELD if people is None else people.size // LEAST * LEAST,
+        share=WITHHELD if people is None else people.band(),
+    )
+
+
+def _movements(movements: Sequence[Movement], population: Population) -> tuple[Movement, ...]:
+    rounded = [_round_change(each, population) for each in movements]
+    after = {each.attribute: each.counterfactual for each in rounded}
+
+    def with_causes(each: Movement) -> Movement:
+        digits = _digits(population, each.attribute)
+        causes = tuple(
+            replace(
+                cause,
+                after=after.get(cause.parents[0], cause.after) if len(cause.parents) == 1 else None,
+                # a factor is no amount of the attribute
+                amount=None if each.how == "factor" else _round(cause.amount, digits),
+            )
+            for cause in each.causes
         )
-        return replace(verdict, sentence=sentence)
-    given = f", given {terms.given}," if method.needs_counterfactual else ""
-    found = "no evidence" if verdict.verdict == Verdict.NO_EVIDENCE else "prima facie evidence"
-    claim = (
-        "discrimination against" if document.direction == "negative" else "favourable treatment of"
-    )
-    sentence = (
-        f"{subject}{given} provides {found} for {claim} {who} on {terms.ground}"
-        f"{_CHANCE.get(verdict.verdict, '')}. The shares behind this are withheld."
-    )
-    return replace(verdict, sentence=sentence)
+        return replace(each, causes=causes, remainder=_round(each.remainder, digits))
+
+    return tuple(with_causes(each) for each in rounded)
+
+
+def _round_change(each: Movement, population: Population) -> Movement:
+    if each.change is None or each.how == "intervened":
+        return each
+    change = _round(each.change, _digits(population, each.attribute))
+    return replace(each, change=change, counterfactual=each.factual + change)
+
+
+def _digits(population: Population, name: str) -> int:
+    """Give the decimals with which the standard deviation has two digits."""
+    column = population.columns[name]
+    # sorted, so that the order of the rows has no part in the last bit
+    spread = float(np.std(np.sort(column.values))) if isinstance(column, Numbers) else 0.0
+    return 1 - floor(log10(spread)) if spread > 0 else 0
+
+
+def _round(number: float | None, digits: int) -> float | None:
+    return None if number is None else round(number, digits) + 0.0
 
 
 _CHANCE = {
@@ -134,193 +280,33 @@ _CHANCE = {
 }
 
 
-def _figures(row: Figures, published: Sequence[Published]) -> Figures:
-    """Withhold what a row of the findings would tell about too few people."""
-    if not METHODS[row.method].count_neighbours:
-        return row  # nothing in it but her own outcome and her counterfactual's
-    control = all(each.shows(row.method, row.k, "control") for each in published)
-    test = all(each.shows(row.method, row.k, "test") for each in published)
-    if len(published) > 1:
-        # the figures are those of one ground; which one it is would be a hint
-        control = test = control and test
-    both = control and test
-    hidden: dict[str, Any] = {
-        name: _if(both, getattr(row, name))
-        for name in ("delta_p", "ci_low", "ci_high", "p_value", "q_value")
-    }
-    people: dict[str, Any] = {
-        name: _people(getattr(row, name))
-        for name in ("n_control", "n_test", "rows_control", "rows_test")
-    }
-    return replace(
-        row,
-        p_control=_if(control, row.p_control),
-        p_test=_if(test, row.p_test),
-        **hidden,
-        **people,
-        radius_control=_band(row.radius_control),
-        radius_test=_band(row.radius_test),
+def _verdict(document: CaseDocument, audit: Audit, row: Figures) -> VerdictText:
+    """Say the verdict with bands in place of numbers."""
+    method, terms = METHODS[row.method], explanation_context(audit.plan)
+    if not method.count_neighbours:
+        return document.verdict
+    who, subject = f"complainant {document.complainant.id}", f"{method.title} with k = {row.k}"
+    if row.verdict in {WITHHELD, Verdict.INSUFFICIENT}:
+        sentence = (
+            f"{subject} gives no answer about {who}: there are too few people to compare with."
+            if row.verdict == Verdict.INSUFFICIENT
+            else f"What {subject} says about {who} is withheld, since it would tell about fewer "
+            f"than {LEAST} people."
+        )
+        return replace(document.verdict, verdict=row.verdict, sentence=sentence)
+    given = f", given {terms.given}," if method.needs_counterfactual else ""
+    found = "no evidence" if row.verdict == Verdict.NO_EVIDENCE else "prima facie evidence"
+    against = (
+        "discrimination against" if document.direction == "negative" else "favourable treatment of"
     )
-
-
-def _part(part: Part, case: Case, published: Published, numbers: Iterator[int]) -> Part:
-    plan = case.audit.plan
-    method, k = plan.settings.primary
-    bands = bands_of(plan.population, plan.attributes)
-    shown = {role: published.shows(method, k, role) for role in _ROLES}
-    groups = {
-        group.role: _group(group, bands, shown=shown[group.role], numbers=numbers)
-        for group in part.groups
-    }
-    return replace(
-        part,
-        control=groups.get("control"),
-        test=groups.get("test"),
-        support=tuple(_support(check, groups.get(check.role)) for check in part.support),
-        changes=_changes(part.changes, both=all(shown.values())),
+    shares = (
+        ""
+        if WITHHELD in {row.p_control, row.p_test}
+        else f": {row.p_control} of the control group had the outcome {terms.negative}, against "
+        f"{row.p_test} of the test group"
     )
-
-
-def _group(
-    group: GroupList,
-    bands: Mapping[str, Bands | Levels],
-    *,
-    shown: bool,
-    numbers: Iterator[int],
-) -> GroupList:
-    centers = [member for member in group.members if member.role != "person"]
-    # a list can be counted
-    listed = [] if _is_few(group.people) else group.members
-    people = [
-        _member(member, bands, shown=shown, place=not _is_few(group.shared))
-        for member in listed
-        if member.role == "person"
-    ]
-    # in an order that their bands give, so that it tells nothing more than they do
-    people.sort(key=_order)
-    return replace(
-        group,
-        places=_people(group.places),
-        people=_people(group.people),
-        shared=_people(group.shared),
-        refused=_if(shown, group.refused),
-        granted=_if(shown, group.granted),
-        share=_if(shown, group.share),
-        radius=_band(group.radius),
-        members=(
-            *centers,
-            *(replace(member, person=f"person {next(numbers)}") for member in people),
-        ),
+    sentence = (
+        f"{subject}{given} provides {found} for {against} {who} on {terms.ground}{shares}"
+        f"{_CHANCE[row.verdict]}."
     )
-
-
-def _member(
-    member: Member, bands: Mapping[str, Bands | Levels], *, shown: bool, place: bool
-) -> Member:
-    return replace(
-        member,
-        person="",
-        distance=_band(member.distance) or "",
-        parts=None,
-        values={name: bands[name].band(value) for name, value in member.values.items()},
-        place=_if(place, member.place),
-        place_text=_if(place, member.place_text),
-        outcome=_if(shown, member.outcome),
-    )
-
-
-def _order(member: Member) -> tuple[Any, ...]:
-    return (
-        0.0 if isinstance(member.place, str) or member.place is None else -member.place,
-        DISTANCES.place_of(str(member.distance)),
-        *(str(value) for value in member.values.values()),
-        str(member.outcome),
-    )
-
-
-def _support(check: SupportCheck, group: GroupList | None) -> SupportCheck:
-    few = group is None or group.people == WITHHELD
-    return replace(
-        check,
-        radius=_band(check.radius),
-        balance=dict.fromkeys(check.balance, WITHHELD) if few else check.balance,
-    )
-
-
-def _changes(changes: Changes, *, both: bool) -> Changes:
-    """Keep what follows from the verdicts alone."""
-    kept = replace(changes, evidence_ks=None, significant_ks=None, searched_ks=None)
-    if not changes.outcomes:
-        needed: Number = None if kept.sufficient_distance is None else WITHHELD
-        return replace(kept, sufficient_distance=needed)
-    if both:
-        return kept
-    return Changes(
-        withheld=True,
-        by_k=kept.by_k,
-        herself=kept.herself,
-        herself_counted=kept.herself_counted,
-        draws=kept.draws,
-        draw_share=kept.draw_share,
-    )
-
-
-def _provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Withhold counts of fewer than five, and all counts that stand beside one."""
-    data = dict(provenance["data"])
-    data["complainants"] = _people(data["complainants"])
-    data["dropped"] = _all_or_none(data["dropped"])
-    computed = _computed(provenance["computed"], rows=data["rows"])
-    return {**provenance, "data": data, "computed": computed}
-
-
-def _computed(computed: Mapping[str, Any], *, rows: int) -> dict[str, Any]:
-    kept = dict(computed)
-    kept["clipped"] = _all_or_none(kept.get("clipped", {}))
-    kept["distance_rules"] = {
-        # "lattice of 9 steps, 3 values off it …" counts people
-        name: re.sub(r",.*", "", rule)
-        for name, rule in kept.get("distance_rules", {}).items()
-    }
-    differing = kept.get("disagreement")
-    cells = [] if differing is None else [round(differing * rows), rows - round(differing * rows)]
-    record = _counts_in(kept.get("with_record"))
-    if any(is_small(cell) for cell in [*cells, *record]):
-        kept["disagreement"] = WITHHELD
-        if "with_record" in kept:
-            kept["with_record"] = WITHHELD
-    if "parts" in kept:
-        kept["parts"] = {name: _computed(part, rows=rows) for name, part in kept["parts"].items()}
-    return kept
-
-
-def _counts_in(record: Any) -> list[int]:
-    """Find the counts in a record, however it is built."""
-    if isinstance(record, dict):
-        return [number for part in record.values() for number in _counts_in(part)]
-    if isinstance(record, list | tuple):
-        return [number for part in record for number in _counts_in(part)]
-    return [record] if isinstance(record, int) and not isinstance(record, bool) else []
-
-
-def _all_or_none(counts: Mapping[str, int]) -> dict[str, Any]:
-    few = any(is_small(number) for number in counts.values())
-    return dict.fromkeys(counts, WITHHELD) if few else dict(counts)
-
-
-def _if(shown: bool, number: Any) -> Any:  # noqa: FBT001
-    return number if shown or number is None else WITHHELD
-
-
-def _is_few(number: Number) -> bool:
-    return isinstance(number, int | float) and is_small(int(number))
-
-
-def _people(number: Number) -> Number:
-    return WITHHELD if _is_few(number) else number
-
-
-def _band(distance: float | str | None) -> str | None:
-    if distance is None or isinstance(distance, str):
-        return distance
-    return DISTANCES.band(distance)
+    return replace(document.verdict, sentence=sentence)
