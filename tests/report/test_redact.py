@@ -462,6 +462,33 @@ def test_bands_are_cut_exactly_where_places_are_shared() -> None:
     assert People(places, 0).size == 30
 
 
+def test_people_who_hold_several_places_count_once() -> None:
+    """In a matched comparison few people can hold all places of the test group."""
+    table = cloud(5)
+    men = table.index[table.woman == 0]
+    audit = audit_table(
+        table.drop(men[12:]),
+        methods=["cst_matched"],
+        ks=(12,),
+        evidence=mm.Evidence(primary=("cst_matched", 12), adjust="none"),
+    )
+    who = some(audit, 1)[0]
+    members = audit.case(who).groups("cst_matched", k=12).test
+    assert members.place.max() > 1.3  # 12 places, but fewer than ten people who count alike
+    assert read(audit, who, redact=True)["verdict"]["verdict"] == "withheld"
+    full = audit_table(
+        table,
+        methods=["cst_matched"],
+        ks=(50,),
+        evidence=mm.Evidence(primary=("cst_matched", 50), adjust="none"),
+    )
+    for who in some(full, 3):
+        members = full.case(who).groups("cst_matched", k=50).test
+        counted = members.place.sum() / max(1, members.place.max())
+        part = read(full, who, redact=True)["parts"][0]
+        assert part["test"]["places"] == (int(counted) // 10 * 10 if counted >= 10 else "withheld")
+
+
 # --- fingerprints ---------------------------------------------------------------------------------
 
 

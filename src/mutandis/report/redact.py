@@ -86,10 +86,11 @@ class People:
     def of(cls, members: Members) -> People:
         """Take a group without its search center."""
         people = ~members.is_center
-        held = members.place[people].tolist()
+        # who is matched to several people holds several places: nobody may count as more than one
+        place = members.place / max(1.0, members.place[people].max(initial=0.0))
         return cls(
-            places=dict(zip(members.ids[people].tolist(), held, strict=True)),
-            refused=fsum(members.place[people & members.is_negative].tolist()),
+            places=dict(zip(members.ids[people].tolist(), place[people].tolist(), strict=True)),
+            refused=fsum(place[people & members.is_negative].tolist()),
         )
 
     @property
