@@ -228,12 +228,13 @@ def test_a_method_alone_gives_what_it_gives_among_others(found: mm.Audit) -> Non
 
 
 def test_repr_is_a_summary(found: mm.Audit) -> None:
-    first, second = repr(found).splitlines()
+    first, second, third = repr(found).splitlines()
     assert first == (
         "Audit of 36 decisions, 12 complainants; methods st, cst_without, cst_with, cf; k = 2, 5"
     )
     cases = int((found.findings("cst_without", k=5)["delta_p"] > 0).sum())
     assert second.startswith(f"cst_without at k=5: evidence for {cases} ({cases / 12:.1%}), sig")
+    assert third == found.noise_floor.sentence()
 
 
 def test_an_audit_equals_itself_only(found: mm.Audit) -> None:

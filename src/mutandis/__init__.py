@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
     from mutandis.auditing.intersections import audit_intersections
+    from mutandis.auditing.noise_floor import NoiseFloor
     from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan, audit, plan
     from mutandis.auditing.worldview_comparison import compare_worldviews
@@ -55,6 +56,7 @@ __all__ = [
     "Linear",
     "MutandisError",
     "MutandisWarning",
+    "NoiseFloor",
     "Ordinal",
     "Placebo",
     "Plan",
@@ -100,6 +102,7 @@ _HOMES = {
     "open_results": "mutandis.files.saved_audit",
     "read_plan": "mutandis.files.audit_file",
     "verify_results": "mutandis.files.verification",
+    "NoiseFloor": "mutandis.auditing.noise_floor",
     "Placebo": "mutandis.auditing.placebo",
     "Population": "mutandis.data.population",
     "Protection": "mutandis.data.protection",

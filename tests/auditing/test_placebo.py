@@ -237,15 +237,37 @@ def test_from_the_record_alone_there_are_placebos_too() -> None:
     assert found == {("a", "st"), ("a", "cst_without"), ("b", "cst_without")}
 
 
-def test_ready_counterfactuals_cannot_be_refitted() -> None:
+def test_ready_counterfactuals_are_those_of_the_reference_rows() -> None:
     table = decisions()
-    ready = table[["salary", "balance"]]
+    ready = table[["salary", "balance"]].copy()
+    rng = np.random.default_rng(5)
+    # if they were refitted, or taken from other rows, the counts would be others
+    ready["salary"] += np.where(table["group"] == "here", 0.05, 3.0) * rng.random(len(table))
     given = settings(worldview=None, counterfactuals=ready)
-    found = {(line.kind, line.method) for line in mm.audit(table, **given).placebo(repeats=1).lines}
-    assert found == {("a", "st"), ("b", "cst_without"), ("b", "cst_with")}
-    only_cst = mm.audit(table, **given, methods=("cst_without",))
-    with pytest.raises(PlanError, match="Placebo 'a' cannot be run for cst_without"):
-        only_cst.placebo(kind="a")
+    audit = mm.audit(table, **given)
+    placebo = audit.placebo(repeats=1, seed=2)
+    assert {(line.kind, line.method) for line in placebo.lines} == {
+        *(("a", method) for method in ("st", "cst_without", "cst_with", "cf")),
+        *(("b", method) for method in ("cst_without", "cst_with")),
+    }
+    ordered = in_draw_order(audit, table)
+    reference = ordered[ordered["group"] == "here"]
+    order = np.random.default_rng([2, 0, 0]).permutation(len(reference)).tolist()
+    pseudo = reference.reset_index(drop=True)
+    for status in ("far", "near"):
+        size = round(len(reference) * int((table["group"] == status).sum()) / len(table))
+        pseudo.loc[order[:size], "group"] = status
+        order = order[size:]
+    taken = {k: same_part(k, len(reference), len(table)) for k in KS}
+    again = {
+        **given,
+        "counterfactuals": ready.loc[reference.index].reset_index(drop=True),
+        "ks": tuple(taken.values()),
+    }
+    expected = shares(mm.audit(pseudo, **again))
+    for line in placebo.lines:
+        if line.kind == "a":
+            assert line.placebos == (expected[line.method, taken[line.k], line.measure],), line
 
 
 def test_placebo_a_of_an_intersection_gives_both_statuses_at_once() -> None:
@@ -281,22 +303,55 @@ def test_placebo_a_of_an_intersection_gives_both_statuses_at_once() -> None:
         assert line.placebos == (expected[line.method, taken[line.k], line.measure],), line
 
 
-def test_multiple_discrimination_has_placebos_by_attribute() -> None:
-    table = decisions(rows=400)
-    table["sex"] = np.where(np.arange(400) % 3 == 0, "f", "m")
-    protections = [
-        mm.Protection("group", value="near", reference="here"),
-        mm.Protection("sex", value="f", reference="m"),
-    ]
-    multiple = mm.audit(
-        table,
-        **settings(
-            protected=protections, combine="multiple", ks=(5,), worldview=None, decision=None
+def people_of_two_statuses(rows: int = 700) -> pd.DataFrame:
+    table = decisions(rows=rows)
+    table["sex"] = np.where(np.arange(rows) % 3 == 0, "f", "m")
+    return table
+
+
+def of_both(**options: Any) -> dict[str, Any]:
+    return settings(
+        protected=[
+            mm.Protection("group", value="near", reference="here"),
+            mm.Protection("sex", value="f", reference="m"),
+        ],
+        worldview=mm.Worldview(
+            {"salary": mm.Linear("group", "sex"), "balance": mm.Linear("salary", "group")}
         ),
+        combine="multiple",
+        **options,
     )
-    with pytest.raises(PlanError, match=r"audit\.part\('group'\)\.placebo\(\)"):
-        multiple.placebo()
-    assert {line.method for line in multiple.part("group").placebo(repeats=1).lines} == {"st"}
+
+
+def test_placebo_a_of_multiple_discrimination_gives_statuses_as_they_come_together() -> None:
+    table = people_of_two_statuses()
+    audit = mm.audit(table, **of_both(ks=(5, 20)))
+    placebo = audit.placebo(repeats=1, seed=3)
+    ordered = in_draw_order(audit, table)
+    here = (ordered["group"] == "here") & (ordered["sex"] == "m")
+    reference = ordered[here].reset_index(drop=True)
+    order = np.random.default_rng([3, 0, 0]).permutation(len(reference)).tolist()
+    pseudo = reference.copy()
+    for status, rows in table.groupby(["group", "sex"]):
+        if status != ("here", "m"):
+            size = round(len(reference) * len(rows) / len(table))
+            for name, value in zip(("group", "sex"), status, strict=True):
+                pseudo.loc[order[:size], name] = str(value)
+            order = order[size:]
+    taken = {k: same_part(k, len(reference), len(table)) for k in KS}
+    repeated = mm.audit(pseudo, **of_both(ks=tuple(taken.values())))
+    expected = shares(repeated)
+    assert {line.kind for line in placebo.lines} == {"a"}
+    for line in placebo.lines:
+        assert line.placebos == (expected[line.method, taken[line.k], line.measure],), line
+        assert line.complainants == repeated.counts()["complainants"].iloc[0]
+
+
+def test_outcomes_without_multiple_discrimination_are_not_defined() -> None:
+    audit = mm.audit(people_of_two_statuses(), **of_both(ks=(5,)))
+    with pytest.raises(PlanError, match=r"Placebo 'b' cannot be run for .*combine='multiple'"):
+        audit.placebo(kind="b")
+    assert audit.part("group").placebo(repeats=1, kind="b").lines
 
 
 def test_a_k_that_fits_the_audit_may_be_too_large_for_its_placebo() -> None:

@@ -56,6 +56,8 @@ def make_audit(table: pd.DataFrame | None = None, **options: Any) -> mm.Audit:
         "attributes": {"salary": "continuous", "savings": "continuous", "job": "nominal"},
         "ks": (5, 10, 20),
         "id": "name",
+        # as many as it takes to see them
+        "uncertainty": mm.Uncertainty(placebo=2),
     }
     return mm.audit(applicants() if table is None else table, **{**settings, **options})
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.noise_floor import NoiseFloor
     from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.provenance import Provenance
@@ -90,6 +91,8 @@ class Audit:
         How b(X) and the recorded outcomes go together, as counts (None: no b()).
     overlaps
         How much control groups overlap, by k, as far as that was measured.
+    floor
+        The noise floor, as far as that was measured: see `noise_floor`.
 
     Examples
     --------
@@ -128,6 +131,7 @@ class Audit:
     provenance: Provenance
     with_record: RecordAgreement | None = None
     overlaps: dict[int, SharedNeighbours] = field(default_factory=dict)
+    floor: list[NoiseFloor] = field(default_factory=list)
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
 
@@ -395,6 +399,32 @@ class Audit:
         """Which complainants would have been refused under do(); None if b() is not known."""
         would_be = self.situation.is_negative_cf
         return None if would_be is None else would_be[self.situation.complainants]
+
+    @property
+    def noise_floor(self) -> NoiseFloor:
+        """The headline count beside those of placebo audits, which are run when first asked for.
+
+        They are as many as `Uncertainty.placebo` says, of kind (a), with the audit's seed
+        (docs/placebo.md). Where they cannot be run, it says why.
+        """
+        return self.measure_noise_floor()
+
+    def measure_noise_floor(
+        self,
+        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+    ) -> NoiseFloor:
+        """Run the placebo audits of the noise floor, unless that was done.
+
+        Parameters
+        ----------
+        progress
+            Called with two numbers: the placebo audits done, and all.
+        """
+        from mutandis.auditing.noise_floor import measure_noise_floor
+
+        if not self.floor:
+            self.floor.append(measure_noise_floor(self, progress))
+        return self.floor[0]
 
     def placebo(
         self,
@@ -676,7 +706,7 @@ class Audit:
         return to_frame(columns, self.plan.population.source)
 
     def __repr__(self) -> str:
-        """Summarise in two lines."""
+        """Summarise in a few lines."""
         method, k = self.plan.settings.primary
         row = self.count(method, k)
         return (
@@ -684,7 +714,8 @@ class Audit:
             f"{row['complainants']:,} complainants; methods {', '.join(self.methods)}; "
             f"k = {', '.join(map(str, self.ks))}\n"
             f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), "
-            f"significant for {row['significant']:,}{self._assumed()}"
+            f"significant for {row['significant']:,}\n"
+            f"{self.noise_floor.sentence()}{self._assumed()}"
         )
 
     def _repr_html_(self) -> str:

@@ -86,6 +86,14 @@ class CounterfactualTable:
             is_negative=_read_outcome(opened, outcome) if outcome.column in names else None,
         )
 
+    def take(self, rows: NDArray[np.intp]) -> CounterfactualTable:
+        """Give the counterfactuals of some rows."""
+        decided = self.is_negative
+        return CounterfactualTable(
+            population=self.population.take(rows),
+            is_negative=None if decided is None else decided[rows],
+        )
+
 
 def _at_reference(
     population: Population, protections: Sequence[Protection]

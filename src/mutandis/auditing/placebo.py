@@ -4,7 +4,8 @@
 of the table, are given the protected status on paper. The worldview is refitted and the same audit
 is run, with groups that are the same part of this smaller table as k is of the whole. Their
 outcomes were decided without that status, so whatever comes out is the noise floor: chance, and the
-bias that a smaller and therefore sparser space brings.
+bias that a smaller and therefore sparser space brings. Where counterfactuals were supplied, those
+of these rows are taken, and nothing is refitted.
 
 (b) For counterfactual situation testing: the tables D and D^CF stay, and outcomes are drawn anew
 from a model of the reference rows, at x for them and at x^CF for the complainants. Nothing but the
@@ -15,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.run import run_quietly
 from mutandis.causal.fitting.ordering import canonical_order
@@ -27,10 +29,12 @@ from mutandis.data.columns import Categories
 from mutandis.errors import GroupSizeError, PlanError
 from mutandis.evidence.null_outcomes import model_null_outcomes
 from mutandis.evidence.settings import Uncertainty
-from mutandis.evidence.spaces import check_group_sizes
+from mutandis.evidence.spaces import check_group_sizes, restrict_complainants
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.spaces import Stratum
 
-__all__ = ["Placebo", "PlaceboKind", "PlaceboLine", "run_placebo"]
+__all__ = ["Placebo", "PlaceboKind", "PlaceboLine", "run_kind", "run_placebo"]
 
 PlaceboKind = Literal["a", "b"]
 _MEASURES = ("cases", "significant", "significant_adjusted")
@@ -59,6 +63,8 @@ class PlaceboLine:
         The share in the real audit.
     placebos
         The share in each repeat.
+    complainants
+        The number of complainants in each repeat.
     """
 
     kind: PlaceboKind
@@ -67,11 +73,17 @@ class PlaceboLine:
     measure: str
     share: float
     placebos: tuple[float, ...]
+    complainants: int
 
     @property
     def mean(self) -> float:
         """The mean over the repeats."""
         return float(np.mean(self.placebos))
+
+    @property
+    def largest(self) -> float:
+        """The largest of the repeats."""
+        return max(self.placebos)
 
     @property
     def low(self) -> float:
@@ -167,51 +179,75 @@ def run_placebo(
 ) -> Placebo:
     """Run the placebos of an audit; the parameters are those of `Audit.placebo`."""
     _check(repeats, seed, kind)
-    if result.plan.combine == "multiple":
-        first = result.plan.protections[0].attribute
-        raise PlanError(
-            "Multiple discrimination is audited on each attribute by itself, and so is its "
-            f"placebo: audit.part({first!r}).placebo()."
-        )
     sizes = _asked_ks(ks, result.plan.settings.ks)
-    methods = _methods(result.plan, kind)
     lines: list[PlaceboLine] = []
-    for each, chosen in methods.items():
-        repeat = _relabelled(result) if each == "a" else _redrawn(result, chosen)
-        taken = {k: _same_part(result.plan, k) if each == "a" else k for k in sizes}
-        small = _quiet(result.plan, chosen, tuple(sorted(set(taken.values()))))
-        counted = [
-            # a generator for each repeat: more repeats leave the first ones as they were
-            _shares(repeat(small, np.random.default_rng([seed, "ab".index(each), number])), small)
-            for number in range(repeats)
-        ]
-        lines += [
-            PlaceboLine(
-                kind=each,
-                method=method,
-                k=k,
-                measure=measure,
-                share=share,
-                placebos=tuple(shares[method, taken[k], measure] for shares in counted),
-            )
-            for (method, k, measure), share in _shares(
-                result, _quiet(result.plan, chosen, sizes)
-            ).items()
-        ]
+    for each, chosen in _methods(result.plan, kind).items():
+        lines += run_kind(result, each, chosen, sizes, repeats=repeats, seed=seed)
     return Placebo(
         repeats=repeats, seed=seed, lines=tuple(lines), _like=result.plan.population.source
+    )
+
+
+def run_kind(
+    result: Audit,
+    kind: PlaceboKind,
+    methods: tuple[Method, ...],
+    sizes: tuple[int, ...],
+    *,
+    repeats: int,
+    seed: int,
+    most: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+) -> tuple[PlaceboLine, ...]:
+    """Run one kind of placebo; of (a) each repeat is about a sample of at most `most` people."""
+    repeat = _relabelled(result, most) if kind == "a" else _redrawn(result, methods)
+    taken = _same_parts(result.plan, sizes) if kind == "a" else {k: k for k in sizes}
+    small = _quiet(result.plan, methods, tuple(sorted(set(taken.values()))))
+    counted = []
+    for number in range(repeats):
+        # a generator for each repeat: more repeats leave the first ones as they were
+        rng = np.random.default_rng([seed, "ab".index(kind), number])
+        audited = repeat(small, rng)
+        counted.append(_shares(audited, small))
+        progress(number + 1, repeats)
+    real = _shares(result, _quiet(result.plan, methods, sizes))
+    return tuple(
+        PlaceboLine(
+            kind=kind,
+            method=method,
+            k=k,
+            measure=measure,
+            share=share,
+            placebos=tuple(shares[method, taken[k], measure] for shares in counted),
+            complainants=len(audited.situation.complainants),
+        )
+        for (method, k, measure), share in real.items()
     )
 
 
 _Repeat = Callable[["Plan", np.random.Generator], "Audit"]
 
 
+def _spaces(plan: Plan, population: Population) -> tuple[tuple[Stratum, ...], ...]:
+    return draw_spaces(
+        plan.protections,
+        population,
+        combine=plan.combine,
+        test_space=plan.settings.similarity.test_space,
+    )
+
+
 def _reference_rows(plan: Plan) -> NDArray[np.intp]:
-    return np.unique(np.concatenate([stratum.test for stratum in plan.strata]))
+    """Find the rows that are in a test space; of multiple discrimination, in that of each part."""
+    spaces = _spaces(plan, plan.population) if plan.combine == "multiple" else (plan.strata,)
+    return reduce(
+        np.intersect1d,
+        (np.unique(np.concatenate([stratum.test for stratum in strata])) for strata in spaces),
+    )
 
 
-def _same_part(plan: Plan, k: int) -> int:
-    """Give the group size that is the same part of the reference rows as k is of all.
+def _same_parts(plan: Plan, ks: tuple[int, ...]) -> dict[int, int]:
+    """Give for each k the group size that is the same part of the reference rows as k is of all.
 
     The bias of a sparser space depends on how large a part of it a group is. With k itself, groups
     of the smaller table would reach farther and the placebo would overstate it.
@@ -219,23 +255,63 @@ def _same_part(plan: Plan, k: int) -> int:
     rows = _reference_rows(plan)
     everyone = len(rows) + len(_models(plan, rows))
     # round half up, in integers
-    return max(1, (2 * k * len(rows) + everyone) // (2 * everyone))
+    return {k: max(1, (2 * k * len(rows) + everyone) // (2 * everyone)) for k in ks}
 
 
-def _relabelled(result: Audit) -> _Repeat:
+def _relabelled(result: Audit, most: int | None) -> _Repeat:
     """Prepare placebo (a): audits of the reference rows under a status that is drawn.
 
     The rows are put into an order that depends on what they hold, so that the same people get a
     status however the table is sorted.
     """
-    population = result.plan.population
+    behind, population = result.plan, result.plan.population
     order = canonical_order(population.columns, ids=population.ids)
-    rows = order[np.isin(order, _reference_rows(result.plan))]
+    rows = order[np.isin(order, _reference_rows(behind))]
+    people = population.take(rows)
+    real = {each.attribute: population.categories(each.attribute) for each in behind.protections}
+    statuses = np.column_stack([column.codes for column in real.values()])
+    sizes = _status_sizes(statuses, _models(behind, rows), rows)
+    ready = None if behind.counterfactuals is None else behind.counterfactuals.take(rows)
+    outcome = replace(behind.outcome, is_negative=behind.outcome.is_negative[rows])
 
     def repeat(plan: Plan, rng: np.random.Generator) -> Audit:
-        return run_quietly(_pseudo_plan(plan, rows, rng), threads=result.situation.threads)
+        drawn, order = statuses[rows], rng.permutation(len(rows))
+        for status, size in sizes:
+            drawn[order[:size]], order = status, order[size:]
+        relabelled = people.with_columns(
+            {
+                name: Categories(drawn[:, place], column.levels)
+                for place, (name, column) in enumerate(real.items())
+            }
+        )
+        spaces = _spaces(plan, relabelled)
+        for strata in spaces:
+            _check_sizes(plan, strata)
+        chosen = _sample(spaces[0], most, rng)
+        pseudo = replace(
+            plan, population=relabelled, outcome=outcome, strata=spaces[0], counterfactuals=ready
+        )
+
+        def run(part: Plan) -> Audit:
+            return run_quietly(
+                replace(part, strata=restrict_complainants(part.strata, chosen)),
+                threads=result.situation.threads,
+                provenance=result.provenance,
+            )
+
+        return run_multiple(pseudo, run) if plan.combine == "multiple" else run(pseudo)
 
     return repeat
+
+
+def _sample(
+    strata: Sequence[Stratum], most: int | None, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Draw some complainants where there are more than that; the groups stay those of all."""
+    everyone = np.sort(np.concatenate([stratum.complainants for stratum in strata]))
+    if most is None or len(everyone) <= most:
+        return everyone
+    return np.sort(rng.choice(everyone, most, replace=False))
 
 
 def _redrawn(result: Audit, methods: tuple[Method, ...]) -> _Repeat:
@@ -252,64 +328,32 @@ def _redrawn(result: Audit, methods: tuple[Method, ...]) -> _Repeat:
             plan=plan,
             situation=other,
             grouping=plan.semantics.group(other, methods),
-            draw_counts=MappingProxyType({}),
+            draw_counts={},
         )
 
     return repeat
 
 
-def _pseudo_plan(plan: Plan, rows: NDArray[np.intp], rng: np.random.Generator) -> Plan:
-    """Give the plan for the reference rows alone, some of which get a protected status."""
-    names = [each.attribute for each in plan.protections]
-    real = {name: plan.population.categories(name) for name in names}
-    statuses = np.column_stack([column.codes for column in real.values()])
-    drawn = _draw_statuses(statuses, _models(plan, rows), rows, rng)
-    population = _taken(plan.population, rows).with_columns(
-        {name: Categories(drawn[:, place], real[name].levels) for place, name in enumerate(names)}
-    )
-    (strata,) = draw_spaces(
-        plan.protections,
-        population,
-        combine=plan.combine,
-        test_space=plan.settings.similarity.test_space,
-    )
-    _check_sizes(plan, strata)
-    return replace(
-        plan,
-        population=population,
-        outcome=replace(plan.outcome, is_negative=plan.outcome.is_negative[rows]),
-        strata=strata,
-        counterfactuals=None,
-    )
-
-
 def _models(plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.intp]:
     """Find the rows whose statuses are handed out: the protected ones."""
-    if plan.combine is None or plan.settings.similarity.test_space == "complement":
+    complement = plan.settings.similarity.test_space == "complement"
+    if plan.combine is None or (plan.combine == "intersectional" and complement):
         return np.unique(np.concatenate([stratum.control for stratum in plan.strata]))
     # If each row had all protected statuses or none, no equation could tell the attributes'
     # effects apart: rows that have some of them are needed too.
     return np.setdiff1d(np.arange(len(plan.population)), rows)
 
 
-def _draw_statuses(
-    statuses: NDArray[np.int32],
-    models: NDArray[np.intp],
-    rows: NDArray[np.intp],
-    rng: np.random.Generator,
-) -> NDArray[np.int32]:
-    """Give rows drawn at random the statuses of others, each in its real ratio to the reference.
+def _status_sizes(
+    statuses: NDArray[np.int32], models: NDArray[np.intp], rows: NDArray[np.intp]
+) -> list[tuple[NDArray[np.int32], int]]:
+    """Give each status that is handed out, and to how many: in its real ratio to the reference.
 
     Halves would make both spaces equally dense, and so hide the bias that comes from densities.
     """
-    drawn = statuses[rows]
-    order, start = rng.permutation(len(rows)), 0
     everyone = len(rows) + len(models)
-    for status, count in zip(*np.unique(statuses[models], axis=0, return_counts=True), strict=True):
-        size = max(1, round(len(rows) * int(count) / everyone))
-        drawn[order[start : start + size]] = status
-        start += size
-    return drawn
+    found = zip(*np.unique(statuses[models], axis=0, return_counts=True), strict=True)
+    return [(status, max(1, round(len(rows) * int(count) / everyone))) for status, count in found]
 
 
 def _check_sizes(plan: Plan, strata: tuple[Stratum, ...]) -> None:
@@ -322,28 +366,18 @@ def _check_sizes(plan: Plan, strata: tuple[Stratum, ...]) -> None:
         ) from None
 
 
-def _taken(population: Population, rows: NDArray[np.intp]) -> Population:
-    source = population.source[rows]
-    return replace(
-        population,
-        columns=MappingProxyType(
-            {name: column.take(rows) for name, column in population.columns.items()}
-        ),
-        ids=population.ids[rows],
-        positions=population.positions[rows],
-        open_source=lambda: source,
-    )
-
-
 def _quiet(plan: Plan, methods: tuple[Method, ...], ks: tuple[int, ...]) -> Plan:
-    """Give the plan with what the placebo asks for, and without draws, which it does not use."""
+    """Give the plan with what the placebo asks for: no draws, and no b() that nobody asks."""
     settings = replace(
         plan.settings,
         ks=ks,
         evidence=replace(plan.settings.evidence, primary=(methods[0].name, ks[0])),
-        uncertainty=Uncertainty(draws=0),
+        uncertainty=Uncertainty(draws=0, placebo=0),
     )
-    return replace(plan, methods=methods, settings=settings)
+    asks = any(method.needs_counterfactual_outcome for method in methods)
+    return replace(
+        plan, methods=methods, settings=settings, decision=plan.decision if asks else None
+    )
 
 
 def _shares(result: Audit, asked: Plan) -> dict[tuple[str, int, str], float]:
@@ -360,18 +394,21 @@ def _shares(result: Audit, asked: Plan) -> dict[tuple[str, int, str], float]:
 
 def _methods(plan: Plan, kind: str) -> dict[PlaceboKind, tuple[Method, ...]]:
     """Tell which methods each kind of placebo can be run for."""
-    refit = plan.worldview is not None
     able: dict[PlaceboKind, tuple[Method, ...]] = {
-        "a": tuple(m for m in plan.methods if refit or not m.needs_counterfactual),
-        "b": tuple(m for m in plan.methods if m.needs_counterfactual and m.count_neighbours),
+        "a": plan.methods,
+        "b": ()
+        if plan.combine == "multiple"  # each part has counterfactuals of its own
+        else tuple(m for m in plan.methods if m.needs_counterfactual and m.count_neighbours),
     }
     wanted = {each: chosen for each, chosen in able.items() if kind in (each, "both") and chosen}
     if wanted:
         return wanted
     names = ", ".join(method.name for method in plan.methods)
     raise PlanError(
-        f"Placebo {kind!r} cannot be run for {names}. Placebo 'a' needs worldview= for any method "
-        "but 'st', since it refits the worldview; placebo 'b' is for 'cst_without' and 'cst_with'."
+        f"Placebo {kind!r} cannot be run for {names}"
+        + (" and combine='multiple'" if plan.combine == "multiple" else "")
+        + ": it needs a method that compares groups of people with counterfactuals of one "
+        "intervention. Placebo 'a' can be run for all methods."
     )
 
 

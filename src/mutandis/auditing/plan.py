@@ -283,7 +283,7 @@ def plan(
     evidence
         What counts as evidence: interval, adjustment, direction, the primary verdict.
     uncertainty
-        What is doubted: draws of open counterfactuals, refitted equations.
+        What is doubted: draws of open counterfactuals, refitted equations, placebo audits.
     seed
         For everything random. Default: 0, recorded with the result.
     missing
@@ -393,7 +393,7 @@ def plan(
             methods=tuple(method.name for method in chosen),
             evidence=_settle_primary(settled.evidence, chosen, settled.ks),
             uncertainty=drawn,
-            seed=0 if settled.seed is None and drawn.draws else settled.seed,
+            seed=0 if settled.seed is None and (drawn.draws or drawn.placebo) else settled.seed,
         ),
         semantics=semantics,
         id=id,

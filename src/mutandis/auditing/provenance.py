@@ -9,6 +9,7 @@ import hashlib
 import json
 import platform
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -82,10 +83,7 @@ def record(
 ) -> Provenance:
     """Record a finished run."""
     return Provenance(
-        versions={
-            "python": platform.python_version(),
-            **{name: metadata.version(name) for name in _PACKAGES},
-        },
+        versions=dict(_versions()),
         data={
             "rows": len(plan.population),
             "complainants": sum(len(stratum.complainants) for stratum in plan.strata),
@@ -102,6 +100,15 @@ def record(
             **_made(made),
         },
     )
+
+
+@cache
+def _versions() -> Mapping[str, str]:
+    """Look versions up once: that reads a file for each package."""
+    return {
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in _PACKAGES},
+    }
 
 
 def _hash_counterfactuals(table: CounterfactualTable | None) -> str | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.progress import Report
+    from mutandis.auditing.provenance import Provenance
     from mutandis.causal import Counterfactuals, Draws
     from mutandis.data.outcome import Outcome
     from mutandis.data.population import Population
@@ -43,14 +44,16 @@ def run_plan(plan: Plan, *, threads: int | None, progress: bool | Report | None)
         return _run(plan, threads=number, progress=report)
 
 
-def run_quietly(plan: Plan, *, threads: int) -> Audit:
-    """Run a plan without progress or warnings, which the audit behind it has shown already."""
+def run_quietly(plan: Plan, *, threads: int, provenance: Provenance) -> Audit:
+    """Run a plan without progress, warnings or a record: the audit behind it has all that."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
-        return _run(plan, threads=threads, progress=discard_progress)
+        return _run(plan, threads=threads, progress=discard_progress, provenance=provenance)
 
 
-def _run(plan: Plan, *, threads: int, progress: Progress) -> Audit:
+def _run(
+    plan: Plan, *, threads: int, progress: Progress, provenance: Provenance | None = None
+) -> Audit:
     if plan.combine == "multiple":
         return run_multiple(plan, partial(_run, threads=threads, progress=progress))
     made = _make_counterfactuals(plan)
@@ -65,7 +68,7 @@ def _run(plan: Plan, *, threads: int, progress: Progress) -> Audit:
     if made is not None and made.couplings:
         situation = replace(situation, draws=made.draws)
     grouping = plan.semantics.group(situation, plan.methods, progress=progress)
-    with_record = _compare_with_record(plan)
+    with_record = None if provenance else _compare_with_record(plan)
     return Audit(
         plan=plan,
         situation=situation,
@@ -74,7 +77,7 @@ def _run(plan: Plan, *, threads: int, progress: Progress) -> Audit:
         draw_counts={}
         if made is None
         else _count_draws(plan, situation, grouping, made.draws, progress=progress),
-        provenance=record(plan, grouping, made, with_record=with_record),
+        provenance=provenance or record(plan, grouping, made, with_record=with_record),
         with_record=with_record,
     )
 

@@ -30,6 +30,7 @@ def run_audit(
     with collected_notes() as notes:
         found = run_with_bars(read_plan(config, trust_pickle=trust_pickle), threads=threads)
         with progress_bars() as bar:
+            found.measure_noise_floor(bar("Running placebo audits"))
             save_audit(found, out, overwrite=force, notes=notes(), progress=bar("Comparing"))
     show_notes(notes())
     if as_json:
@@ -53,6 +54,8 @@ def _show(found: Audit, out: Path) -> None:
             f"(* significant: one-sided test, α = {100 * settings.alpha:g} %)",
         )
     )
+    floor = found.noise_floor
+    console.print(f"{floor.sentence()}\n{floor.verdict()}".rstrip(), highlight=False, markup=False)
     console.print(
         "Evidence is prima facie, and given the worldview: it is no proof.\n",
         highlight=False,

@@ -226,6 +226,22 @@ class Population:
             return self.columns.part(name, rows)
         return self._column(name).take(rows)
 
+    def take(self, rows: NDArray[np.intp]) -> Population:
+        """Give some of the people, in the order asked for.
+
+        Parameters
+        ----------
+        rows
+            Which rows, as positions.
+        """
+        return replace(
+            self,
+            columns=MappingProxyType({name: self.part(name, rows) for name in self.columns}),
+            ids=self.ids[rows],
+            positions=self.positions[rows],
+            open_source=lambda: self.source[rows],
+        )
+
     def with_columns(self, columns: Mapping[str, Column]) -> Population:
         """Give the same people with some columns exchanged: how D^CF is made from D.
 

@@ -260,6 +260,9 @@ class Uncertainty(_Section):
         coupling is assumed or the equations are refitted, else none.
     bootstrap
         Refit the equations on resampled rows for each draw.
+    placebo
+        The number of placebo audits, in which there is nothing to find (docs/placebo.md). The
+        largest count among them is set beside the audit's; 0 runs none.
 
     Examples
     --------
@@ -270,6 +273,7 @@ class Uncertainty(_Section):
 
     draws: int | None = _setting(None, _unless_none(_read_draws))
     bootstrap: bool = _setting(False, _read_flag)
+    placebo: int = _setting(19, _read_draws)
 
     def __post_init__(self) -> None:
         _Section.__post_init__(self)

@@ -34,6 +34,7 @@ __all__ = [
     "draw_joint_strata",
     "draw_multiple_strata",
     "draw_strata",
+    "restrict_complainants",
     "rows_in_test",
 ]
 
@@ -150,10 +151,13 @@ def draw_multiple_strata(
     )
     if not len(complainants):
         raise _no_protected_rows(protections)
-    return tuple(_restricted(strata, complainants) for strata in drawn)
+    return tuple(restrict_complainants(strata, complainants) for strata in drawn)
 
 
-def _restricted(strata: Iterable[Stratum], complainants: NDArray[np.intp]) -> tuple[Stratum, ...]:
+def restrict_complainants(
+    strata: Iterable[Stratum], complainants: NDArray[np.intp]
+) -> tuple[Stratum, ...]:
+    """Leave out other complainants; the spaces in which these are compared stay whole."""
     mine = [
         replace(stratum, complainants=np.intersect1d(stratum.complainants, complainants))
         for stratum in strata

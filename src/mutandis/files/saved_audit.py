@@ -23,6 +23,7 @@ import numpy as np
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.multiple import run_multiple
+from mutandis.auditing.noise_floor import NoiseFloor, no_noise_floor
 from mutandis.auditing.provenance import Provenance, hash_population
 from mutandis.auditing.run import make_situation
 from mutandis.auditing.shared_neighbours import SharedNeighbours
@@ -141,6 +142,7 @@ def _record(
             for part in audit.parts
             if part.grouping.control is not None
         ],
+        "noise_floor": audit.noise_floor.as_dict(),
         "notes": list(notes),
     }
 
@@ -270,8 +272,17 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
         return _restore(next(parts), planned, provenance)
 
     if plan.combine == "multiple":
-        return replace(run_multiple(plan, restore), provenance=provenance)
-    return restore(plan)
+        audit: Audit = replace(run_multiple(plan, restore), provenance=provenance)
+    else:
+        audit = restore(plan)
+    return replace(audit, floor=[_noise_floor(record.data, plan)])
+
+
+def _noise_floor(record: Mapping[str, Any], plan: Plan) -> NoiseFloor:
+    """Read the noise floor; results of before there was one say so."""
+    if "noise_floor" in record:
+        return NoiseFloor.of_dict(record["noise_floor"])
+    return no_noise_floor(plan, "these results were saved without placebo audits.")
 
 
 def _supplied(part: Mapping[str, Any], population: Population) -> CounterfactualTable | None:
@@ -305,6 +316,7 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
         if with_record is None
         else RecordAgreement(negative=outcome.negative, positive=outcome.positive, **with_record),
         overlaps={each["k"]: SharedNeighbours(**each) for each in part["overlaps"]},
+        floor=[no_noise_floor(plan, "the results hold that of the whole audit only.")],
     )
 
 

@@ -58,12 +58,14 @@ def case_document(
     cases = [whole if part is audit else part.case(id) for part in audit.parts]
     parts = tuple(_part(case) for case in cases)
     method, k = settings.primary
+    floor = audit.noise_floor
     verdict = str(whole.result(method, k=k)["verdict"])
     document = CaseDocument(
         complainant=_complainant(whole),
         verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.explain()),
         figures=_figures(whole),
         parts=parts,
+        noise_floor=f"{floor.sentence()} {floor.verdict()}".rstrip(),
         assumptions=assumptions_of(audit),
         limits=limits_of(audit, parts, verdict),
         shared_neighbours=shared_neighbours_of(audit),

@@ -302,6 +302,8 @@ class CaseDocument:
         Her results under every method and k.
     parts
         The comparison on each ground: her counterfactual, her groups, what would change it.
+    noise_floor
+        How many such verdicts the whole table has, beside audits in which there is nothing to find.
     assumptions, limits, shared_neighbours
         What the answer takes for granted and what it cannot carry, in words.
     redaction
@@ -335,6 +337,7 @@ class CaseDocument:
     verdict: VerdictText
     figures: tuple[Figures, ...]
     parts: tuple[Part, ...]
+    noise_floor: str
     assumptions: tuple[str, ...]
     limits: tuple[str, ...]
     shared_neighbours: tuple[str, ...]

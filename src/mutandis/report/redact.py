@@ -170,6 +170,7 @@ def redact_case(document: CaseDocument, audit: Audit, cases: Sequence[Case]) -> 
         verdict=_verdict(document, audit, primary),
         figures=figures,
         parts=parts,
+        noise_floor="",
         assumptions=assumptions_of(audit, counts=False),
         limits=limits_of(audit, parts, primary.verdict, counts=False),
         shared_neighbours=(),

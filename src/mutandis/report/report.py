@@ -64,7 +64,7 @@ def make_report(
 ) -> Report:
     """Write the report of an audit.
 
-    The placebo is the audit's noise floor, if it was measured; the diagnosis of the worldview is
+    The placebo is shown beside the noise floor, if one was run; the diagnosis of the worldview is
     made here if it is not given.
     """
     context, origin = ReportContext(audit=audit), audit.plan.origin
@@ -89,6 +89,7 @@ def make_report(
         samples=samples,
         cautions=cautions_of(context, diagnosis),
         placebo=placebo,
+        floor=audit.noise_floor,
         settings_text=write_plan(audit.plan),
         data=_facts_of_data(context, None if origin is None else origin.source),
         run=_facts_of_run(context),

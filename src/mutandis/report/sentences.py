@@ -25,7 +25,7 @@ _MOST_SENTENCES = 40
 
 def summarise(context: ReportContext) -> list[str]:
     """Say in a few paragraphs what was asked and what was found."""
-    writers = (_asked, _rates, _found, _tested, _other_methods, _left_out)
+    writers = (_asked, _rates, _found, _tested, _above_noise, _other_methods, _left_out)
     return [paragraph for write in writers if (paragraph := write(context))]
 
 
@@ -103,6 +103,11 @@ def _tested(context: ReportContext) -> str:
         f"{said}; for {count(row['significant_adjusted'])} also after adjustment for the number of "
         f"complainants tested ({_named(settings.evidence.adjust)})."
     )
+
+
+def _above_noise(context: ReportContext) -> str:
+    floor = context.audit.noise_floor
+    return f"{floor.sentence()} {floor.verdict()}".rstrip()
 
 
 def _named(adjust: str) -> str:
