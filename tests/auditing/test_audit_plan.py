@@ -71,7 +71,8 @@ def test_defaults() -> None:
     assert chosen.interval == "miettinen-nurminen"
     assert chosen.evidence.adjust == "benjamini-hochberg"
     assert chosen.primary == ("cst_without", 30)
-    assert chosen.seed is None
+    assert chosen.uncertainty.placebo == 19
+    assert chosen.seed == 0
     assert [method.name for method in made.methods] == ["st", "cst_without", "cst_with", "cf"]
     assert made.semantics.name == "defined"
 

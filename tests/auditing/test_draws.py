@@ -108,7 +108,7 @@ def test_provenance_records_the_draws(decisions: pd.DataFrame) -> None:
         uncertainty=mm.Uncertainty(draws=2, bootstrap=True),
     )
     settings = found.provenance.settings
-    assert settings["uncertainty"] == {"draws": 2, "bootstrap": True}
+    assert settings["uncertainty"] == {"draws": 2, "bootstrap": True, "placebo": 19}
     assert settings["seed"] == 0
     assert found.provenance.computed["moved"] == ["AnnualSalary", "AccountBalance"]
 
