@@ -187,6 +187,17 @@ def test_where_placebos_cannot_be_run_the_audit_says_why() -> None:
     assert reason.startswith("In placebo (a), among reference rows only: k=4 is larger than")
 
 
+def test_an_endpoint_is_not_asked_about_every_row_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise_floor, "query_records", lambda maker: ({},) if maker else ())
+    options = settings(ks=(10,), decision="salary + balance > 22")
+    asked = mm.audit(decisions(), **options, evidence=mm.Evidence(primary=("cst_with", 10)))
+    assert asked.noise_floor.line is None
+    assert "b() is asked over a network" in asked.noise_floor.sentence()
+    # a method that compares outcomes on record alone asks nobody
+    plain = mm.audit(decisions(), **options, evidence=mm.Evidence(primary=("cst_without", 10)))
+    assert plain.noise_floor.line is not None
+
+
 def test_what_the_headline_counts_depends_on_its_method() -> None:
     few = mm.Uncertainty(placebo=2)
     plain = settings(ks=(10,), uncertainty=few, decision="salary + balance > 22")
