@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.evidence.groups import Caliper, Counted, Group, NearestGroups
 from mutandis.evidence.matched import (
     MATCHES,
     MatchedGroups,
     MatchedSpace,
     Matcher,
+    Scale,
     compare_matched,
-    order_by_value,
+    parts_for,
 )
 from mutandis.evidence.methods import Center
 from mutandis.evidence.spaces import rows_in_test
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
-    from mutandis.evidence.matched import Matches, Scale
+    from mutandis.evidence.matched import Matches
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.distance import Points
@@ -105,12 +105,15 @@ class GroupBuilder:
                     standing=cast("NDArray[np.intp]", searched.standing),
                     search=searched.search,
                     matches=matches,
-                    order=self._order_control(stratum, points),
                     scale=scale,
                     names=(*(axis.name for axis in embedding.axes), *embedding.nominal),
                 )
             )
-            spaces.append(MatchedSpace(test=stratum.test, key=matches.key, people=matches.people))
+            spaces.append(
+                MatchedSpace(
+                    test=stratum.test, key=matches.key, people=matches.people, parts=matches.parts
+                )
+            )
             own.append(matches.share(rows))
             everyone.append(mine)
         back = np.argsort(np.concatenate(everyone), kind="stable")
@@ -132,37 +135,27 @@ class GroupBuilder:
         for stratum in situation.strata:
             points = embedding.apply(situation.population, stratum.test).points
             space, _ = Space.of(points, situation.is_negative[stratum.test], embedding.metric)
+            # no group, nor all matches of one person, can hold more
+            most = max(len(stratum.control), len(stratum.test))
+            scale = Scale.of(embedding, space.points, levels, most)
             matcher = Matcher(
                 embedding=embedding,
-                levels=levels,
+                scale=scale,
                 space=space,
                 search=self._search(stratum.test, in_control=False).search,
                 ties=situation.similarity.ties,
                 max_distance=situation.similarity.max_distance,
+                parts=parts_for(max(situation.ks)),
             )
             centers = (embedding.apply(world, stratum.control) for world in worlds)
             places = 1 if situation.draws else MATCHES
-            self._matches.append((matcher.find(centers, places), matcher.scale()))
+            self._matches.append((matcher.find(centers, places), scale))
         return self._matches
 
     @property
     def _world(self) -> Population:
         """The counterfactual world; the factual one where there is none."""
         return self._situation.counterfactual or self._situation.population
-
-    def _order_control(self, stratum: Stratum, points: Points) -> NDArray[np.intp]:
-        """Sort the rows of a control space by where they stand, and then by their counterfactual.
-
-        Draws differ from row to row: there, whole rows are compared.
-        """
-        situation = self._situation
-        if situation.draws:
-            population = situation.population
-            rank = np.empty(len(population), dtype=np.int64)
-            rank[canonical_order(population.columns, ids=population.ids)] = np.arange(len(rank))
-            return order_by_value(points, rank[stratum.control])
-        centers = self._embedding.apply(self._world, stratum.control).points
-        return order_by_value(points, *centers.coordinates.T, *centers.codes.T)
 
     def _find(self, what: str, world: Population, *, in_control: bool) -> NearestGroups:
         situation, embedding = self._situation, self._embedding

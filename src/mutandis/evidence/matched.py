@@ -10,13 +10,15 @@ counterfactual open, M(i) holds the reference row nearest to each of several dra
 cuts both N(c) and M(i); a person without matches has no part in the test group.
 
 Both shares are exact: those of all M(i) have one common denominator, however large, and are added
-as integers. What only decides whether there is a comparison (`Matching`) is computed in floats,
-over people in an order that depends on their values alone: tables that are sorted otherwise give
-the same bits.
+as integers. What only decides whether there is a comparison (`Matching`) is rounded, once for each
+person, to a part in `_PARTS` of a place or to 2**-bits of a range, and added as integers too. So
+tables that are sorted otherwise give the same bits, and so does a kernel that adds in another
+order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any
@@ -47,7 +49,7 @@ __all__ = [
     "Matches",
     "Scale",
     "compare_matched",
-    "order_by_value",
+    "parts_for",
 ]
 
 MATCHES = 5
@@ -61,6 +63,14 @@ _IMBALANCE, _IMBALANCE_BY_K = 1 / 16, 4.0
 # Averages that differ by less than this part of the range differ by rounding alone, and so do
 # distances that differ by less than this part of themselves.
 _ROUNDING = 1e-12
+# Parts of a place in which the weights of people are counted: s_ij is whole where up to 16 rows
+# share the last place. The square of all weights of a group has to fit int64, so large groups
+# count in fewer parts.
+_PARTS, _FEWER_PARTS, _LARGE = 720_720, 2_520, 2_000
+# moments are counted from the middle of a range, and nothing beyond twice the range matters
+_FARTHEST = 2.0
+# complainants and sizes of groups from which on a kernel pays for being loaded
+_WORTH_LOADING = 500_000
 # The number of people that a test group may count as, in sizes of the control group: with more,
 # the score test would reject too often where refusals are rare.
 _MOST_PEOPLE = 2
@@ -114,14 +124,15 @@ class Matches:
         The share of refusals in M(i), in parts of a whole that is the same for all.
     found
         Whether M(i) has anyone.
-    people
-        s_ij: a column per point of the test space, in an order by value.
+    people, parts
+        s_ij, in parts: a column per point of the test space.
     counts
         The number of rows at each of these points.
     distance
         The mean distance from i's counterfactual to M(i), in units of the metric.
     matched, centers
-        The moments of M(i), and of i's counterfactual, as `Scale` computes them.
+        The moments of M(i) and of i's counterfactual, as `Scale` computes them; those of M(i) end
+        with the distance, in units of the metric.
     """
 
     key: NDArray[np.intp]
@@ -129,10 +140,11 @@ class Matches:
     whole: int
     found: NDArray[np.bool_]
     people: Any
+    parts: int
     counts: NDArray[np.int64]
     distance: NDArray[np.float64]
-    matched: NDArray[np.float64]
-    centers: NDArray[np.float64]
+    matched: NDArray[np.int64]
+    centers: NDArray[np.int64]
 
     def share(self, rows: NDArray[np.intp]) -> Share:
         """Give the share of refusals in M(i) for rows of the control space."""
@@ -148,32 +160,58 @@ class Scale:
     """Attributes as numbers whose averages are compared.
 
     Numbers are counted from a value in their middle, in ranges; each level of a nominal attribute
-    is 0 or 1. `levels` counts them.
+    is 0 or 1. `levels` counts them. Everything is rounded to multiples of 2**-bits, so that sums
+    over all people of a group are exact.
     """
 
     middle: NDArray[np.int64]
     length: NDArray[np.float64]
     levels: tuple[int, ...]
+    bits: int
 
     @classmethod
-    def of(cls, embedding: Embedding, points: Points, levels: tuple[int, ...]) -> Scale:
-        middle = np.sort(points.coordinates, axis=0)[len(points) // 2]
+    def of(
+        cls, embedding: Embedding, points: Points, levels: tuple[int, ...], people: int
+    ) -> Scale:
+        """Fit the scale to a test space, for groups of at most so many people."""
+        middle = np.partition(points.coordinates, len(points) // 2, axis=0)[len(points) // 2]
+        room = _ROOM // int(_FARTHEST**2 + 1) // max(1, people)
         return cls(
-            middle=middle, length=np.array([float(a.length) for a in embedding.axes]), levels=levels
+            middle=middle,
+            length=np.array([float(axis.length) for axis in embedding.axes]),
+            levels=levels,
+            bits=room.bit_length() - 1,
         )
 
-    def moments(self, points: Points) -> NDArray[np.float64]:
+    def count(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Count in multiples of 2**-bits; what is missing has no weight, whatever it counts."""
+        near = np.clip(np.nan_to_num(values), -(_FARTHEST**2), _FARTHEST**2)
+        return np.rint(near * 2.0**self.bits).astype(np.int64)
+
+    def moments(self, points: Points) -> NDArray[np.int64]:
         """Give the numbers, their squares, and the indicators of all levels."""
         numbers = (points.coordinates - self.middle) / self.length
+        numbers = np.clip(numbers, -_FARTHEST, _FARTHEST)
         blocks = [numbers, numbers**2]
         for codes, count in zip(points.codes.T, self.levels, strict=True):
             # a level that D never had has a code of its own, beyond all others
             known = np.minimum(codes, count)
             blocks.append((known[:, None] == np.arange(count + 1)).astype(np.float64))
-        return np.concatenate(blocks, axis=1)
+        return self.count(np.concatenate(blocks, axis=1))
+
+    def averages(
+        self,
+        inside: NDArray[np.int64],
+        rim: NDArray[np.int64],
+        part: NDArray[np.float64],
+        size: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Give the average moments of groups from the sums of people inside and on the rim."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (inside + rim * part[:, None]) / (size[:, None] * 2.0**self.bits)
 
     def imbalance(
-        self, test: NDArray[np.float64], control: NDArray[np.float64], size: NDArray[np.int64]
+        self, test: NDArray[np.float64], control: NDArray[np.float64], size: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Compare the averages of groups, attribute by attribute.
 
@@ -211,34 +249,23 @@ class Matcher:
     """Finds M(i) in one test space."""
 
     embedding: Embedding
-    levels: tuple[int, ...]
+    scale: Scale
     space: Space
     search: Search
     ties: Ties
     max_distance: float | None
-
-    def scale(self) -> Scale:
-        return Scale.of(self.embedding, self.space.points, self.levels)
+    parts: int
 
     def find(self, worlds: Iterable[Embedded], places: int) -> Matches:
         """Find the reference rows nearest to the same people's places in one or more worlds.
 
         With several worlds, which are draws, each has the same part in M(i).
         """
-        scale = self.scale()
-        order = order_by_value(self.space.points)
-        here = scale.moments(self.space.points.take(order))
-        found = [self._find(world, places, order, here, scale) for world in worlds]
+        here = self.scale.moments(self.space.points)
+        found = [self._find(world, places, here) for world in worlds]
         return found[0] if len(found) == 1 else _average(found)
 
-    def _find(
-        self,
-        world: Embedded,
-        places: int,
-        order: NDArray[np.intp],
-        here: NDArray[np.float64],
-        scale: Scale,
-    ) -> Matches:
+    def _find(self, world: Embedded, places: int, here: NDArray[np.int64]) -> Matches:
         from scipy.sparse import csr_array
 
         space, metric = self.space, self.embedding.metric
@@ -250,39 +277,50 @@ class Matcher:
         if self.max_distance is not None:
             limits = Caliper.of(self.max_distance, overflow, metric).limits
         group = _Places.of(found, 0, places, self.ties, limits)
-        rank = np.empty(len(order), dtype=np.intp)
-        rank[order] = np.arange(len(order))
-        listed: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]] = []
-
-        def note(chosen: NDArray[np.intp], listing: Listing) -> None:
-            query = np.repeat(chosen, np.diff(listing.start))
-            listed.append((query, rank[listing.points], listing.distances))
-
-        self.search.visit(queries, group.radius, found.inside[:, 0] + found.rim[:, 0], note)
-        query, point, distance = (np.concatenate(part) for part in zip(*listed, strict=True))
-        sorting = np.lexsort((point, query))
-        query, point, distance = query[sorting], point[sorting], distance[sorting]
+        query, point, distance = self._list(queries, group, found)
         start = _starts(query, len(first))
-        counts = space.counts[order]
-        weight = group.weigh(query, distance, counts[point])
+        weight = group.weigh(query, distance, space.counts[point])
         whole = _totals(weight, start)
-        negatives = _totals(group.weigh(query, distance, space.negatives[order][point]), start)
+        negatives = _totals(group.weigh(query, distance, space.negatives[point]), start)
         part = weight / whole[query]
-        shape = (len(first), len(order))
-        people: Any = csr_array((part, point.astype(np.int32), start), shape=shape)
-        apart: Any = csr_array((part * distance, point.astype(np.int32), start), shape=shape)
-        common, unit = _common_whole(negatives, whole), float(metric.unit)
+        shape = (len(first), len(space.counts))
+
+        def summed(data: NDArray[Any]) -> Any:
+            return csr_array((data, point.astype(np.int32), start), shape=shape)
+
+        nearer = distance < group.radius[query]
+        inside, rim = (summed(space.counts[point] * chosen) @ here for chosen in (nearer, ~nearer))
+        moments = self.scale.averages(inside, rim, group.up / group.down, whole / group.down)
+        # entries are sorted by distance: equal ones change nothing by changing places
+        apart = summed(part * distance) @ np.ones(shape[1]) + overflow * float(metric.unit)
+        common = _common_whole(negatives, whole)
         return Matches(
             key=key,
             negatives=_in_parts(negatives, whole, common),
             whole=common,
             found=whole > 0,
-            people=people,
-            counts=counts,
-            distance=apart @ np.ones(len(order)) + overflow * unit,
-            matched=people @ here,
-            centers=scale.moments(queries.points),
+            people=summed(np.rint(part * self.parts).astype(np.int64)),
+            parts=self.parts,
+            counts=space.counts,
+            distance=apart,
+            matched=self.scale.count(np.column_stack([moments, apart / metric.unit])),
+            centers=self.scale.moments(queries.points),
         )
+
+    def _list(
+        self, queries: Queries, group: _Places, found: Neighbourhoods
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+        """List the points within each radius: query, point and distance, in this order."""
+        listed: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]] = []
+
+        def note(chosen: NDArray[np.intp], listing: Listing) -> None:
+            query = np.repeat(chosen, np.diff(listing.start))
+            listed.append((query, listing.points, listing.distances))
+
+        self.search.visit(queries, group.radius, found.inside[:, 0] + found.rim[:, 0], note)
+        query, point, distance = (np.concatenate(part) for part in zip(*listed, strict=True))
+        sorting = np.lexsort((distance, query))
+        return query[sorting], point[sorting], distance[sorting]
 
 
 def _distinct(world: Embedded) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -290,12 +328,6 @@ def _distinct(world: Embedded) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         everyone = np.arange(len(world.points))
         return everyone, everyone
     return group_rows(world.points)
-
-
-def order_by_value(points: Points, *further: NDArray[Any]) -> NDArray[np.intp]:
-    """Sort points by their coordinates and codes, and those that agree by further columns."""
-    columns = [np.zeros(len(points)), *points.coordinates.T, *points.codes.T, *further]
-    return np.lexsort(columns[::-1])
 
 
 def _starts(query: NDArray[np.intp], size: int) -> NDArray[np.intp]:
@@ -329,29 +361,30 @@ def _average(drawn: Sequence[Matches]) -> Matches:
     common = lcm(*(each.whole for each in drawn))
     kind: Any = np.int64 if common * size < _ROOM else object
 
-    def mean(name: str) -> Any:
-        return sum(getattr(each, name)[each.key] for each in drawn) / size
+    def total(name: str) -> Any:
+        return sum(getattr(each, name)[each.key] for each in drawn)
 
     negatives = sum(
         each.negatives[each.key].astype(kind) * (common // each.whole) for each in drawn
     )
     found = np.logical_and.reduce([each.found[each.key] for each in drawn])
-    people = mean("people")
-    people.sort_indices()
     return Matches(
         key=np.arange(len(drawn[0].key)),
         negatives=np.where(found, negatives, 0),
         whole=common * size,
         found=found,
-        people=people,
+        people=total("people"),
+        parts=drawn[0].parts * size,
         counts=drawn[0].counts,
-        **{name: mean(name) for name in ("distance", "matched", "centers")},
+        distance=total("distance") / size,
+        matched=total("matched") // size,
+        centers=total("centers") // size,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cells:
-    """People of a control space who stand on one point and have one counterfactual, in an order.
+    """People of a control space who stand on one point and have one counterfactual.
 
     Parameters
     ----------
@@ -362,7 +395,7 @@ class _Cells:
     of_row
         The cell of each row of the control space.
     first, number
-        Of each point: its first cell, and how many it has.
+        Of each point: its first cell, and how many it has, which follow each other.
     """
 
     key: NDArray[np.intp]
@@ -372,23 +405,17 @@ class _Cells:
     number: NDArray[np.intp]
 
     @classmethod
-    def of(
-        cls, standing: NDArray[np.intp], key: NDArray[np.intp], order: NDArray[np.intp]
-    ) -> _Cells:
-        """Form cells; `order` sorts the rows of the space, those of one point together."""
-        first, cell = group_equal(standing[order], key[order])
-        of_row = np.empty(len(order), dtype=np.intp)
-        of_row[order] = cell
-        chosen = order[first]
-        number = np.bincount(standing[chosen])
-        # cells of one point follow each other, so the first is the smallest
-        start = np.empty(len(number), dtype=np.intp)
-        start[standing[chosen][::-1]] = np.arange(len(chosen))[::-1]
+    def of(cls, standing: NDArray[np.intp], key: NDArray[np.intp]) -> _Cells:
+        first, cell = group_equal(standing, key)
+        order = np.argsort(standing[first], kind="stable")
+        place = np.empty(len(order), dtype=np.intp)
+        place[order] = np.arange(len(order))
+        number = np.bincount(standing[first])
         return cls(
-            key=key[chosen],
-            count=np.bincount(cell).astype(np.int64),
-            of_row=of_row,
-            first=start,
+            key=key[first[order]],
+            count=np.bincount(cell).astype(np.int64)[order],
+            of_row=place[cell],
+            first=np.cumsum(number) - number,
             number=number,
         )
 
@@ -411,54 +438,45 @@ def compare_matched(
     standing: NDArray[np.intp],
     search: Search,
     matches: Matches,
-    order: NDArray[np.intp],
     scale: Scale,
     names: tuple[str, ...],
 ) -> tuple[Group, ...]:
     """Give the test groups of some complainants, for each k.
 
     `mine` are their places among all complainants, `rows` those among the rows of the control
-    space, on whose points all rows stand as `standing` says, sorted by `order`.
+    space, on whose points all rows stand as `standing` says.
     """
-    cells = _Cells.of(standing, matches.key, order)
+    cells = _Cells.of(standing, matches.key)
     found = control.found.take(mine)
     limits = None if control.caliper is None else control.caliper.limits[mine]
     places = [
         _Places.of(found, index, k, control.ties, limits) for index, k in enumerate(control.ks)
     ]
-    totals = [_Totals.empty(len(mine), whole=matches.whole, places=each) for each in places]
+    totals = [_Totals.empty(len(mine), matches, each) for each in places]
     own = cells.of_row[rows]
+    add = _choose_adder(len(mine) * sum(control.ks), totals)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        query, cell, distance = cells.at(listing)
-        count = cells.count[cell] - (cell == own[chosen][query])
-        sorting = np.lexsort((cell, query))
-        entries = _Entries(
-            chosen=chosen,
-            query=query[sorting],
-            key=cells.key[cell[sorting]],
-            distance=distance[sorting],
-            count=count[sorting],
-        )
-        for group, total in zip(places, totals, strict=True):
-            total.add(entries, group, matches, scale)
+        add(chosen, listing, own[chosen], cells, matches, scale, totals)
 
     reach = np.max([each.radius for each in places], axis=0)
     within = found.inside.max(axis=1) + found.rim.max(axis=1) + 1
     search.visit(queries, reach, within, use)
-    unit = control.metric.unit
-    return tuple(each.group(matches, unit=unit, names=names) for each in totals)
+    return tuple(each.group(matches, names=names) for each in totals)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entries:
-    """Everyone within reach of some complainants, `chosen` ones, sorted by them and by value."""
+_Adder = Callable[..., None]
 
-    chosen: NDArray[np.intp]
-    query: NDArray[np.intp]
-    key: NDArray[np.intp]
-    distance: NDArray[np.int64]
-    count: NDArray[np.int64]
+
+def _choose_adder(work: int, totals: Sequence[_Totals]) -> _Adder:
+    """Take the kernel for much work, where its integers have room; elsewhere NumPy and SciPy."""
+    if work < _WORTH_LOADING or any(each.negatives.dtype == object for each in totals):
+        return _add_arrays
+    try:
+        import mutandis.search.kernels.matched  # noqa: F401
+    except ImportError:
+        return _add_arrays
+    return _add_by_kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -467,14 +485,15 @@ class _Totals:
 
     Parameters
     ----------
-    negatives, weight
-        Refusals and people in the test group, in parts of a place of the control group.
-    size
-        The places of the control group.
-    down
-        The number of these parts in a place.
+    places
+        Who belongs to the control groups.
+    negatives, weight, size
+        Refusals and people in the test group, and people in the control group, in parts of a place
+        of the control group.
+    near
+        People of the control group whose matches are near, likewise.
     spread
-        Σ_j w_j².
+        Σ_j w_j², in squared parts.
     rows
         How many reference rows have a part in the test group.
     distance
@@ -483,85 +502,178 @@ class _Totals:
         Why there is no comparison: see `Matching`.
     """
 
+    places: _Places
     negatives: NDArray[Any]
     weight: NDArray[np.int64]
     size: NDArray[np.int64]
-    down: NDArray[np.int64]
-    spread: NDArray[np.float64]
+    near: NDArray[np.int64]
+    spread: NDArray[np.int64]
     rows: NDArray[np.int64]
     distance: NDArray[np.float64]
     unfit: NDArray[np.int16]
 
     @classmethod
-    def empty(cls, size: int, *, whole: int, places: _Places) -> _Totals:
-        most = whole * int(places.down.max(initial=1)) * (int(places.up.max(initial=1)) + size)
-        kind: Any = np.int64 if most < _ROOM else object
+    def empty(cls, size: int, matches: Matches, places: _Places) -> _Totals:
+        counts = {name: np.zeros(size, dtype=np.int64) for name in ("weight", "size", "near")}
+        most = matches.whole * int(places.down.max(initial=1)) * (size + len(matches.key))
         return cls(
-            negatives=np.zeros(size, dtype=kind),
-            weight=np.zeros(size, dtype=np.int64),
-            size=np.zeros(size, dtype=np.int64),
-            down=places.down,
-            spread=np.zeros(size),
+            places=places,
+            negatives=np.zeros(size, dtype=np.int64 if most < _ROOM else object),
+            **counts,
+            spread=np.zeros(size, dtype=np.int64),
             rows=np.zeros(size, dtype=np.int64),
             distance=np.full(size, np.nan),
             unfit=np.zeros(size, dtype=np.int16),
         )
 
-    def add(self, entries: _Entries, places: _Places, matches: Matches, scale: Scale) -> None:
-        """Add up the groups of the complainants of some entries."""
-        from scipy.sparse import csr_array
+    def judge(
+        self,
+        chosen: NDArray[np.intp],
+        matched: tuple[NDArray[np.int64], NDArray[np.int64]],
+        centers: tuple[NDArray[np.int64], NDArray[np.int64]],
+        scale: Scale,
+    ) -> None:
+        """Say whether groups are comparable, from the moments inside and on the rim."""
+        down = self.places.down[chosen]
+        part = self.places.up[chosen] / down
+        size, matched_size = self.size[chosen] / down, self.weight[chosen] / down
+        is_near = 2 * self.near[chosen] >= np.maximum(self.size[chosen], 1)
+        averages = scale.averages(*matched, part, matched_size)
+        balance = scale.imbalance(averages, scale.averages(*centers, part, size), size)
+        self.unfit[chosen] = _judge(is_near, balance)
+        self.distance[chosen] = averages[:, -1]
 
-        chosen = entries.chosen
-        weight = places.weigh(chosen[entries.query], entries.distance, entries.count)
-        inside = weight > 0
-        query, key, weight = entries.query[inside], entries.key[inside], weight[inside]
-        start = _starts(query, len(chosen))
-        found = matches.found[key]
-        total = _totals(weight, start)
-        self.weight[chosen] = _totals(weight * found, start)
-        self.size[chosen] = total // self.down[chosen]
-        parts = weight.astype(self.negatives.dtype) * matches.negatives[key]
-        self.negatives[chosen] = _totals(parts, start)
-        near = matches.distance[key] <= (places.radius[chosen] * (1 + _ROUNDING))[query]
-        is_near = 2 * _totals(weight * (near & found), start) >= np.maximum(total, 1)
-
-        down = self.down[chosen][query]
-        shape = (len(chosen), len(matches.found))
-        everyone: Any = csr_array((weight / down, key, start), shape=shape)
-        matched: Any = csr_array((weight * found / down, key, start), shape=shape)
+    def group(self, matches: Matches, *, names: tuple[str, ...]) -> Group:
+        kind, down = self.negatives.dtype, self.places.down
+        places = self.size // down
+        full = self.weight == self.size
+        split = np.where(full, down, self.weight).astype(kind) * matches.whole
         with np.errstate(divide="ignore", invalid="ignore"):
-            matched_size = self.weight[chosen] / self.down[chosen]
-            averages = (matched @ matches.matched) / matched_size[:, None]
-            self.distance[chosen] = (matched @ np.nan_to_num(matches.distance)) / matched_size
-            centers = (everyone @ matches.centers) / (total / self.down[chosen])[:, None]
-        people = matched @ matches.people
-        squares = people.data**2 / matches.counts[people.indices]
-        of_query = np.repeat(np.arange(len(chosen)), np.diff(people.indptr))
-        self.spread[chosen] = np.bincount(of_query, squares, minlength=len(chosen))
-        rows = np.where(people.data > 0, matches.counts[people.indices], 0)
-        self.rows[chosen] = _totals(rows, people.indptr)
-        self.unfit[chosen] = _judge(is_near, scale.imbalance(averages, centers, self.size[chosen]))
-
-    def group(self, matches: Matches, *, unit: float, names: tuple[str, ...]) -> Group:
-        kind = self.negatives.dtype
-        full = self.weight == self.size * self.down
-        scaled = np.where(full, 1, self.size).astype(kind)
-        split = np.where(full, self.down, self.weight).astype(kind) * matches.whole
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effective = (self.weight / self.down) ** 2 / self.spread
+            effective = (self.weight / down * matches.parts) ** 2 / self.spread
         empty = self.weight == 0
         return Group(
             share=Share(
-                negatives=self.negatives * scaled,
-                size=np.where(empty, 0, self.size),
+                negatives=self.negatives * np.where(full, 1, places).astype(kind),
+                size=np.where(empty, 0, places),
                 split=split,
-                people=np.where(empty, 0.0, np.minimum(effective, _MOST_PEOPLE * self.size)),
+                people=np.where(empty, 0.0, np.minimum(effective, _MOST_PEOPLE * places)),
             ),
             rows=self.rows,
-            radius=self.distance / unit,
+            radius=self.distance,
             matching=Matching(
                 n_effective=np.where(empty, 0.0, effective), unfit=self.unfit, names=names
             ),
+        )
+
+
+def _add_arrays(  # noqa: PLR0917 - called in one place
+    chosen: NDArray[np.intp],
+    listing: Listing,
+    own: NDArray[np.intp],
+    cells: _Cells,
+    matches: Matches,
+    scale: Scale,
+    totals: Sequence[_Totals],
+) -> None:
+    """Add up the groups of the complainants of a listing with NumPy and SciPy."""
+    from scipy.sparse import csr_array
+
+    everyone, cell, apart = cells.at(listing)
+    count = cells.count[cell] - (cell == own[everyone])
+    for total in totals:
+        group = total.places
+        weight = group.weigh(chosen[everyone], apart, count)
+        inside = weight > 0
+        query, key, weight, distance = (
+            each[inside] for each in (everyone, cells.key[cell], weight, apart)
+        )
+        start = _starts(query, len(chosen))
+        found = matches.found[key]
+        radius = group.radius[chosen]
+        near = found & (matches.distance[key] <= (radius * (1 + _ROUNDING))[query])
+        kind = total.negatives.dtype
+        total.size[chosen] = _totals(weight, start)
+        total.weight[chosen] = _totals(weight * found, start)
+        total.near[chosen] = _totals(weight * near, start)
+        total.negatives[chosen] = _totals(weight.astype(kind) * matches.negatives[key], start)
+        rim = distance == radius[query]
+        shape = (len(chosen), len(matches.found))
+
+        def summed(
+            data: NDArray[np.int64], key: Any = key, start: Any = start, shape: Any = shape
+        ) -> Any:
+            return csr_array((data, key, start), shape=shape)
+
+        people = count[inside]
+        parts = [summed(people * found * chosen_ones) for chosen_ones in (~rim, rim)]
+        every = [summed(people * chosen_ones) for chosen_ones in (~rim, rim)]
+        total.judge(
+            chosen,
+            tuple(each @ matches.matched for each in parts),
+            tuple(each @ matches.centers for each in every),
+            scale,
+        )
+        part = (group.up[chosen] / group.down[chosen])[:, None]
+        held, last = (each @ matches.people for each in parts)
+        last = last.multiply(part).tocsr()
+        last.data = np.rint(last.data)
+        held = (held + last.astype(np.int64)).tocsr()
+        counts = matches.counts[held.indices]
+        total.spread[chosen] = _totals(held.data**2 // counts, held.indptr)
+        total.rows[chosen] = _totals(np.where(held.data > 0, counts, 0), held.indptr)
+
+
+def _add_by_kernel(  # noqa: PLR0917
+    chosen: NDArray[np.intp],
+    listing: Listing,
+    own: NDArray[np.intp],
+    cells: _Cells,
+    matches: Matches,
+    scale: Scale,
+    totals: Sequence[_Totals],
+) -> None:
+    """Add up the groups of the complainants of a listing with a kernel."""
+    from mutandis.search.kernels.matched import Answer, Crowd, Limits, Matched, Scratch, add_groups
+
+    shape = (len(totals), len(chosen))
+    width, points = matches.centers.shape[1], len(matches.counts)
+    radius, up, down = (
+        np.stack([getattr(each.places, name)[chosen] for each in totals])
+        for name in ("radius", "up", "down")
+    )
+    answer = Answer(
+        *(np.zeros(shape, dtype=np.int64) for _ in range(6)),
+        *(np.zeros((*shape, width + more), dtype=np.int64) for more in (1, 1, 0, 0)),
+    )
+    add_groups(
+        listing.start,
+        listing.points,
+        listing.distances,
+        own,
+        Crowd(cells.first, cells.number, cells.key, cells.count),
+        Matched(
+            matches.found,
+            matches.negatives,
+            matches.distance,
+            matches.people.indptr.astype(np.int64, copy=False),
+            matches.people.indices.astype(np.int32, copy=False),
+            matches.people.data,
+            np.ascontiguousarray(matches.counts),
+            matches.matched,
+            matches.centers,
+        ),
+        Limits(radius, up, down, radius * (1 + _ROUNDING)),
+        Scratch(*(np.zeros(points, dtype=np.int64) for _ in range(4))),
+        answer,
+    )
+    for index, total in enumerate(totals):
+        for name in ("size", "weight", "near", "negatives", "spread", "rows"):
+            getattr(total, name)[chosen] = getattr(answer, name)[index]
+        total.judge(
+            chosen,
+            (answer.matched[index], answer.matched_rim[index]),
+            (answer.centers[index], answer.centers_rim[index]),
+            scale,
         )
 
 
@@ -588,13 +700,14 @@ class MatchedSpace:
     ----------
     test
         The rows of the test space.
-    key, people
+    key, people, parts
         As `Matches` has them.
     """
 
     test: NDArray[np.intp]
     key: NDArray[np.intp]
     people: Any
+    parts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -629,7 +742,7 @@ class MatchedGroups:
             "own": _share_arrays(self.own),
             "at_k": [_group_arrays(group) for group in self.at_k],
             "spaces": [
-                {"key": each.key}
+                {"key": each.key, "parts": each.parts}
                 | {name: getattr(each.people, name) for name in ("data", "indices", "indptr")}
                 for each in self.spaces
             ],
@@ -653,7 +766,9 @@ class MatchedGroups:
             parts = (each["data"], each["indices"], each["indptr"])
             width = len(group_rows(control.points.take(test))[0])
             people = csr_array(parts, shape=(len(each["indptr"]) - 1, width))
-            spaces.append(MatchedSpace(test=test, key=each["key"], people=people))
+            spaces.append(
+                MatchedSpace(test=test, key=each["key"], people=people, parts=each["parts"])
+            )
         return cls(
             at_k=tuple(_group_of(each, names) for each in arrays["at_k"]),
             own=_share_of(arrays["own"]),
@@ -671,14 +786,16 @@ class MatchedGroups:
         space = self.spaces[control.space_of[complainant]]
         rows, distance = control.others(complainant)
         place = control.place_at(distance, complainant, index)
-        among = np.searchsorted(control.spaces[control.space_of[complainant]], rows[place > 0])
-        weight = place[place > 0] @ space.people[space.key[among]]
+        keys = space.key[np.searchsorted(control.spaces[control.space_of[complainant]], rows)]
+        whole = (
+            np.ones(np.count_nonzero(place == 1), dtype=np.int64) @ space.people[keys[place == 1]]
+        )
+        shared = (place > 0) & (place < 1)
+        rest = np.ones(np.count_nonzero(shared), dtype=np.int64) @ space.people[keys[shared]]
+        weight = whole + rest * place.max(where=shared, initial=0.0)
         points = control.points.take(space.test)
-        first, point = group_rows(points)
-        order = order_by_value(points.take(first))
-        part = np.empty(len(order))
-        part[order] = weight
-        held = (part / np.bincount(point))[point]
+        point = group_rows(points)[1]
+        held = (weight / np.bincount(point) / space.parts)[point]
         chosen = np.flatnonzero(held > 0)
         center = self.centers.take(np.array([complainant]))
         apart = control.metric.from_center(center, points.take(chosen))
@@ -723,3 +840,8 @@ def _group_of(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Gro
         radius=arrays["radius"],
         matching=Matching(n_effective=arrays["n_effective"], unfit=arrays["unfit"], names=names),
     )
+
+
+def parts_for(largest: int) -> int:
+    """Choose how finely the weights of people are counted, in groups of up to so many."""
+    return _PARTS if largest <= _LARGE else _FEWER_PARTS
