@@ -130,9 +130,9 @@ class Matches:
         The number of rows at each of these points.
     distance
         The mean distance from i's counterfactual to M(i), in units of the metric.
-    matched, centers
-        The moments of M(i) and of i's counterfactual, as `Scale` computes them; those of M(i) end
-        with the distance, in units of the metric.
+    moments
+        The distance in units of the metric, the moments of M(i), both zeros where it has no one,
+        and the moments of i's counterfactual, as `Scale` computes them.
     """
 
     key: NDArray[np.intp]
@@ -143,8 +143,7 @@ class Matches:
     parts: int
     counts: NDArray[np.int64]
     distance: NDArray[np.float64]
-    matched: NDArray[np.int64]
-    centers: NDArray[np.int64]
+    moments: NDArray[np.int64]
 
     def share(self, rows: NDArray[np.intp]) -> Share:
         """Give the share of refusals in M(i) for rows of the control space."""
@@ -303,8 +302,12 @@ class Matcher:
             parts=self.parts,
             counts=space.counts,
             distance=apart,
-            matched=self.scale.count(np.column_stack([moments, apart / metric.unit])),
-            centers=self.scale.moments(queries.points),
+            moments=np.column_stack(
+                [
+                    self.scale.count(np.column_stack([apart / metric.unit, moments])),
+                    self.scale.moments(queries.points),
+                ]
+            ),
         )
 
     def _list(
@@ -377,9 +380,14 @@ def _average(drawn: Sequence[Matches]) -> Matches:
         parts=drawn[0].parts * size,
         counts=drawn[0].counts,
         distance=total("distance") / size,
-        matched=total("matched") // size,
-        centers=total("centers") // size,
+        moments=_halved(total("moments") // size, found),
     )
+
+
+def _halved(moments: NDArray[np.int64], found: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Leave out the moments of M(i) where some draw has none."""
+    half = moments.shape[1] // 2 + 1
+    return np.where(found[:, None] | (np.arange(moments.shape[1]) >= half), moments, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -529,8 +537,8 @@ class _Totals:
     def judge(
         self,
         chosen: NDArray[np.intp],
-        matched: tuple[NDArray[np.int64], NDArray[np.int64]],
-        centers: tuple[NDArray[np.int64], NDArray[np.int64]],
+        inside: NDArray[np.int64],
+        rim: NDArray[np.int64],
         scale: Scale,
     ) -> None:
         """Say whether groups are comparable, from the moments inside and on the rim."""
@@ -538,10 +546,11 @@ class _Totals:
         part = self.places.up[chosen] / down
         size, matched_size = self.size[chosen] / down, self.weight[chosen] / down
         is_near = 2 * self.near[chosen] >= np.maximum(self.size[chosen], 1)
-        averages = scale.averages(*matched, part, matched_size)
-        balance = scale.imbalance(averages, scale.averages(*centers, part, size), size)
-        self.unfit[chosen] = _judge(is_near, balance)
-        self.distance[chosen] = averages[:, -1]
+        half = inside.shape[1] // 2 + 1
+        test = scale.averages(inside[:, :half], rim[:, :half], part, matched_size)
+        control = scale.averages(inside[:, half:], rim[:, half:], part, size)
+        self.unfit[chosen] = _judge(is_near, scale.imbalance(test[:, 1:], control, size))
+        self.distance[chosen] = test[:, 0]
 
     def group(self, matches: Matches, *, names: tuple[str, ...]) -> Group:
         kind, down = self.negatives.dtype, self.places.down
@@ -605,14 +614,13 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
             return csr_array((data, key, start), shape=shape)
 
         people = count[inside]
-        parts = [summed(people * found * chosen_ones) for chosen_ones in (~rim, rim)]
-        every = [summed(people * chosen_ones) for chosen_ones in (~rim, rim)]
         total.judge(
             chosen,
-            tuple(each @ matches.matched for each in parts),
-            tuple(each @ matches.centers for each in every),
+            summed(people * ~rim) @ matches.moments,
+            summed(people * rim) @ matches.moments,
             scale,
         )
+        parts = [summed(people * found * where) for where in (~rim, rim)]
         part = (group.up[chosen] / group.down[chosen])[:, None]
         held, last = (each @ matches.people for each in parts)
         last = last.multiply(part).tocsr()
@@ -633,18 +641,26 @@ def _add_by_kernel(  # noqa: PLR0917
     totals: Sequence[_Totals],
 ) -> None:
     """Add up the groups of the complainants of a listing with a kernel."""
-    from mutandis.search.kernels.matched import Answer, Crowd, Limits, Matched, Scratch, add_groups
+    from mutandis.search.kernels.matched import (
+        Answer,
+        Crowd,
+        Limits,
+        Matched,
+        add_groups,
+        room_for,
+    )
 
     shape = (len(totals), len(chosen))
-    width, points = matches.centers.shape[1], len(matches.counts)
+    moments = matches.moments
     radius, up, down = (
         np.stack([getattr(each.places, name)[chosen] for each in totals])
         for name in ("radius", "up", "down")
     )
     answer = Answer(
         *(np.zeros(shape, dtype=np.int64) for _ in range(6)),
-        *(np.zeros((*shape, width + more), dtype=np.int64) for more in (1, 1, 0, 0)),
+        *(np.zeros((*shape, moments.shape[1]), dtype=np.int64) for _ in range(2)),
     )
+    listed = int(np.diff(listing.start).max(initial=0)) * int(cells.number.max(initial=0))
     add_groups(
         listing.start,
         listing.points,
@@ -659,22 +675,17 @@ def _add_by_kernel(  # noqa: PLR0917
             matches.people.indices.astype(np.int32, copy=False),
             matches.people.data,
             np.ascontiguousarray(matches.counts),
-            matches.matched,
-            matches.centers,
+            bool((matches.counts == 1).all()),
+            moments,
         ),
         Limits(radius, up, down, radius * (1 + _ROUNDING)),
-        Scratch(*(np.zeros(points, dtype=np.int64) for _ in range(4))),
+        room_for(listed, len(matches.counts)),
         answer,
     )
     for index, total in enumerate(totals):
         for name in ("size", "weight", "near", "negatives", "spread", "rows"):
             getattr(total, name)[chosen] = getattr(answer, name)[index]
-        total.judge(
-            chosen,
-            (answer.matched[index], answer.matched_rim[index]),
-            (answer.centers[index], answer.centers_rim[index]),
-            scale,
-        )
+        total.judge(chosen, answer.moments[index], answer.rim_moments[index], scale)
 
 
 def _judge(

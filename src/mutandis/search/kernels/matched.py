@@ -16,7 +16,7 @@ from mutandis.search.kernels.jit import kernel, part
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Answer", "Crowd", "Limits", "Matched", "Scratch", "add_groups"]
+__all__ = ["Answer", "Crowd", "Limits", "Matched", "Room", "add_groups", "room_for"]
 
 
 class Crowd(NamedTuple):
@@ -29,7 +29,11 @@ class Crowd(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """The matches of each counterfactual, and its moments: see `evidence.matched.Matches`."""
+    """The matches of each counterfactual, and its moments: see `evidence.matched.Matches`.
+
+    The moments of the matches come first (zeros where there are none), then those of the
+    counterfactual. `plain` says that no two rows of the test space stand on one point.
+    """
 
     found: NDArray[np.bool_]
     negatives: NDArray[np.int64]
@@ -38,8 +42,8 @@ class Matched(NamedTuple):
     points: NDArray[np.int32]
     weights: NDArray[np.int64]
     counts: NDArray[np.int64]
-    matched: NDArray[np.int64]
-    centers: NDArray[np.int64]
+    plain: bool
+    moments: NDArray[np.int64]
 
 
 class Limits(NamedTuple):
@@ -51,13 +55,29 @@ class Limits(NamedTuple):
     near: NDArray[np.float64]
 
 
-class Scratch(NamedTuple):
-    """The weights of the points of the test space, all zero, and lists of those that are not."""
+class Room(NamedTuple):
+    """The memory a thread works in.
 
+    Of the people listed for one complainant: key, number, distance, and how far their matches are.
+    Of the points of the test space: their weights, all zero before and after, and a list of those
+    that are not; the same for the rim.
+    """
+
+    key: NDArray[np.int64]
+    people: NDArray[np.int64]
+    distance: NDArray[np.int64]
+    apart: NDArray[np.float64]
     load: NDArray[np.int64]
     touched: NDArray[np.int64]
     rim: NDArray[np.int64]
     on_rim: NDArray[np.int64]
+
+
+def room_for(listed: int, points: int) -> Room:
+    """Make room for so many people at a time, and points of the test space."""
+    people = [np.empty(listed, dtype=np.int64) for _ in range(3)]
+    weights = [np.zeros(points + 1, dtype=np.int64) for _ in range(4)]
+    return Room(people[0], people[1], people[2], np.empty(listed), *weights)
 
 
 class Answer(NamedTuple):
@@ -72,10 +92,8 @@ class Answer(NamedTuple):
     negatives: NDArray[np.int64]
     spread: NDArray[np.int64]
     rows: NDArray[np.int64]
-    matched: NDArray[np.int64]
-    matched_rim: NDArray[np.int64]
-    centers: NDArray[np.int64]
-    centers_rim: NDArray[np.int64]
+    moments: NDArray[np.int64]
+    rim_moments: NDArray[np.int64]
 
 
 @part
@@ -84,159 +102,143 @@ def _add_moments(sums: NDArray[np.int64], moments: NDArray[np.int64], people: in
         sums[column] += people * moments[column]
 
 
+@kernel
+def _gather(
+    points: NDArray[np.int64],
+    distances: NDArray[np.int64],
+    first: int,
+    stop: int,
+    own: int,
+    crowd: Crowd,
+    matched: Matched,
+    room: Room,
+) -> int:
+    """Lay the people of a listing out side by side, without the complainant; count them."""
+    size = 0
+    for entry in range(first, stop):
+        point = points[entry]
+        start = crowd.first[point]
+        for cell in range(start, start + crowd.number[point]):
+            key = crowd.key[cell]
+            room.key[size], room.distance[size] = key, distances[entry]
+            room.people[size] = crowd.people[cell] - (cell == own)
+            room.apart[size] = matched.distance[key] if matched.found[key] else np.inf
+            size += 1
+    return size
+
+
 @part
 def _load(
-    matched: Matched, scratch: Scratch, key: int, people: int, touched: int, spread: int, rows: int
+    matched: Matched, room: Room, key: int, people: int, touched: int, spread: int, rows: int
 ) -> tuple[int, int, int]:
     """Add the matches of some people; give the points touched, the spread and the rows."""
     for entry in range(matched.start[key], matched.start[key + 1]):
-        point = matched.points[entry]
-        before, count = scratch.load[point], matched.counts[point]
-        after = before + people * matched.weights[entry]
-        if before == 0 and after > 0:
-            scratch.touched[touched] = point
-            touched += 1
-            rows += count
-        scratch.load[point] = after
-        if count == 1:
-            spread += after * after - before * before
+        point, more = matched.points[entry], people * matched.weights[entry]
+        before = room.load[point]
+        room.load[point] = before + more
+        is_new = (before == 0) & (more > 0)
+        # written always and kept if it is new: the last one is spare
+        room.touched[touched] = point
+        touched += is_new
+        if matched.plain:
+            rows += is_new
+            spread += more * (2 * before + more)
         else:
+            count = matched.counts[point]
+            rows += count * is_new
+            after = before + more
             spread += after * after // count - before * before // count
     return touched, spread, rows
 
 
 @part
-def _load_rim(matched: Matched, scratch: Scratch, key: int, people: int, touched: int) -> int:
+def _load_rim(matched: Matched, room: Room, key: int, people: int, touched: int) -> int:
     for entry in range(matched.start[key], matched.start[key + 1]):
-        point = matched.points[entry]
-        if scratch.rim[point] == 0 and matched.weights[entry] > 0:
-            scratch.on_rim[touched] = point
-            touched += 1
-        scratch.rim[point] += people * matched.weights[entry]
+        point, more = matched.points[entry], people * matched.weights[entry]
+        room.on_rim[touched] = point
+        touched += (room.rim[point] == 0) & (more > 0)
+        room.rim[point] += more
     return touched
 
 
 @part
 def _unload_rim(
-    matched: Matched, scratch: Scratch, touched: int, place: float, spread: int, rows: int
+    matched: Matched, room: Room, touched: int, place: float, spread: int, rows: int
 ) -> tuple[int, int]:
     """Count what the rim adds, each person holding a part of a place, and take it out again."""
     for index in range(touched):
-        point = scratch.on_rim[index]
-        before, count = scratch.load[point], matched.counts[point]
-        more = np.int64(np.rint(scratch.rim[point] * place))
+        point = room.on_rim[index]
+        before, count = room.load[point], matched.counts[point]
+        more = np.int64(np.rint(room.rim[point] * place))
         after = before + more
         spread += after * after // count - before * before // count
         if before == 0 and more > 0:
             rows += count
-        scratch.rim[point] = 0
+        room.rim[point] = 0
     return spread, rows
 
 
 class Sums(NamedTuple):
-    """What was added up so far: people, matched people, refusals, near people, touched points."""
+    """What was added up: people, those with matches, refusals, and points touched."""
 
     people: int
     matched: int
     refused: int
-    near: int
     touched: int
-
-
-@part
-def _others(crowd: Crowd, cell: int, own: int) -> int:
-    return int(crowd.people[cell] - (cell == own))
 
 
 @kernel
 def _add_rim(
-    listing: tuple[NDArray[np.int64], NDArray[np.int64]],
-    span: tuple[int, int],
-    own: int,
-    crowd: Crowd,
-    matched: Matched,
-    radius: int,
-    near: float,
-    scratch: Scratch,
-    moments: NDArray[np.int64],
-    centers: NDArray[np.int64],
+    room: Room, size: int, matched: Matched, radius: int, moments: NDArray[np.int64]
 ) -> Sums:
     """Add up the people at exactly the radius."""
-    points, distances = listing
-    everyone, found_in_all, refused, close, touched = 0, 0, 0, 0, 0
-    for entry in range(span[0], span[1]):
-        if distances[entry] != radius:
+    everyone, with_matches, refused, touched = 0, 0, 0, 0
+    for entry in range(size):
+        if room.distance[entry] != radius:
             continue
-        point = points[entry]
-        for cell in range(crowd.first[point], crowd.first[point] + crowd.number[point]):
-            people, key = _others(crowd, cell, own), crowd.key[cell]
-            found = people if matched.found[key] else 0
-            everyone += people
-            found_in_all += found
-            refused += people * matched.negatives[key]
-            close += found if matched.distance[key] <= near else 0
-            _add_moments(moments, matched.matched[key], found)
-            _add_moments(centers, matched.centers[key], people)
-            if found:
-                touched = _load_rim(matched, scratch, key, people, touched)
-    return Sums(everyone, found_in_all, refused, close, touched)
+        key, people = room.key[entry], room.people[entry]
+        everyone += people
+        with_matches += people * matched.found[key]
+        refused += people * matched.negatives[key]
+        _add_moments(moments, matched.moments[key], people)
+        touched = _load_rim(matched, room, key, people, touched)
+    return Sums(everyone, with_matches, refused, touched)
 
 
 @kernel
 def _add_inside(
-    listing: tuple[NDArray[np.int64], NDArray[np.int64]],
-    span: tuple[int, int],
-    own: int,
-    crowd: Crowd,
+    room: Room,
+    size: int,
     matched: Matched,
-    reach: tuple[int, int],
-    scratch: Scratch,
+    reached: int,
+    radius: int,
     moments: NDArray[np.int64],
-    centers: NDArray[np.int64],
     before: tuple[Sums, int, int],
 ) -> tuple[Sums, int, int]:
     """Add up the people from one radius on, up to another."""
-    points, distances = listing
     sums, spread, rows = before
-    everyone, found_in_all, refused, _, touched = sums
-    for entry in range(span[0], span[1]):
-        if distances[entry] < reach[0] or distances[entry] >= reach[1]:
+    everyone, with_matches, refused, touched = sums
+    for entry in range(size):
+        if room.distance[entry] < reached or room.distance[entry] >= radius:
             continue
-        point = points[entry]
-        for cell in range(crowd.first[point], crowd.first[point] + crowd.number[point]):
-            people, key = _others(crowd, cell, own), crowd.key[cell]
-            found = people if matched.found[key] else 0
-            everyone += people
-            found_in_all += found
-            refused += people * matched.negatives[key]
-            _add_moments(moments, matched.matched[key], found)
-            _add_moments(centers, matched.centers[key], people)
-            if found:
-                touched, spread, rows = _load(matched, scratch, key, people, touched, spread, rows)
-    return Sums(everyone, found_in_all, refused, 0, touched), spread, rows
+        key, people = room.key[entry], room.people[entry]
+        everyone += people
+        with_matches += people * matched.found[key]
+        refused += people * matched.negatives[key]
+        _add_moments(moments, matched.moments[key], people)
+        touched, spread, rows = _load(matched, room, key, people, touched, spread, rows)
+    return Sums(everyone, with_matches, refused, touched), spread, rows
 
 
 @kernel
-def _count_near(
-    listing: tuple[NDArray[np.int64], NDArray[np.int64]],
-    span: tuple[int, int],
-    own: int,
-    crowd: Crowd,
-    matched: Matched,
-    radius: int,
-    near: float,
-) -> int:
-    """Count the people inside a radius who have matches near enough."""
-    points, distances = listing
-    close = 0
-    for entry in range(span[0], span[1]):
-        if distances[entry] < radius:
-            point = points[entry]
-            for cell in range(crowd.first[point], crowd.first[point] + crowd.number[point]):
-                key = crowd.key[cell]
-                if matched.found[key] and matched.distance[key] <= near:
-                    close += _others(crowd, cell, own)
-    return close
+def _count_near(room: Room, size: int, radius: int, near: float) -> tuple[int, int]:
+    """Count the people with matches near enough, inside a radius and at it."""
+    inside, rim = 0, 0
+    for entry in range(size):
+        people = room.people[entry] if room.apart[entry] <= near else 0
+        inside += people if room.distance[entry] < radius else 0
+        rim += people if room.distance[entry] == radius else 0
+    return inside, rim
 
 
 @kernel
@@ -248,58 +250,37 @@ def add_groups(
     crowd: Crowd,
     matched: Matched,
     limits: Limits,
-    scratch: Scratch,
+    room: Room,
     answer: Answer,
 ) -> None:
     """Add up the test groups of the complainants of a listing, for all k (rising).
 
     `own` is the cell of each complainant, who is not in her own group.
     """
-    listing = (points, distances)
     for query in range(len(own)):
-        span, self = (start[query], start[query + 1]), own[query]
-        inside, spread, rows = Sums(0, 0, 0, 0, 0), 0, 0
+        first, stop = start[query], start[query + 1]
+        size = _gather(points, distances, first, stop, own[query], crowd, matched, room)
+        inside, spread, rows = Sums(0, 0, 0, 0), 0, 0
         reached = -1
         for k in range(len(limits.radius)):
-            radius, near = limits.radius[k, query], limits.near[k, query]
+            radius = limits.radius[k, query]
             up, down = limits.up[k, query], limits.down[k, query]
-            moments, centers = answer.matched[k, query], answer.centers[k, query]
+            moments = answer.moments[k, query]
             if k > 0:
                 # people inside stay for the larger groups
-                _add_moments(moments, answer.matched[k - 1, query], 1)
-                _add_moments(centers, answer.centers[k - 1, query], 1)
+                _add_moments(moments, answer.moments[k - 1, query], 1)
             inside, spread, rows = _add_inside(
-                listing,
-                span,
-                self,
-                crowd,
-                matched,
-                (reached, radius),
-                scratch,
-                moments,
-                centers,
-                (inside, spread, rows),
+                room, size, matched, reached, radius, moments, (inside, spread, rows)
             )
-            rim = _add_rim(
-                listing,
-                span,
-                self,
-                crowd,
-                matched,
-                radius,
-                near,
-                scratch,
-                answer.matched_rim[k, query],
-                answer.centers_rim[k, query],
-            )
-            close = _count_near(listing, span, self, crowd, matched, radius, near)
+            rim = _add_rim(room, size, matched, radius, answer.rim_moments[k, query])
+            near, near_rim = _count_near(room, size, radius, limits.near[k, query])
             answer.size[k, query] = inside.people * down + rim.people * up
             answer.weight[k, query] = inside.matched * down + rim.matched * up
-            answer.near[k, query] = close * down + rim.near * up
+            answer.near[k, query] = near * down + near_rim * up
             answer.negatives[k, query] = inside.refused * down + rim.refused * up
             answer.spread[k, query], answer.rows[k, query] = _unload_rim(
-                matched, scratch, rim.touched, up / down, spread, rows
+                matched, room, rim.touched, up / down, spread, rows
             )
             reached = radius
         for index in range(inside.touched):
-            scratch.load[scratch.touched[index]] = 0
+            room.load[room.touched[index]] = 0
