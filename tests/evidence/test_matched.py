@@ -16,7 +16,10 @@ from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.groups import Matching
-from mutandis.evidence.matched import MATCHES
+from mutandis.evidence.matched import MATCHES, draw_values
+from mutandis.search.distance import Metric, Points
+from mutandis.search.embedding import Embedded
+from mutandis.search.engine import Space
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -363,3 +366,46 @@ def test_the_kernel_adds_up_what_arrays_do(
     for one, other in zip(grouped[0]["at_k"], grouped[1]["at_k"], strict=True):
         for name, column in one.items():
             np.testing.assert_array_equal(column, other[name], err_msg=name)
+
+
+def embedded(*columns: list[int]) -> Embedded:
+    coordinates = np.array(columns, dtype=np.int64).T
+    points = Points(coordinates=coordinates, codes=np.empty((len(coordinates), 0), dtype=np.int32))
+    return Embedded(points=points, overflow_distance=np.zeros(len(coordinates)))
+
+
+def space_of(*columns: list[int]) -> Space:
+    points = embedded(*columns).points
+    metric = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
+    return Space.of(points, np.zeros(len(points), dtype=np.bool_), metric)[0]
+
+
+def test_a_counterfactual_between_values_is_drawn_as_both_of_them() -> None:
+    space = space_of([0, 100, 200] * 20)
+    drawn = draw_values(embedded([100, 130, 199, -5, 300, 2]), space)
+    assert len(drawn) == 20
+    values = np.stack([each.points.coordinates[:, 0] for each in drawn])
+    # on a value, and beyond all of them, nothing is drawn
+    assert set(values[:, 0].tolist()) == {100}
+    assert set(values[:, 3].tolist()) == {-5}
+    assert set(values[:, 4].tolist()) == {300}
+    assert sorted(values[:, 1].tolist()) == [100] * 14 + [200] * 6
+    assert sorted(values[:, 2].tolist()) == [200] * 20
+    assert sorted(values[:, 5].tolist()) == [0] * 20
+
+
+def test_draws_of_several_attributes_are_mixed() -> None:
+    space = space_of([0, 0, 100, 100] * 20, [0, 100, 0, 100] * 20)
+    drawn = draw_values(embedded([50], [50]), space)
+    pairs = [tuple(each.points.coordinates[0].tolist()) for each in drawn]
+    counts = [pairs.count((a, b)) for a in (0, 100) for b in (0, 100)]
+    assert sum(counts) == 20
+    assert min(counts) >= 4
+
+
+def test_fine_values_are_not_drawn() -> None:
+    world = embedded([5, 15])
+    assert draw_values(world, space_of([*range(0, 400, 10)])) == [world]
+    # few values, but every counterfactual is one of them
+    on_values = embedded([100, 0])
+    assert draw_values(on_values, space_of([0, 100] * 20)) == [on_values]

@@ -19,6 +19,7 @@ from mutandis.evidence.matched import (
     Matcher,
     Scale,
     compare_matched,
+    draw_values,
     parts_for,
 )
 from mutandis.evidence.methods import Center
@@ -30,7 +31,7 @@ from mutandis.search.share import Share
 from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.distance import Points
+    from mutandis.search.embedding import Embedded
     from mutandis.search.engine import Progress, Search
 
 __all__ = ["GroupBuilder"]
@@ -147,8 +149,12 @@ class GroupBuilder:
                 max_distance=situation.similarity.max_distance,
                 parts=parts_for(max(situation.ks)),
             )
+            centers: Iterable[Embedded]
             centers = (embedding.apply(world, stratum.control) for world in worlds)
-            places = 1 if situation.draws else MATCHES
+            places = 1
+            if not situation.draws:
+                centers = draw_values(next(iter(centers)), space)
+                places = MATCHES
             self._matches.append((matcher.find(centers, places), scale))
         return self._matches
 
