@@ -16,7 +16,7 @@ from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.groups import Matching
-from mutandis.evidence.matched import MATCHES, draw_values
+from mutandis.evidence.matches import MATCHES, draw_values
 from mutandis.search.distance import Metric, Points
 from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Space
@@ -357,7 +357,7 @@ def test_the_kernel_adds_up_what_arrays_do(
     )
     grouped = []
     for enough in (10**9, 0):
-        monkeypatch.setattr("mutandis.evidence.matched._WORTH_LOADING", enough)
+        monkeypatch.setattr("mutandis.evidence.matched_groups._WORTH_LOADING", enough)
         grouping, _ = group_all(
             facts, worlds, women=women, refused=np.arange(size) % 2 > 0, similarity=similarity
         )

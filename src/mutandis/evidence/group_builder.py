@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from mutandis.evidence.groups import Caliper, Counted, Group, NearestGroups
-from mutandis.evidence.matched import (
-    MATCHES,
-    MatchedGroups,
-    MatchedSpace,
-    Matcher,
-    Scale,
-    compare_matched,
-    draw_values,
-    parts_for,
-)
+from mutandis.evidence.matched_groups import MatchedGroups, MatchedSpace, compare_matched
+from mutandis.evidence.matches import MATCHES, Matcher, Scale, draw_values, parts_for
 from mutandis.evidence.methods import Center
 from mutandis.evidence.spaces import rows_in_test
 from mutandis.search.choose import choose_search
@@ -36,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
-    from mutandis.evidence.matched import Matches
+    from mutandis.evidence.matches import Matches
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.distance import Points

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
-    from mutandis.evidence.matched import MatchedGroups
+    from mutandis.evidence.matched_groups import MatchedGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings, Similarity
     from mutandis.evidence.spaces import Stratum

@@ -18,7 +18,7 @@ from mutandis.data.columns import Numbers
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import too_small
 from mutandis.evidence.groups import Pair
-from mutandis.evidence.matched import MATCHES
+from mutandis.evidence.matches import MATCHES
 from mutandis.evidence.methods import Center
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit
 from mutandis.search.choose import choose_search

@@ -1,0 +1,506 @@
+"""The matched comparison: the k women most like her, against the men those women would have been.
+
+Let N(c) be the control group of a complainant c, whose members i hold places u_i, and M(i) the m
+reference rows nearest to i's counterfactual, each with a part s_ij of it (Σ_j s_ij = 1). Then
+
+    p_control = Σ_i u_i y_i / Σ_i u_i,     p_test = Σ_j w_j y_j / Σ_j w_j,     w_j = Σ_i u_i s_ij.
+
+The test group inherits the shape and the density of the control group. Where the facts leave a
+counterfactual open, M(i) holds the reference row nearest to each of several draws of it. A caliper
+cuts both N(c) and M(i); a person without matches has no part in the test group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.data.equal_rows import group_equal
+from mutandis.evidence.groups import Group, Matching
+from mutandis.evidence.matches import ROOM, ROUNDING, Places, starts_of, totals_of
+from mutandis.search.engine import group_rows
+from mutandis.search.share import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.evidence.groups import Members, NearestGroups
+    from mutandis.evidence.matches import Matches, Scale
+    from mutandis.search.embedding import LazyEmbedding
+    from mutandis.search.engine import Listing, Queries, Search
+
+__all__ = ["MatchedGroups", "MatchedSpace", "compare_matched"]
+
+# complainants and sizes of groups from which on a kernel pays for being loaded
+_WORTH_LOADING = 500_000
+# The number of people that a test group may count as, in sizes of the control group: with more,
+# the score test would reject too often where refusals are rare.
+_MOST_PEOPLE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cells:
+    """People of a control space who stand on one point and have one counterfactual.
+
+    Parameters
+    ----------
+    key
+        Their counterfactual.
+    count
+        How many they are.
+    of_row
+        The cell of each row of the control space.
+    first, number
+        Of each point: its first cell, and how many it has, which follow each other.
+    """
+
+    key: NDArray[np.intp]
+    count: NDArray[np.int64]
+    of_row: NDArray[np.intp]
+    first: NDArray[np.intp]
+    number: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, standing: NDArray[np.intp], key: NDArray[np.intp]) -> _Cells:
+        first, cell = group_equal(standing, key)
+        order = np.argsort(standing[first], kind="stable")
+        place = np.empty(len(order), dtype=np.intp)
+        place[order] = np.arange(len(order))
+        number = np.bincount(standing[first])
+        return cls(
+            key=key[first[order]],
+            count=np.bincount(cell).astype(np.int64)[order],
+            of_row=place[cell],
+            first=np.cumsum(number) - number,
+            number=number,
+        )
+
+    def at(self, listing: Listing) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+        """Give the query, the cell and the distance of everyone in a listing."""
+        query = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
+        number = self.number[listing.points]
+        entry = np.repeat(np.arange(len(number)), number)
+        nth = np.arange(len(entry)) - np.repeat(np.cumsum(number) - number, number)
+        cell = self.first[listing.points[entry]] + nth
+        return query[entry], cell, listing.distances[entry]
+
+
+def compare_matched(
+    control: NearestGroups,
+    mine: NDArray[np.intp],
+    *,
+    rows: NDArray[np.intp],
+    queries: Queries,
+    standing: NDArray[np.intp],
+    search: Search,
+    matches: Matches,
+    scale: Scale,
+    names: tuple[str, ...],
+) -> tuple[Group, ...]:
+    """Give the test groups of some complainants, for each k.
+
+    `mine` are their places among all complainants, `rows` those among the rows of the control
+    space, on whose points all rows stand as `standing` says.
+    """
+    cells = _Cells.of(standing, matches.key)
+    found = control.found.take(mine)
+    limits = None if control.caliper is None else control.caliper.limits[mine]
+    places = [
+        Places.of(found, index, k, control.ties, limits) for index, k in enumerate(control.ks)
+    ]
+    totals = [_Totals.empty(len(mine), matches, each) for each in places]
+    own = cells.of_row[rows]
+    add = _choose_adder(len(mine) * sum(control.ks), totals)
+
+    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
+        add(chosen, listing, own[chosen], cells, matches, scale, totals)
+
+    reach = np.max([each.radius for each in places], axis=0)
+    within = found.inside.max(axis=1) + found.rim.max(axis=1) + 1
+    search.visit(queries, reach, within, use)
+    return tuple(each.group(matches, names=names) for each in totals)
+
+
+_Adder = Callable[..., None]
+
+
+def _choose_adder(work: int, totals: Sequence[_Totals]) -> _Adder:
+    """Take the kernel for much work, where its integers have room; elsewhere NumPy and SciPy."""
+    if work < _WORTH_LOADING or any(each.negatives.dtype == object for each in totals):
+        return _add_arrays
+    try:
+        import mutandis.search.kernels.match_sums  # noqa: F401
+    except ImportError:
+        return _add_arrays
+    return _add_by_kernel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Totals:
+    """What is added up for the test group of each complainant, at one k.
+
+    Parameters
+    ----------
+    places
+        Who belongs to the control groups.
+    negatives, weight, size
+        Refusals and people in the test group, and people in the control group, in parts of a place
+        of the control group.
+    near
+        People of the control group whose matches are near, likewise.
+    spread
+        Σ_j w_j², in squared parts.
+    rows
+        How many reference rows have a part in the test group.
+    distance
+        The mean distance of a match.
+    unfit
+        Why there is no comparison: see `Matching`.
+    """
+
+    places: Places
+    negatives: NDArray[Any]
+    weight: NDArray[np.int64]
+    size: NDArray[np.int64]
+    near: NDArray[np.int64]
+    spread: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    distance: NDArray[np.float64]
+    unfit: NDArray[np.int16]
+
+    @classmethod
+    def empty(cls, size: int, matches: Matches, places: Places) -> _Totals:
+        counts = {name: np.zeros(size, dtype=np.int64) for name in ("weight", "size", "near")}
+        most = matches.whole * int(places.down.max(initial=1)) * (size + len(matches.key))
+        return cls(
+            places=places,
+            negatives=np.zeros(size, dtype=np.int64 if most < ROOM else object),
+            **counts,
+            spread=np.zeros(size, dtype=np.int64),
+            rows=np.zeros(size, dtype=np.int64),
+            distance=np.full(size, np.nan),
+            unfit=np.zeros(size, dtype=np.int16),
+        )
+
+    def judge(
+        self,
+        chosen: NDArray[np.intp],
+        inside: NDArray[np.int64],
+        rim: NDArray[np.int64],
+        scale: Scale,
+    ) -> None:
+        """Say whether groups are comparable, from the moments inside and on the rim."""
+        down = self.places.down[chosen]
+        part = self.places.up[chosen] / down
+        size, matched_size = self.size[chosen] / down, self.weight[chosen] / down
+        is_near = 2 * self.near[chosen] >= np.maximum(self.size[chosen], 1)
+        half = inside.shape[1] // 2 + 1
+        test = scale.averages(inside[:, :half], rim[:, :half], part, matched_size)
+        control = scale.averages(inside[:, half:], rim[:, half:], part, size)
+        self.unfit[chosen] = _judge(is_near, scale.imbalance(test[:, 1:], control, size))
+        self.distance[chosen] = test[:, 0]
+
+    def group(self, matches: Matches, *, names: tuple[str, ...]) -> Group:
+        kind, down = self.negatives.dtype, self.places.down
+        places = self.size // down
+        full = self.weight == self.size
+        split = np.where(full, down, self.weight).astype(kind) * matches.whole
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effective = (self.weight / down * matches.parts) ** 2 / self.spread
+        empty = self.weight == 0
+        return Group(
+            share=Share(
+                negatives=self.negatives * np.where(full, 1, places).astype(kind),
+                size=np.where(empty, 0, places),
+                split=split,
+                people=np.where(empty, 0.0, np.minimum(effective, _MOST_PEOPLE * places)),
+            ),
+            rows=self.rows,
+            radius=self.distance,
+            matching=Matching(
+                n_effective=np.where(empty, 0.0, effective), unfit=self.unfit, names=names
+            ),
+        )
+
+
+def _add_arrays(  # noqa: PLR0917 - called in one place
+    chosen: NDArray[np.intp],
+    listing: Listing,
+    own: NDArray[np.intp],
+    cells: _Cells,
+    matches: Matches,
+    scale: Scale,
+    totals: Sequence[_Totals],
+) -> None:
+    """Add up the groups of the complainants of a listing with NumPy and SciPy."""
+    from scipy.sparse import csr_array
+
+    everyone, cell, apart = cells.at(listing)
+    count = cells.count[cell] - (cell == own[everyone])
+    for total in totals:
+        group = total.places
+        weight = group.weigh(chosen[everyone], apart, count)
+        inside = weight > 0
+        query, key, weight, distance = (
+            each[inside] for each in (everyone, cells.key[cell], weight, apart)
+        )
+        start = starts_of(query, len(chosen))
+        found = matches.found[key]
+        radius = group.radius[chosen]
+        near = found & (matches.distance[key] <= (radius * (1 + ROUNDING))[query])
+        kind = total.negatives.dtype
+        total.size[chosen] = totals_of(weight, start)
+        total.weight[chosen] = totals_of(weight * found, start)
+        total.near[chosen] = totals_of(weight * near, start)
+        total.negatives[chosen] = totals_of(weight.astype(kind) * matches.negatives[key], start)
+        rim = distance == radius[query]
+        shape = (len(chosen), len(matches.found))
+
+        def summed(
+            data: NDArray[np.int64], key: Any = key, start: Any = start, shape: Any = shape
+        ) -> Any:
+            return csr_array((data, key, start), shape=shape)
+
+        people = count[inside]
+        total.judge(
+            chosen,
+            summed(people * ~rim) @ matches.moments,
+            summed(people * rim) @ matches.moments,
+            scale,
+        )
+        parts = [summed(people * found * where) for where in (~rim, rim)]
+        part = (group.up[chosen] / group.down[chosen])[:, None]
+        held, last = (each @ matches.people for each in parts)
+        last = last.multiply(part).tocsr()
+        last.data = np.rint(last.data)
+        held = (held + last.astype(np.int64)).tocsr()
+        counts = matches.counts[held.indices]
+        total.spread[chosen] = totals_of(held.data**2 // counts, held.indptr)
+        total.rows[chosen] = totals_of(np.where(held.data > 0, counts, 0), held.indptr)
+
+
+def _add_by_kernel(  # noqa: PLR0917
+    chosen: NDArray[np.intp],
+    listing: Listing,
+    own: NDArray[np.intp],
+    cells: _Cells,
+    matches: Matches,
+    scale: Scale,
+    totals: Sequence[_Totals],
+) -> None:
+    """Add up the groups of the complainants of a listing with a kernel."""
+    from mutandis.search.kernels.match_sums import (
+        Answer,
+        Crowd,
+        Limits,
+        Matched,
+        add_groups,
+        room_for,
+    )
+
+    shape = (len(totals), len(chosen))
+    moments = matches.moments
+    radius, up, down = (
+        np.stack([getattr(each.places, name)[chosen] for each in totals])
+        for name in ("radius", "up", "down")
+    )
+    answer = Answer(
+        *(np.zeros(shape, dtype=np.int64) for _ in range(6)),
+        *(np.zeros((*shape, moments.shape[1]), dtype=np.int64) for _ in range(2)),
+    )
+    listed = int(np.diff(listing.start).max(initial=0)) * int(cells.number.max(initial=0))
+    add_groups(
+        listing.start,
+        listing.points,
+        listing.distances,
+        own,
+        Crowd(cells.first, cells.number, cells.key, cells.count),
+        Matched(
+            matches.found,
+            matches.negatives,
+            matches.distance,
+            matches.people.indptr.astype(np.int64, copy=False),
+            matches.people.indices.astype(np.int32, copy=False),
+            matches.people.data,
+            np.ascontiguousarray(matches.counts),
+            bool((matches.counts == 1).all()),
+            moments,
+        ),
+        Limits(radius, up, down, radius * (1 + ROUNDING)),
+        room_for(listed, len(totals), len(matches.counts)),
+        answer,
+    )
+    for index, total in enumerate(totals):
+        for name in ("size", "weight", "near", "negatives", "spread", "rows"):
+            getattr(total, name)[chosen] = getattr(answer, name)[index]
+        total.judge(chosen, answer.moments[index], answer.rim_moments[index], scale)
+
+
+def _judge(
+    is_near: NDArray[np.bool_], balance: tuple[NDArray[np.float64], NDArray[np.bool_]]
+) -> NDArray[np.int16]:
+    """Name what keeps each group from being compared: see `Matching`."""
+    excess, above = balance
+    unfit = np.zeros(len(is_near), dtype=np.int16)
+    if len(excess):
+        # the first of those that differ most, up to rounding
+        worst = np.argmax(excess >= excess.max(axis=0) * (1 - ROUNDING), axis=0)
+        everyone = np.arange(len(is_near))
+        signed = np.where(above[worst, everyone], worst + 1, -worst - 1)
+        unfit[:] = np.where(excess[worst, everyone] > 1, signed, 0)
+    return np.where(is_near, unfit, Matching.FAR).astype(np.int16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedSpace:
+    """What is kept of the matches in one stratum: who stands for whom.
+
+    Parameters
+    ----------
+    test
+        The rows of the test space.
+    key, people, parts
+        As `Matches` has them.
+    """
+
+    test: NDArray[np.intp]
+    key: NDArray[np.intp]
+    people: Any
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedGroups:
+    """The test groups of the matched comparison, for every complainant and k.
+
+    Parameters
+    ----------
+    at_k
+        The groups, for each k.
+    own
+        The share of refusals among each complainant's own matches, M(c).
+    spaces
+        Who stands for whom, by stratum.
+    control, centers
+        The control groups, and the search around the complainants' own counterfactuals.
+    """
+
+    at_k: tuple[Group, ...]
+    own: Share
+    spaces: tuple[MatchedSpace, ...]
+    control: NearestGroups
+    centers: LazyEmbedding
+
+    def at(self, index: int) -> Group:
+        """Give the groups for the index-th k."""
+        return self.at_k[index]
+
+    def arrays(self) -> dict[str, Any]:
+        """Give all that was found as arrays: what `restored` needs."""
+        return {
+            "own": _share_arrays(self.own),
+            "at_k": [_group_arrays(group) for group in self.at_k],
+            "spaces": [
+                {"key": each.key, "parts": each.parts}
+                | {name: getattr(each.people, name) for name in ("data", "indices", "indptr")}
+                for each in self.spaces
+            ],
+        }
+
+    @classmethod
+    def restored(
+        cls,
+        arrays: Mapping[str, Any],
+        control: NearestGroups,
+        centers: LazyEmbedding,
+        tests: Sequence[NDArray[np.intp]],
+    ) -> MatchedGroups:
+        """Put groups together from their arrays; `tests` are the rows of each test space."""
+        from scipy.sparse import csr_array
+
+        embedding = centers.embedding
+        names = (*(axis.name for axis in embedding.axes), *embedding.nominal)
+        spaces = []
+        for test, each in zip(tests, arrays["spaces"], strict=True):
+            parts = (each["data"], each["indices"], each["indptr"])
+            width = len(group_rows(control.points.take(test))[0])
+            people = csr_array(parts, shape=(len(each["indptr"]) - 1, width))
+            spaces.append(
+                MatchedSpace(test=test, key=each["key"], people=people, parts=each["parts"])
+            )
+        return cls(
+            at_k=tuple(_group_of(each, names) for each in arrays["at_k"]),
+            own=_share_of(arrays["own"]),
+            spaces=tuple(spaces),
+            control=control,
+            centers=centers,
+        )
+
+    def members(self, complainant: int, index: int) -> Members:
+        """List the matches of one complainant's control group, with the places they hold.
+
+        Distances are those from her own counterfactual.
+        """
+        control = self.control
+        space = self.spaces[control.space_of[complainant]]
+        rows, distance = control.others(complainant)
+        place = control.place_at(distance, complainant, index)
+        keys = space.key[np.searchsorted(control.spaces[control.space_of[complainant]], rows)]
+        whole = (
+            np.ones(np.count_nonzero(place == 1), dtype=np.int64) @ space.people[keys[place == 1]]
+        )
+        shared = (place > 0) & (place < 1)
+        rest = np.ones(np.count_nonzero(shared), dtype=np.int64) @ space.people[keys[shared]]
+        weight = whole + rest * place.max(where=shared, initial=0.0)
+        points = control.points.take(space.test)
+        point = group_rows(points)[1]
+        held = (weight / np.bincount(point) / space.parts)[point]
+        chosen = np.flatnonzero(held > 0)
+        center = self.centers.take(np.array([complainant]))
+        apart = control.metric.from_center(center, points.take(chosen))
+        return control.identity.members(
+            space.test[chosen], control.metric.as_float(apart), held[chosen]
+        )
+
+
+def _share_arrays(share: Share) -> dict[str, Any]:
+    """Give a share as arrays; integers that no array holds are written as text."""
+    arrays = {"negatives": share.negatives, "size": share.size, "split": share.split}
+    if share.people is not None:
+        arrays["people"] = share.people
+    return {n: a.astype(np.str_) if a.dtype == object else a for n, a in arrays.items()}
+
+
+def _share_of(arrays: Mapping[str, NDArray[Any]]) -> Share:
+    names = ("negatives", "size", "split", "people")
+    parts: dict[str, Any] = {name: arrays[name] for name in names if name in arrays}
+    for name, array in parts.items():
+        if array.dtype.kind == "U":
+            parts[name] = np.array([int(text) for text in array.tolist()], dtype=object)
+    return Share(**parts)
+
+
+def _group_arrays(group: Group) -> dict[str, Any]:
+    if group.matching is None:
+        raise TypeError("only matched groups are kept in this way")
+    return {
+        **_share_arrays(group.share),
+        "rows": group.rows,
+        "radius": group.radius,
+        "n_effective": group.matching.n_effective,
+        "unfit": group.matching.unfit,
+    }
+
+
+def _group_of(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Group:
+    return Group(
+        share=_share_of(arrays),
+        rows=arrays["rows"],
+        radius=arrays["radius"],
+        matching=Matching(n_effective=arrays["n_effective"], unfit=arrays["unfit"], names=names),
+    )
