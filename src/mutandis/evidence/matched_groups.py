@@ -332,7 +332,7 @@ def _add_by_kernel(  # noqa: PLR0917
             moments,
         ),
         Limits(radius, up, down, radius * (1 + ROUNDING)),
-        room_for(listed, len(totals), len(matches.counts)),
+        room_for(listed, len(matches.counts)),
         answer,
     )
     for index, total in enumerate(totals):

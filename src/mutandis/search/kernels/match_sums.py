@@ -58,31 +58,26 @@ class Limits(NamedTuple):
 class Room(NamedTuple):
     """The memory a thread works in.
 
-    Of the people listed for one complainant, sorted by shell (`_gather`): key, number, and how far
-    their matches are; and where each shell begins. Of the points of the test space: their weights,
-    all zero before and after, and a list of those that are not; the same for the rim.
+    Of the people listed for one complainant: key, number, distance, and how far their matches are.
+    Of the points of the test space: their weights, all zero before and after, and a list of those
+    that are not; the same for the rim.
     """
 
     key: NDArray[np.int64]
     people: NDArray[np.int64]
+    distance: NDArray[np.int64]
     apart: NDArray[np.float64]
-    shell: NDArray[np.int64]
     load: NDArray[np.int64]
     touched: NDArray[np.int64]
     rim: NDArray[np.int64]
     on_rim: NDArray[np.int64]
 
 
-def room_for(listed: int, ks: int, points: int) -> Room:
-    """Make room for so many people at a time, sizes of groups, and points of the test space."""
+def room_for(listed: int, points: int) -> Room:
+    """Make room for so many people at a time, and points of the test space."""
+    people = [np.empty(listed, dtype=np.int64) for _ in range(3)]
     weights = [np.zeros(points + 1, dtype=np.int64) for _ in range(4)]
-    return Room(
-        np.empty(listed, dtype=np.int64),
-        np.empty(listed, dtype=np.int64),
-        np.empty(listed),
-        np.empty(2 * ks + 2, dtype=np.int64),
-        *weights,
-    )
+    return Room(people[0], people[1], people[2], np.empty(listed), *weights)
 
 
 class Answer(NamedTuple):
@@ -107,53 +102,29 @@ def _add_moments(sums: NDArray[np.int64], moments: NDArray[np.int64], people: in
         sums[column] += people * moments[column]
 
 
-@part
-def _shell_of(distance: int, radius: NDArray[np.int64], query: int) -> int:
-    """Give 2i where a distance lies inside the i-th radius, and no smaller one; 2i + 1 at it."""
-    k = 0
-    while k < len(radius) and distance > radius[k, query]:
-        k += 1
-    return 2 * k + int(k < len(radius) and distance == radius[k, query])
-
-
 @kernel
 def _gather(
     points: NDArray[np.int64],
     distances: NDArray[np.int64],
     first: int,
     stop: int,
-    query: int,
     own: int,
     crowd: Crowd,
     matched: Matched,
-    radius: NDArray[np.int64],
     room: Room,
-) -> None:
-    """Sort the people of a listing by shell: inside a radius, at it, inside the next, and so on.
-
-    The complainant is left out. People beyond all radii come last.
-    """
-    room.shell[:] = 0
-    for entry in range(first, stop):
-        shell = _shell_of(distances[entry], radius, query)
-        if shell + 1 < len(room.shell):
-            room.shell[shell + 1] += crowd.number[points[entry]]
-    for shell in range(1, len(room.shell)):
-        room.shell[shell] += room.shell[shell - 1]
-    # while people are laid out, each shell points to its next free place
+) -> int:
+    """Lay the people of a listing out side by side, without the complainant; count them."""
+    size = 0
     for entry in range(first, stop):
         point = points[entry]
-        shell = _shell_of(distances[entry], radius, query)
         start = crowd.first[point]
         for cell in range(start, start + crowd.number[point]):
-            key, place = crowd.key[cell], room.shell[shell]
-            room.key[place] = key
-            room.people[place] = crowd.people[cell] - (cell == own)
-            room.apart[place] = matched.distance[key] if matched.found[key] else np.inf
-            room.shell[shell] += 1
-    for shell in range(len(room.shell) - 1, 0, -1):
-        room.shell[shell] = room.shell[shell - 1]
-    room.shell[0] = 0
+            key = crowd.key[cell]
+            room.key[size], room.distance[size] = key, distances[entry]
+            room.people[size] = crowd.people[cell] - (cell == own)
+            room.apart[size] = matched.distance[key] if matched.found[key] else np.inf
+            size += 1
+    return size
 
 
 @part
@@ -218,11 +189,13 @@ class Sums(NamedTuple):
 
 @kernel
 def _add_rim(
-    room: Room, first: int, stop: int, matched: Matched, moments: NDArray[np.int64]
+    room: Room, size: int, matched: Matched, radius: int, moments: NDArray[np.int64]
 ) -> Sums:
     """Add up the people at exactly the radius."""
     everyone, with_matches, refused, touched = 0, 0, 0, 0
-    for entry in range(first, stop):
+    for entry in range(size):
+        if room.distance[entry] != radius:
+            continue
         key, people = room.key[entry], room.people[entry]
         everyone += people
         with_matches += people * matched.found[key]
@@ -235,16 +208,19 @@ def _add_rim(
 @kernel
 def _add_inside(
     room: Room,
-    first: int,
-    stop: int,
+    size: int,
     matched: Matched,
+    reached: int,
+    radius: int,
     moments: NDArray[np.int64],
     before: tuple[Sums, int, int],
 ) -> tuple[Sums, int, int]:
-    """Add up people who stay for all larger groups."""
+    """Add up the people from one radius on, up to another."""
     sums, spread, rows = before
     everyone, with_matches, refused, touched = sums
-    for entry in range(first, stop):
+    for entry in range(size):
+        if room.distance[entry] < reached or room.distance[entry] >= radius:
+            continue
         key, people = room.key[entry], room.people[entry]
         everyone += people
         with_matches += people * matched.found[key]
@@ -254,13 +230,15 @@ def _add_inside(
     return Sums(everyone, with_matches, refused, touched), spread, rows
 
 
-@part
-def _count_near(room: Room, first: int, stop: int, near: float) -> int:
-    """Count the people with matches near enough."""
-    people = 0
-    for entry in range(first, stop):
-        people += room.people[entry] if room.apart[entry] <= near else 0
-    return people
+@kernel
+def _count_near(room: Room, size: int, radius: int, near: float) -> tuple[int, int]:
+    """Count the people with matches near enough, inside a radius and at it."""
+    inside, rim = 0, 0
+    for entry in range(size):
+        people = room.people[entry] if room.apart[entry] <= near else 0
+        inside += people if room.distance[entry] < radius else 0
+        rim += people if room.distance[entry] == radius else 0
+    return inside, rim
 
 
 @kernel
@@ -279,33 +257,30 @@ def add_groups(
 
     `own` is the cell of each complainant, who is not in her own group.
     """
-    radius = limits.radius
     for query in range(len(own)):
         first, stop = start[query], start[query + 1]
-        _gather(points, distances, first, stop, query, own[query], crowd, matched, radius, room)
+        size = _gather(points, distances, first, stop, own[query], crowd, matched, room)
         inside, spread, rows = Sums(0, 0, 0, 0), 0, 0
-        added, at = 0, 0
-        for k in range(len(radius)):
-            # groups of several sizes may end at one radius
-            at = at if k > 0 and radius[k, query] == radius[k - 1, query] else 2 * k
-            rim_first, rim_stop = room.shell[at + 1], room.shell[at + 2]
+        reached = -1
+        for k in range(len(limits.radius)):
+            radius = limits.radius[k, query]
             up, down = limits.up[k, query], limits.down[k, query]
-            moments, near = answer.moments[k, query], limits.near[k, query]
+            moments = answer.moments[k, query]
             if k > 0:
+                # people inside stay for the larger groups
                 _add_moments(moments, answer.moments[k - 1, query], 1)
             inside, spread, rows = _add_inside(
-                room, added, rim_first, matched, moments, (inside, spread, rows)
+                room, size, matched, reached, radius, moments, (inside, spread, rows)
             )
-            added = rim_first
-            rim = _add_rim(room, rim_first, rim_stop, matched, answer.rim_moments[k, query])
-            near_inside = _count_near(room, 0, rim_first, near)
-            near_rim = _count_near(room, rim_first, rim_stop, near)
+            rim = _add_rim(room, size, matched, radius, answer.rim_moments[k, query])
+            near, near_rim = _count_near(room, size, radius, limits.near[k, query])
             answer.size[k, query] = inside.people * down + rim.people * up
             answer.weight[k, query] = inside.matched * down + rim.matched * up
-            answer.near[k, query] = near_inside * down + near_rim * up
+            answer.near[k, query] = near * down + near_rim * up
             answer.negatives[k, query] = inside.refused * down + rim.refused * up
             answer.spread[k, query], answer.rows[k, query] = _unload_rim(
                 matched, room, rim.touched, up / down, spread, rows
             )
+            reached = radius
         for index in range(inside.touched):
             room.load[room.touched[index]] = 0
