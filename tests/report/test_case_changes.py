@@ -255,3 +255,37 @@ def test_nothing_is_told_of_what_was_not_compared(audit_of: Auditing) -> None:
     told = changes(audit, audit.findings()["id"].iloc[0])
     assert told.outcomes == ()
     assert told.tau_evidence is None
+
+
+def test_a_case_of_matched_groups_with_many_ties() -> None:
+    """The parts that matches hold have a common denominator that int64 has no room for."""
+    rng = np.random.default_rng(5)
+    size = 900
+    woman = (rng.random(size) < 0.4).astype(int)
+    grade = rng.integers(0, 12, size)
+    score = rng.integers(0, 12, size)
+    audit = mm.audit(
+        {
+            "woman": woman,
+            "grade": grade,
+            "score": score,
+            "granted": np.where(grade + score + rng.normal(0, 2.4, size) > 12, "yes", "no"),
+        },
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"grade": "continuous", "score": "continuous"},
+        worldview=mm.Worldview({"grade": mm.Linear("woman"), "score": mm.Linear("woman", "grade")}),
+        methods=["cst_matched"],
+        ks=(30,),
+        uncertainty=mm.Uncertainty(placebo=0),
+    )
+    women = np.flatnonzero(woman)[:12].tolist()
+    changes = [audit.case_file(int(person)).parts[0].changes for person in women]
+    assert any(each.outcomes for each in changes)
+    for person in women:
+        members = audit.case(int(person)).groups("cst_matched", k=30).test
+        found = audit.case(int(person)).result("cst_matched", k=30)
+        assert float(members.place.sum()) == pytest.approx(30, abs=1e-3)
+        share = float(members.place[members.is_negative].sum() / members.place.sum())
+        assert share == pytest.approx(found["p_test"], abs=1e-4)

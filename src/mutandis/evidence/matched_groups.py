@@ -461,11 +461,13 @@ class MatchedGroups:
         point = group_rows(points)[1]
         held = (weight / np.bincount(point) / space.parts)[point]
         chosen = np.flatnonzero(held > 0)
-        center = self.centers.take(np.array([complainant]))
-        apart = control.metric.from_center(center, points.take(chosen))
-        return control.identity.members(
-            space.test[chosen], control.metric.as_float(apart), held[chosen]
+        among, own = self.centers.among, np.array([complainant])
+        center = self.centers.embedding.apply(
+            self.centers.population, own if among is None else among[own]
         )
+        apart = control.metric.from_center(center.points, points.take(chosen))
+        distance = control.metric.as_float(apart) + center.overflow_distance[0]
+        return control.identity.members(space.test[chosen], distance, held[chosen])
 
 
 def _share_arrays(share: Share) -> dict[str, Any]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["changes_of", "ranges"]
 
+_ROOM = 2**62  # int64 holds no more
 _LARGEST = 10**7  # no group of people is larger, and places are fractions of its size
 
 
@@ -305,5 +306,6 @@ def ranges(ks: Sequence[int], marked: NDArray[np.bool_]) -> tuple[tuple[int, int
     return tuple(found)
 
 
-def _whole(values: Sequence[int]) -> NDArray[np.int64]:
-    return np.array(values, dtype=np.int64)
+def _whole(values: Sequence[int]) -> NDArray[Any]:
+    # matches hold parts of many different sizes, whose common denominator may have no room in int64
+    return np.array(values, dtype=np.int64 if max(values, default=0) < _ROOM else object)
