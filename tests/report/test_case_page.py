@@ -116,7 +116,9 @@ def test_every_kind_of_audit_has_a_case_file(any_audit: mm.Audit, redact: bool) 
         assert (data["schema"], data["schema_version"]) == ("mutandis-case", 1)
         assert data["complainant"]["id"] == who
         row = found.set_index("id").loc[who]
-        assert data["verdict"]["verdict"] in [row["verdict"], *["withheld"] * redact]
+        told = data["verdict"]["verdict"]
+        few = redact and min(row["n_control"], row["n_test"]) < 10
+        assert told == row["verdict"] or (few and told == "withheld")
         assert data["provenance"]["redacted"] is redact
         assert data["redaction"]["redacted"] is redact
 

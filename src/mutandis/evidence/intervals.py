@@ -250,7 +250,12 @@ def constrained_shares(
     first = 2 * u * np.cos((np.pi + angle) / 3) - third
     # without a difference it is the share of both groups together, to the last bit
     first = np.where(delta == 0, (p_control + ratio * p_test) / cubic, first)
-    first = np.clip(first, np.maximum(0.0, delta), np.minimum(1.0, 1 + delta))
+    low, high = np.maximum(0.0, delta), np.minimum(1.0, 1 + delta)
+    first = np.clip(first, low, high)
+    # Without a single refusal, or approval, the likelihood is highest at an end, where roots of the
+    # cubic meet and its closed form is right to the root of the machine precision only.
+    first = np.where((p_control == 0) & (p_test == 0), low, first)
+    first = np.where((p_control == 1) & (p_test == 1), high, first)
     return first, first - delta
 
 
