@@ -281,8 +281,11 @@ def test_a_case_of_matched_groups_with_many_ties() -> None:
         uncertainty=mm.Uncertainty(placebo=0),
     )
     women = np.flatnonzero(woman)[:12].tolist()
-    changes = [audit.case_file(int(person)).parts[0].changes for person in women]
-    assert any(each.outcomes for each in changes)
+    parts = [audit.case_file(int(person)).parts[0] for person in women]
+    assert any(part.changes.outcomes for part in parts)
+    assert {part.test.around for part in parts if part.test} == {
+        "the counterfactuals of the control group"
+    }
     for person in women:
         members = audit.case(int(person)).groups("cst_matched", k=30).test
         found = audit.case(int(person)).result("cst_matched", k=30)

@@ -466,7 +466,7 @@ class Audit:
         path
             Where to write it, whole or not at all: a file that ends in .html, .json or .pdf.
         redact
-            Leave out everybody else: her own record stays, and verdicts and coarse shares of groups
+            Leave out all others: her own record stays, and verdicts and coarse shares of groups
             of at least ten people.
         """
         from mutandis.report.case_file import case_document

@@ -367,7 +367,7 @@ def _check_sizes(plan: Plan, strata: tuple[Stratum, ...]) -> None:
 
 
 def _quiet(plan: Plan, methods: tuple[Method, ...], ks: tuple[int, ...]) -> Plan:
-    """Give the plan with what the placebo asks for: no draws, and no b() that nobody asks."""
+    """Give the plan with what the placebo asks for: no draws, and no b() without need."""
     settings = replace(
         plan.settings,
         ks=ks,

@@ -152,7 +152,9 @@ def case(
     *,
     redact: Annotated[
         bool,
-        typer.Option("--redact", help="Leave out everybody else: verdicts and coarse shares stay."),
+        typer.Option(
+            "--redact", help="Leave out all other people: verdicts and coarse shares stay."
+        ),
     ] = False,
     pdf: Annotated[
         bool | None,

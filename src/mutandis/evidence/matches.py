@@ -321,7 +321,7 @@ def draw_values(world: Embedded, space: Space) -> list[Embedded]:
     """Draw counterfactuals that fall between values that reference rows have.
 
     Where an attribute has few values, each of them shared by many reference rows, a counterfactual
-    of 103,000 between salaries of 100,000 and 110,000 is nobody's, and the nearest people would all
+    of 103,000 between salaries of 100,000 and 110,000 is on no row, and the nearest rows would all
     lie to one side of it. So it is drawn as one of the two, in the proportion that keeps its mean:
     14 times of 20 as the one, and 6 times as the other. The draws are the same for all people, and
     no two attributes go together; there is nothing random about them. The world itself is the only

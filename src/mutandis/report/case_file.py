@@ -50,7 +50,7 @@ def case_document(
 ) -> CaseDocument:
     """Collect everything about one complainant.
 
-    `redact` leaves out everybody else, but for verdicts and coarse shares of larger groups.
+    `redact` leaves out all other people, but for verdicts and coarse shares of larger groups.
     """
     settings = audit.plan.settings
     whole, origin = audit.case(id), audit.plan.origin
@@ -147,13 +147,16 @@ class _GroupLister:
         self._method = METHODS[method]
         # the group was searched around her counterfactual
         self._around_other = role == "test" and self._method.center is Center.COUNTERFACTUAL
+        self._is_matched = role == "test" and self._method.matched
 
     def group(self) -> GroupList:
         members, role = self._members, self._role
         people = ~members.is_center
         return GroupList(
             role=role,
-            around="the complainant" + "'s counterfactual" * self._around_other,
+            around="the counterfactuals of the control group"
+            if self._is_matched
+            else "the complainant" + "'s counterfactual" * self._around_other,
             places=self._found[f"n_{role}"],
             people=int(people.sum()),
             # who holds a whole place shares it with no other person

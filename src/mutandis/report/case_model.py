@@ -307,7 +307,7 @@ class CaseDocument:
     assumptions, limits, shared_neighbours
         What the answer takes for granted and what it cannot carry, in words.
     redaction
-        Whether everybody but the complainant is left out, and what is told of groups.
+        Whether all people but the complainant are left out, and what is told of groups.
     provenance
         What is needed to repeat the audit.
     alpha, tau, direction

@@ -1,7 +1,7 @@
 """Redaction: a case file that can be shown to others than the parties.
 
-The rule: a redacted file has the complainant's own record, and of everybody else only the verdicts
-on groups of at least ten people that differ by nobody or by at least ten, and for the groups of the
+The rule: a redacted file has the complainant's own record, and of all others only the verdicts on
+groups of at least ten people that differ by none or by at least ten, and for the groups of the
 headline the share refused, in bands of at least ten people.
 
 * Which groups are told (`told_groups`) depends on who stands where and never on an outcome, so
@@ -289,8 +289,13 @@ def _verdict(document: CaseDocument, audit: Audit, row: Figures) -> VerdictText:
         return document.verdict
     who, subject = f"complainant {document.complainant.id}", f"{method.title} with k = {row.k}"
     if row.verdict in {WITHHELD, Verdict.INSUFFICIENT}:
+        why = (
+            "no group that is like her control group was found"
+            if method.matched
+            else "there are too few people to compare with"
+        )
         sentence = (
-            f"{subject} gives no answer about {who}: there are too few people to compare with."
+            f"{subject} gives no answer about {who}: {why}."
             if row.verdict == Verdict.INSUFFICIENT
             else f"What {subject} says about {who} is withheld, since it would tell about fewer "
             f"than {LEAST} people."
