@@ -178,7 +178,7 @@ def test_members_can_be_put_together() -> None:
         "is_negative": np.array([True]),
         "is_center": np.array([False]),
     }
-    both = Members(**one) + Members(**{**one, "ids": np.array([8])})
+    both = Members.join([Members(**one), Members(**{**one, "ids": np.array([8])})])
     assert len(both) == 2
     assert both.ids.tolist() == [7, 8]
     assert both.distance.tolist() == [0.5, 0.5]

@@ -34,18 +34,11 @@ _MOVED_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterfactualTable:
-    """D^CF as it was handed in.
+    """D^CF as it was handed in."""
 
-    Parameters
-    ----------
-    population
-        D with the counterfactual columns in place and the protected attribute at its reference.
-    is_negative
-        Who would have been refused, if the table says so.
-    """
-
+    # D with the counterfactual columns in place and the protected attribute at its reference
     population: Population
-    is_negative: NDArray[np.bool_] | None
+    is_negative: NDArray[np.bool_] | None  # who would have been refused, if the table says so
 
     @classmethod
     def read(

@@ -51,29 +51,16 @@ _MEASURES = ("cases", "significant", "significant_adjusted")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceboLine:
-    """One share of complainants, in the audit and in its placebos.
+    """One share of complainants, in the audit and in its placebos."""
 
-    Parameters
-    ----------
-    kind, method, k
-        Which placebo, and what was asked.
-    measure
-        What is counted: "cases", "significant" or "significant_adjusted".
-    share
-        The share in the real audit.
-    placebos
-        The share in each repeat.
-    complainants
-        The number of complainants in each repeat.
-    """
-
+    # which placebo, and what was asked
     kind: PlaceboKind
     method: str
     k: int
-    measure: str
-    share: float
-    placebos: tuple[float, ...]
-    complainants: int
+    measure: str  # what is counted: "cases", "significant" or "significant_adjusted"
+    share: float  # the share in the real audit
+    placebos: tuple[float, ...]  # the share in each repeat
+    complainants: int  # the number of complainants in each repeat
 
     @property
     def mean(self) -> float:

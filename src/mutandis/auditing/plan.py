@@ -50,22 +50,15 @@ _Arguments = ParamSpec("_Arguments")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a plan was read from.
+    """Where a plan was read from."""
 
-    Parameters
-    ----------
-    text, name, folder
-        The audit file: its text, its name, and the folder that its paths are relative to.
-    source
-        Where the table is and the hash that it had before it was read; no secret is in it.
-    files
-        The hashes of the further files that were read, such as a model, by relative path.
-    """
-
+    # the audit file: its text, its name, and the folder that its paths are relative to
     text: str
     name: str
     folder: Path
+    # where the table is and the hash that it had before it was read; no secret is in it
     source: Mapping[str, Any]
+    # the hashes of the further files that were read, such as a model, by relative path
     files: Mapping[str, str]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal
 from mutandis.evidence.intervals import Interval
 from mutandis.search.share import Share, difference
@@ -31,38 +32,15 @@ _LARGEST_TABLE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Control against test group, for each complainant.
+class Comparison(ByRow):
+    """Control against test group, for each complainant."""
 
-    Parameters
-    ----------
-    delta_p
-        p_control - p_test.
-    evidence
-        Whether Δp > τ (Def. 5).
-    significant
-        Whether the one-sided test rejects at level α (Def. 6).
-    interval
-        The bounds and the p-value.
-    insufficient
-        Who has too few people to be compared with: neither tested nor counted as a case.
-    """
-
-    delta_p: NDArray[np.float64]
-    evidence: NDArray[np.bool_]
-    significant: NDArray[np.bool_]
-    interval: Interval
+    delta_p: NDArray[np.float64]  # p_control - p_test
+    evidence: NDArray[np.bool_]  # whether Δp > τ (Def. 5)
+    significant: NDArray[np.bool_]  # whether the one-sided test rejects at level α (Def. 6)
+    interval: Interval  # the bounds and the p-value
+    # who has too few people to be compared with: neither tested nor counted as a case
     insufficient: NDArray[np.bool_]
-
-    def take(self, complainants: NDArray[np.intp]) -> Comparison:
-        """Give the chosen complainants' comparisons, repeated as often as asked for."""
-        return Comparison(
-            delta_p=self.delta_p[complainants],
-            evidence=self.evidence[complainants],
-            significant=self.significant[complainants],
-            interval=self.interval.take(complainants),
-            insufficient=self.insufficient[complainants],
-        )
 
     def mirrored(self) -> Comparison:
         """Give what comparing the test group with the control group says of the contrary."""

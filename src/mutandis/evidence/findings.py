@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.by_row import ByRow
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group
 from mutandis.evidence.intervals import Interval
@@ -72,77 +73,34 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """All complainants under one method and one k.
-
-    Parameters
-    ----------
-    method, k
-        What was asked.
-    ids
-        The complainants.
-    outcome, outcome_cf
-        Their outcome values; the counterfactual ones are None throughout if they were not decided.
-    is_negative
-        Whether the recorded outcome was negative.
-    control, test
-        The two groups.
-    comparison
-        What comparing them gives.
-    q_value
-        The p-value after adjustment for the number of complainants.
-    alpha
-        The level at which verdicts are given.
-    draw_share
-        The share of counterfactual draws under which Δp > τ; None where none were made.
-    own_case
-        Who was refused although fewer than half of her own matches were; None where people were
-        not matched.
-    parts
-        The findings on each attribute, where several were audited one by one: the same
-        complainants in the same order. Groups and Δp are then those of the attribute with the
-        weakest evidence, complainant by complainant.
-    """
+class Findings(ByRow):
+    """All complainants under one method and one k."""
 
     method: str
     k: int
-    ids: NDArray[Any]
+    ids: NDArray[Any]  # the complainants
+    # their outcome values; the counterfactual ones are None throughout if they were not decided
     outcome: NDArray[Any]
     outcome_cf: NDArray[Any] | None
-    is_negative: NDArray[np.bool_]
+    is_negative: NDArray[np.bool_]  # whether the recorded outcome was negative
     control: Group
     test: Group
-    comparison: Comparison
-    q_value: NDArray[np.float64]
-    alpha: float
+    comparison: Comparison  # what comparing them gives
+    q_value: NDArray[np.float64]  # the p-value after adjustment for the number of complainants
+    alpha: float  # the level at which verdicts are given
+    # the share of counterfactual draws under which Δp > τ; None where none were made
     draw_share: NDArray[np.float64] | None = None
+    # who was refused although fewer than half of her own matches were; None where people were not
+    # matched
     own_case: NDArray[np.bool_] | None = None
+    # the findings on each attribute, where several were audited one by one: the same complainants
+    # in the same order. Groups and Δp are then those of the attribute with the weakest evidence,
+    # complainant by complainant
     parts: Mapping[str, Findings] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Count the complainants."""
         return len(self.ids)
-
-    def take(self, complainants: NDArray[np.intp]) -> Findings:
-        """Give the chosen complainants' findings."""
-
-        def some(column: NDArray[Any] | None) -> NDArray[Any] | None:
-            return None if column is None else column[complainants]
-
-        return replace(
-            self,
-            ids=self.ids[complainants],
-            outcome=self.outcome[complainants],
-            outcome_cf=some(self.outcome_cf),
-            is_negative=self.is_negative[complainants],
-            control=self.control.take(complainants),
-            test=self.test.take(complainants),
-            comparison=self.comparison.take(complainants),
-            q_value=self.q_value[complainants],
-            draw_share=some(self.draw_share),
-            own_case=some(self.own_case),
-            parts={name: found.take(complainants) for name, found in self.parts.items()},
-        )
 
     @property
     def significant_adjusted(self) -> NDArray[np.bool_]:

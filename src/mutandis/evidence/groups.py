@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from mutandis.causal.fitting.ordering import rank_ids
+from mutandis.data.by_row import ByRow
 from mutandis.search.engine import find_within
 from mutandis.search.share import Share
 from mutandis.search.ties import Neighbourhoods, RadiusCounts, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -56,66 +57,30 @@ class Pair(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matching:
-    """How well the test groups of the matched comparison stand for the counterfactuals.
-
-    Parameters
-    ----------
-    n_effective
-        The number of people with equal weights who would be as informative (Kish).
-    unfit
-        Why groups are not comparable: 0 they are; `FAR` where most people have no match within the
-        radius of the control group; ±i where the averages differ in the i-th attribute, + where
-        the matches lie above.
-    names
-        The attributes.
-    """
+class Matching(ByRow):
+    """How well the test groups of the matched comparison stand for the counterfactuals."""
 
     FAR: ClassVar[int] = 2**15 - 1
 
+    # the number of people with equal weights who would be as informative (Kish)
     n_effective: NDArray[np.float64]
+    # why groups are not comparable: 0 they are; `FAR` where most people have no match within the
+    # radius of the control group; ±i where the averages differ in the i-th attribute, + where the
+    # matches lie above
     unfit: NDArray[np.int16]
-    names: tuple[str, ...]
-
-    def take(self, complainants: NDArray[np.intp]) -> Matching:
-        """Give the chosen complainants' part."""
-        return Matching(
-            n_effective=self.n_effective[complainants],
-            unfit=self.unfit[complainants],
-            names=self.names,
-        )
+    names: tuple[str, ...]  # the attributes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """One group (control or test) for each complainant, at one k.
+class Group(ByRow):
+    """One group (control or test) for each complainant, at one k."""
 
-    Parameters
-    ----------
-    share
-        Its share of negative outcomes, exactly.
-    rows
-        How many rows hold its places, or share them.
-    radius
-        The distance of its farthest member, NaN where it has none beside the center; in a matched
-        group, the mean distance of its members from the counterfactuals that they stand for.
-    matching
-        Where the group was matched: how well.
-    """
-
-    share: Share
-    rows: NDArray[np.int64]
+    share: Share  # its share of negative outcomes, exactly
+    rows: NDArray[np.int64]  # how many rows hold its places, or share them
+    # the distance of its farthest member, NaN where it has none beside the center; in a matched
+    # group, the mean distance of its members from the counterfactuals that they stand for
     radius: NDArray[np.float64]
-    matching: Matching | None = None
-
-    def take(self, complainants: NDArray[np.intp]) -> Group:
-        """Give the chosen complainants' groups."""
-        return Group(
-            share=self.share.take(complainants),
-            rows=self.rows[complainants],
-            radius=self.radius[complainants],
-            matching=None if self.matching is None else self.matching.take(complainants),
-        )
+    matching: Matching | None = None  # where the group was matched: how well
 
     def unfit(self) -> NDArray[np.object_]:
         """Name what keeps matched groups from being compared: "far", or an attribute; else ""."""
@@ -125,60 +90,22 @@ class Group:
         code = np.abs(self.matching.unfit)
         return names[np.where(code == Matching.FAR, len(names) - 1, code)]
 
-    @classmethod
-    def join(cls, parts: Sequence[Group]) -> Group:
-        """Put the groups of several sets of complainants behind each other."""
-        matchings = [part.matching for part in parts if part.matching is not None]
-        return cls(
-            share=Share.join([part.share for part in parts]),
-            rows=np.concatenate([part.rows for part in parts]),
-            radius=np.concatenate([part.radius for part in parts]),
-            matching=Matching(
-                n_effective=np.concatenate([each.n_effective for each in matchings]),
-                unfit=np.concatenate([each.unfit for each in matchings]),
-                names=matchings[0].names,
-            )
-            if matchings
-            else None,
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
-    """The people in one complainant's group.
+class Members(ByRow):
+    """The people in one complainant's group."""
 
-    Parameters
-    ----------
-    ids
-        Their ids, nearest first; people at the same distance in the order of their ids.
-    distance
-        How far they are from the search center.
-    place
-        The part of a place that each holds: 1, or less where several share the last places.
-    is_negative
-        Whether they were refused.
-    is_center
-        Marks the search center where it is counted in.
-    """
-
+    # their ids, nearest first; people at the same distance in the order of their ids
     ids: NDArray[Any]
-    distance: NDArray[np.float64]
+    distance: NDArray[np.float64]  # how far they are from the search center
+    # the part of a place that each holds: 1, or less where several share the last places
     place: NDArray[np.float64]
-    is_negative: NDArray[np.bool_]
-    is_center: NDArray[np.bool_]
+    is_negative: NDArray[np.bool_]  # whether they were refused
+    is_center: NDArray[np.bool_]  # marks the search center where it is counted in
 
     def __len__(self) -> int:
         """Count the people."""
         return len(self.ids)
-
-    def __add__(self, others: Members) -> Members:
-        """List others after these."""
-        return Members(
-            **{
-                f.name: np.concatenate([getattr(self, f.name), getattr(others, f.name)])
-                for f in fields(self)
-            }
-        )
 
 
 class Groups(Protocol):
@@ -246,18 +173,11 @@ class Centers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caliper:
-    """How far each complainant's group may reach, and whom she has within that.
+    """How far each complainant's group may reach, and whom she has within that."""
 
-    Parameters
-    ----------
-    limits
-        The largest integer distance that is not beyond the caliper; -1 where even 0 would be.
-    within
-        Who is there: known for those whose k nearest reach beyond the caliper.
-    """
-
+    # the largest integer distance that is not beyond the caliper; -1 where even 0 would be
     limits: NDArray[np.int64]
-    within: RadiusCounts
+    within: RadiusCounts  # who is there: known for those whose k nearest reach beyond the caliper
 
     @classmethod
     def of(
@@ -309,47 +229,26 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearestGroups:
-    """The k nearest people, ties shared by policy.
+    """The k nearest people, ties shared by policy."""
 
-    Parameters
-    ----------
-    found
-        Counts inside and on the radius, per complainant and k.
-    ks, ties
-        Group sizes and the policy.
-    origins
-        Where each complainant's search starts, placed when it is asked for.
-    own_rows
-        Her own row, where she stands in the space herself; -1 elsewhere.
-    overflow_distance
-        What each origin's distances lack because it lies out of reach.
-    points, metric
-        All of D, to list members when they are asked for; no place is kept until then.
-    spaces, space_of
-        The rows of each search space, and which space each complainant is searched in.
-    identity
-        The ids and outcomes of the rows.
-    places
-        How many rows each group takes (complainants × ks), where that is not k.
-    caliper
-        How far the groups may reach; None: any distance.
-    centers
-        The search centers that are added to the groups; None: they are not.
-    """
-
-    found: Neighbourhoods
+    found: Neighbourhoods  # counts inside and on the radius, per complainant and k
     ks: tuple[int, ...]
     ties: Ties
-    origins: LazyEmbedding
-    own_rows: NDArray[np.intp]
+    origins: LazyEmbedding  # where each complainant's search starts, placed when it is asked for
+    own_rows: NDArray[np.intp]  # her own row, where she stands in the space herself; -1 elsewhere
+    # what each origin's distances lack because it lies out of reach
     overflow_distance: NDArray[np.float64]
+    # all of D, to list members when they are asked for; no place is kept until then
     points: LazyEmbedding
     metric: Metric
+    # the rows of each search space, and which space each complainant is searched in
     spaces: tuple[NDArray[np.intp], ...]
     space_of: NDArray[np.intp]
-    identity: RowIdentity
+    identity: RowIdentity  # the ids and outcomes of the rows
+    # how many rows each group takes (complainants × ks), where that is not k
     places: NDArray[np.int64] | None = None
-    caliper: Caliper | None = None
+    caliper: Caliper | None = None  # how far the groups may reach; None: any distance
+    # the search centers that are added to the groups; None: they are not
     centers: Centers | None = None
 
     @property
@@ -391,7 +290,7 @@ class NearestGroups:
         members = self.identity.members(rows[near], apart, place[near])
         if self.centers is None:
             return members
-        return self.centers.members(complainant, index) + members
+        return Members.join([self.centers.members(complainant, index), members])
 
     def others(self, complainant: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Give the other rows of one complainant's space, and how far each is from her center."""

@@ -8,11 +8,12 @@ decided upon* could explain Δp, not whether the counterfactual is the right one
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from mutandis.data.by_row import ByRow
 from mutandis.errors import PlanError
 from mutandis.search.share import difference
 
@@ -45,7 +46,7 @@ _FARTHEST_BOUND = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class Interval(ByRow):
     """Two one-sided bounds at level 1 - α each, and the p-value of H0: π ≤ τ.
 
     Together the bounds are an interval at level 1 - 2α. It is `degenerate` where it has no width,
@@ -62,10 +63,6 @@ class Interval:
         """Make the result of a test that has no bounds."""
         missing = np.full(len(p_value), np.nan)
         return cls(low=missing, high=missing, p_value=p_value, degenerate=_nowhere(p_value))
-
-    def take(self, complainants: NDArray[np.intp]) -> Interval:
-        """Give the chosen complainants' intervals, repeated as often as asked for."""
-        return Interval(**{f.name: getattr(self, f.name)[complainants] for f in fields(self)})
 
 
 def _nowhere(like: NDArray[np.float64]) -> NDArray[np.bool_]:

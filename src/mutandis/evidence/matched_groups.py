@@ -45,23 +45,12 @@ _MOST_PEOPLE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cells:
-    """People of a control space who stand on one point and have one counterfactual.
+    """People of a control space who stand on one point and have one counterfactual."""
 
-    Parameters
-    ----------
-    key
-        Their counterfactual.
-    count
-        How many they are.
-    of_row
-        The cell of each row of the control space.
-    first, number
-        Of each point: its first cell, and how many it has, which follow each other.
-    """
-
-    key: NDArray[np.intp]
-    count: NDArray[np.int64]
-    of_row: NDArray[np.intp]
+    key: NDArray[np.intp]  # their counterfactual
+    count: NDArray[np.int64]  # how many they are
+    of_row: NDArray[np.intp]  # the cell of each row of the control space
+    # of each point: its first cell, and how many it has, which follow each other
     first: NDArray[np.intp]
     number: NDArray[np.intp]
 
@@ -142,36 +131,19 @@ def _choose_adder(work: int, totals: Sequence[_Totals]) -> _Adder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Totals:
-    """What is added up for the test group of each complainant, at one k.
+    """What is added up for the test group of each complainant, at one k."""
 
-    Parameters
-    ----------
-    places
-        Who belongs to the control groups.
-    negatives, weight, size
-        Refusals and people in the test group, and people in the control group, in parts of a place
-        of the control group.
-    near
-        People of the control group whose matches are near, likewise.
-    spread
-        Σ_j w_j², in squared parts.
-    rows
-        How many reference rows have a part in the test group.
-    distance
-        The mean distance of a match.
-    unfit
-        Why there is no comparison: see `Matching`.
-    """
-
-    places: Places
+    places: Places  # who belongs to the control groups
+    # refusals and people in the test group, and people in the control group, in parts of a place of
+    # the control group
     negatives: NDArray[Any]
     weight: NDArray[np.int64]
     size: NDArray[np.int64]
-    near: NDArray[np.int64]
-    spread: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    distance: NDArray[np.float64]
-    unfit: NDArray[np.int16]
+    near: NDArray[np.int64]  # people of the control group whose matches are near, likewise
+    spread: NDArray[np.int64]  # Σ_j w_j², in squared parts
+    rows: NDArray[np.int64]  # how many reference rows have a part in the test group
+    distance: NDArray[np.float64]  # the mean distance of a match
+    unfit: NDArray[np.int16]  # why there is no comparison: see `Matching`
 
     @classmethod
     def empty(cls, size: int, matches: Matches, places: Places) -> _Totals:
@@ -358,17 +330,10 @@ def _judge(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedSpace:
-    """What is kept of the matches in one stratum: who stands for whom.
+    """What is kept of the matches in one stratum: who stands for whom."""
 
-    Parameters
-    ----------
-    test
-        The rows of the test space.
-    key, people, parts
-        As `Matches` has them.
-    """
-
-    test: NDArray[np.intp]
+    test: NDArray[np.intp]  # the rows of the test space
+    # as `Matches` has them
     key: NDArray[np.intp]
     people: Any
     parts: int
@@ -376,23 +341,12 @@ class MatchedSpace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedGroups:
-    """The test groups of the matched comparison, for every complainant and k.
+    """The test groups of the matched comparison, for every complainant and k."""
 
-    Parameters
-    ----------
-    at_k
-        The groups, for each k.
-    own
-        The share of refusals among each complainant's own matches, M(c).
-    spaces
-        Who stands for whom, by stratum.
-    control, centers
-        The control groups, and the search around the complainants' own counterfactuals.
-    """
-
-    at_k: tuple[Group, ...]
-    own: Share
-    spaces: tuple[MatchedSpace, ...]
+    at_k: tuple[Group, ...]  # the groups, for each k
+    own: Share  # the share of refusals among each complainant's own matches, M(c)
+    spaces: tuple[MatchedSpace, ...]  # who stands for whom, by stratum
+    # the control groups, and the search around the complainants' own counterfactuals
     control: NearestGroups
     centers: LazyEmbedding
 

@@ -104,35 +104,21 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """M(i), once for all people with the same counterfactual.
+    """M(i), once for all people with the same counterfactual."""
 
-    Parameters
-    ----------
-    key
-        Which of them each row of the control space has.
-    negatives, whole
-        The share of refusals in M(i), in parts of a whole that is the same for all.
-    found
-        Whether M(i) has anyone.
-    people, parts
-        s_ij, in parts: a column per point of the test space.
-    counts
-        The number of rows at each of these points.
-    distance
-        The mean distance from i's counterfactual to M(i), in units of the metric.
-    moments
-        The distance in units of the metric, the moments of M(i), both zeros where it has no one,
-        and the moments of i's counterfactual, as `Scale` computes them.
-    """
-
-    key: NDArray[np.intp]
+    key: NDArray[np.intp]  # which of them each row of the control space has
+    # the share of refusals in M(i), in parts of a whole that is the same for all
     negatives: NDArray[Any]
     whole: int
-    found: NDArray[np.bool_]
+    found: NDArray[np.bool_]  # whether M(i) has anyone
+    # s_ij, in parts: a column per point of the test space
     people: Any
     parts: int
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64]  # the number of rows at each of these points
+    # the mean distance from i's counterfactual to M(i), in units of the metric
     distance: NDArray[np.float64]
+    # the distance in units of the metric, the moments of M(i), both zeros where it has no one, and
+    # the moments of i's counterfactual, as `Scale` computes them
     moments: NDArray[np.int64]
 
     def share(self, rows: NDArray[np.intp]) -> Share:

@@ -24,27 +24,15 @@ class Center(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A way to compare a complainant with people of the reference status.
+    """A way to compare a complainant with people of the reference status."""
 
-    Parameters
-    ----------
-    name, title
-        For tables: short, and in words.
-    center
-        Around whom the test group is searched.
-    count_neighbours
-        Whether the k nearest people count.
-    count_centers
-        Whether the complainant's own outcome and her counterfactual's count.
-    matched
-        Whether the test group holds the matches of the people in the control group.
-    """
-
+    # for tables: short, and in words
     name: str
     title: str
-    center: Center
-    count_neighbours: bool
-    count_centers: bool
+    center: Center  # around whom the test group is searched
+    count_neighbours: bool  # whether the k nearest people count
+    count_centers: bool  # whether the complainant's own outcome and her counterfactual's count
+    # whether the test group holds the matches of the people in the control group
     matched: bool = False
 
     @property

@@ -40,22 +40,13 @@ _NEIGHBOURS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NullOutcomes:
-    """The probability of a refusal, for all rows of any search space.
+    """The probability of a refusal, for all rows of any search space."""
 
-    Parameters
-    ----------
-    rows
-        The rows whose outcome is drawn: reference rows, then complainants, in an order that
-        depends on what they hold and not on the order of the table.
-    probability
-        m(x) of the reference rows, m(x^CF) of the complainants.
-    neighbours
-        How many reference rows each probability looks at.
-    """
-
+    # the rows whose outcome is drawn: reference rows, then complainants, in an order that depends
+    # on what they hold and not on the order of the table
     rows: NDArray[np.intp]
-    probability: NDArray[np.float64]
-    neighbours: int
+    probability: NDArray[np.float64]  # m(x) of the reference rows, m(x^CF) of the complainants
+    neighbours: int  # how many reference rows each probability looks at
 
     def draw(self, is_negative: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
         """Draw who is refused; rows that are in no space keep the outcome on record."""

@@ -52,34 +52,21 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """Everything that groups are built from.
+    """Everything that groups are built from."""
 
-    Parameters
-    ----------
-    population, counterfactual
-        D, and D^CF where there is one.
-    attributes
-        What people are compared on.
-    strata
-        Complainants and their search spaces.
-    is_negative, is_negative_cf
-        Who was refused in D, and who would have been in D^CF (None: not decided).
-    ks, similarity, threads
-        How to search.
-    draws
-        Draws of D^CF, where the facts leave it open.
-    """
-
+    # D, and D^CF where there is one
     population: Population
     counterfactual: Population | None
-    attributes: tuple[Attribute, ...]
-    strata: tuple[Stratum, ...]
+    attributes: tuple[Attribute, ...]  # what people are compared on
+    strata: tuple[Stratum, ...]  # complainants and their search spaces
+    # who was refused in D, and who would have been in D^CF (None: not decided)
     is_negative: NDArray[np.bool_]
     is_negative_cf: NDArray[np.bool_] | None
+    # how to search
     ks: tuple[int, ...]
     similarity: Similarity
     threads: int
-    draws: Sequence[Population] = ()
+    draws: Sequence[Population] = ()  # draws of D^CF, where the facts leave it open
 
     @property
     def complainants(self) -> NDArray[np.intp]:
@@ -107,32 +94,18 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
-    """The groups of every method, with what provenance wants to know.
+    """The groups of every method, with what provenance wants to know."""
 
-    Parameters
-    ----------
-    pairs
-        By method name.
-    distance_rules
-        How equal distances were told, by attribute.
-    backends
-        Which search answered, by what was searched.
-    embedding
-        Where people stand; None where the semantics has a scale of its own.
-    nearest
-        The groups of people, without any centers, by what was searched: "control", and "factual" or
-        "counterfactual" for the test groups around such centers. Empty where no groups were
-        searched, and where the semantics has a scale of its own.
-    matched
-        The test groups of the matched comparison.
-    """
-
-    pairs: Mapping[str, Pair[Groups]]
-    distance_rules: Mapping[str, str]
-    backends: Mapping[str, str]
+    pairs: Mapping[str, Pair[Groups]]  # by method name
+    distance_rules: Mapping[str, str]  # how equal distances were told, by attribute
+    backends: Mapping[str, str]  # which search answered, by what was searched
+    # where people stand; None where the semantics has a scale of its own
     embedding: Embedding | None = None
+    # the groups of people, without any centers, by what was searched: "control", and "factual" or
+    # "counterfactual" for the test groups around such centers. Empty where no groups were searched,
+    # and where the semantics has a scale of its own
     nearest: Mapping[str, NearestGroups] = field(default_factory=dict)
-    matched: MatchedGroups | None = None
+    matched: MatchedGroups | None = None  # the test groups of the matched comparison
 
     @property
     def own_matches(self) -> Share | None:

@@ -24,39 +24,21 @@ __all__ = ["ExplanationContext", "explain", "explain_insufficient", "explain_unf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplanationContext:
-    """What sentences about a case need to know of its audit.
+    """What sentences about a case need to know of its audit."""
 
-    Parameters
-    ----------
-    ground
-        The protected ground, as it follows the word "on".
-    negative
-        The unfavourable outcome value.
-    alpha, tau, direction
-        The level, the minimum deviation, and whether worse or better treatment is looked for.
-    max_distance, min_group
-        How far away people may be who are compared, and how few a group may hold.
-    primary
-        The method and k of the headline.
-    given
-        What counterfactual methods rest on beside the records.
-    others
-        Who is in the test groups.
-    note
-        What must be said about the figures; empty if nothing.
-    """
-
-    ground: str
-    negative: Any
+    ground: str  # the protected ground, as it follows the word "on"
+    negative: Any  # the unfavourable outcome value
+    # the level, the minimum deviation, and whether worse or better treatment is looked for
     alpha: float
     tau: float
     direction: Literal["negative", "positive"]
+    # how far away people may be who are compared, and how few a group may hold
     max_distance: float | None
     min_group: int
-    primary: tuple[str, int]
-    given: str = "the worldview"
-    others: str = "of the reference status"
-    note: str = ""
+    primary: tuple[str, int]  # the method and k of the headline
+    given: str = "the worldview"  # what counterfactual methods rest on beside the records
+    others: str = "of the reference status"  # who is in the test groups
+    note: str = ""  # what must be said about the figures; empty if nothing
 
 
 def explain(result: Mapping[str, Any], method: str, k: int, context: ExplanationContext) -> str:

@@ -45,20 +45,11 @@ GroupSize = Literal["k", "equal-mass"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
-    """Complainants who share their search spaces.
+    """Complainants who share their search spaces."""
 
-    Parameters
-    ----------
-    label
-        Their protected value, for messages.
-    complainants
-        Their rows.
-    control, test
-        The rows of the control space (they are among them) and of the test space.
-    """
-
-    label: str
-    complainants: NDArray[np.intp]
+    label: str  # their protected value, for messages
+    complainants: NDArray[np.intp]  # their rows
+    # the rows of the control space (they are among them) and of the test space
     control: NDArray[np.intp]
     test: NDArray[np.intp]
 

@@ -46,18 +46,12 @@ _PERCENTILES = (50, 95, 99)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How far groups of one kind reach, against what is usual in their space.
+    """How far groups of one kind reach, against what is usual in their space."""
 
-    Parameters
-    ----------
-    radius
-        The distance of each complainant's k-th nearest, whatever caliper is applied after.
-    typical, large, limit
-        The median, the 95th and the 99th percentile of the same distance among people of that
-        space; NaN where the space holds no more than k.
-    """
-
+    # the distance of each complainant's k-th nearest, whatever caliper is applied after
     radius: NDArray[np.float64]
+    # the median, the 95th and the 99th percentile of the same distance among people of that space;
+    # NaN where the space holds no more than k
     typical: NDArray[np.float64]
     large: NDArray[np.float64]
     limit: NDArray[np.float64]
@@ -79,25 +73,16 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
-    """How well each complainant's comparison is supported, under one method and one k.
+    """How well each complainant's comparison is supported, under one method and one k."""
 
-    Parameters
-    ----------
-    ids
-        The complainants.
-    control, test
-        How far their groups reach.
-    outside
-        By attribute: whose search center stands outside the range of the test space, or at a
-        level that does not occur there.
-    insufficient
-        Why a verdict is "insufficient", in words; empty where it is not.
-    """
-
-    ids: NDArray[Any]
+    ids: NDArray[Any]  # the complainants
+    # how far their groups reach
     control: Reach
     test: Reach
+    # by attribute: whose search center stands outside the range of the test space, or at a level
+    # that does not occur there
     outside: Mapping[str, NDArray[np.bool_]]
+    # why a verdict is "insufficient", in words; empty where it is not
     insufficient: NDArray[np.object_]
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -23,10 +23,11 @@ from mutandis.causal.equations.equation import Predicted, numbers_of
 from mutandis.causal.equations.linear import Linear
 from mutandis.causal.worldview import Worldview
 from mutandis.data.attribute import AttributeKind
+from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
-from mutandis.evidence.groups import Group, Pair
+from mutandis.evidence.groups import Group, Members, Pair
 from mutandis.evidence.intervals import INTERVALS, no_interval
 from mutandis.evidence.methods import Center
 from mutandis.evidence.semantics import Grouping, Situation
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
         Centers,
         Counted,
         Groups,
-        Members,
         NearestGroups,
         RowIdentity,
     )
@@ -126,7 +126,7 @@ def _rounded(values: NDArray[np.float64], decimals: int | None) -> NDArray[np.fl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scores:
+class _Scores(ByRow):
     """Rows as z-scores, with nominal codes beside them."""
 
     scores: NDArray[np.float64]
@@ -143,9 +143,6 @@ class _Scores:
             scores=np.column_stack(scores) if scores else np.empty((size, 0)),
             codes=np.column_stack(codes) if codes else np.empty((size, 0), dtype=np.int32),
         )
-
-    def take(self, rows: NDArray[np.intp]) -> _Scores:
-        return _Scores(scores=self.scores[rows], codes=self.codes[rows])
 
     def distinct(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Group rows that are equal in every bit, as `group_rows` does."""
@@ -171,7 +168,7 @@ def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Nearest:
+class _Nearest(ByRow):
     """Each complainant's nearest rows, by distance and then by larger row number."""
 
     rows: NDArray[np.intp]
@@ -195,7 +192,7 @@ def _nearest(centers: _Scores, everyone: _Scores, space: NDArray[np.intp], count
         apart = np.repeat(near[chosen], sizes[chosen])
         last = np.lexsort((-candidates, apart))[:count]
         rows[query], distance[query] = candidates[last], apart[last]
-    return _Nearest(rows=rows[group], distance=distance[group])
+    return _Nearest(rows=rows, distance=distance).take(group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +235,7 @@ class PublishedGroups:
         members = replace(members, is_center=members.ids == own)
         if self.centers is None or not joins[complainant]:
             return members
-        return self.centers.members(complainant, index) + members
+        return Members.join([self.centers.members(complainant, index), members])
 
     def _taken(self, k: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Mark the rows that are taken, and the centers that join them."""

@@ -13,9 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from mutandis.data.by_row import ByRow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +29,7 @@ _FARTHEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Points:
+class Points(ByRow):
     """Rows in the space of the distance.
 
     `coordinates` has one column per number or rank, in units of the metric, weights included;
@@ -39,9 +41,6 @@ class Points:
 
     def __len__(self) -> int:
         return len(self.coordinates)
-
-    def take(self, rows: NDArray[Any]) -> Points:
-        return Points(coordinates=self.coordinates[rows], codes=self.codes[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queries:
+class Queries(ByRow):
     """Centers to search around.
 
     `own` is the complainant's own point in the space (she is not her own neighbour), -1 where she
@@ -103,11 +104,6 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.points)
-
-    def take(self, rows: NDArray[np.intp]) -> Queries:
-        return Queries(
-            points=self.points.take(rows), own=self.own[rows], own_negative=self.own_negative[rows]
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.by_row import ByRow
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -21,7 +22,7 @@ _SAFE = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(ByRow):
     """The share of negative outcomes in each of many groups, one integer over another.
 
     Where m rows tie for the last places of a group, each holds 1/m of a place. Counting in m-ths
@@ -50,25 +51,6 @@ class Share:
     def weight(self) -> NDArray[np.float64]:
         """The number of people that the share counts as."""
         return self.size.astype(np.float64) if self.people is None else self.people
-
-    def take(self, groups: NDArray[np.intp]) -> Share:
-        return Share(
-            negatives=self.negatives[groups],
-            size=self.size[groups],
-            split=self.split[groups],
-            people=None if self.people is None else self.people[groups],
-        )
-
-    @classmethod
-    def join(cls, parts: Sequence[Share]) -> Share:
-        """Put the shares of several sets of groups behind each other."""
-        people = [part.people for part in parts if part.people is not None]
-        return cls(
-            negatives=np.concatenate([part.negatives for part in parts]),
-            size=np.concatenate([part.size for part in parts]),
-            split=np.concatenate([part.split for part in parts]),
-            people=np.concatenate(people) if people else None,
-        )
 
     def with_center(self, is_negative: NDArray[np.bool_]) -> Share:
         """Add the search center itself to each group: one more place, its outcome counted in."""

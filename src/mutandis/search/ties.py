@@ -10,10 +10,11 @@ belongs, and the group is larger than k. Either way, sorting the file differentl
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from mutandis.data.by_row import ByRow
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
@@ -27,20 +28,7 @@ Ties = Literal["fair", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Answers:
-    """Arrays with one row per query."""
-
-    def take(self, queries: NDArray[Any]) -> Self:
-        return type(self)(**{f.name: getattr(self, f.name)[queries] for f in fields(self)})
-
-    def put(self, queries: NDArray[Any], answers: Self) -> None:
-        """Write the answers of some queries into their rows."""
-        for f in fields(self):
-            getattr(self, f.name)[queries] = getattr(answers, f.name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbourhoods(_Answers):
+class Neighbourhoods(ByRow):
     """For each query (row) and each k (column): the rows within the k-th nearest distance.
 
     `radius` is the integer distance of the k-th nearest row. Rows strictly nearer are `inside`,
@@ -59,7 +47,7 @@ class Neighbourhoods(_Answers):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RadiusCounts(_Answers):
+class RadiusCounts(ByRow):
     """For each query: the other rows within its limit, what a caliper leaves of a group.
 
     `farthest` is the integer distance of the farthest of them, -1 where there are none.

@@ -224,27 +224,17 @@ _ROWS_PER_NUMBER = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependence:
-    """The result of one test, or the reason why there is none.
+    """The result of one test, or the reason why there is none."""
 
-    Parameters
-    ----------
-    test
-        Which test it was.
-    statistic, degrees, p_value
-        The statistic, its degrees of freedom and its p-value; missing if it was not done.
-    effect, effect_name
-        How strong the dependence is in the table, whatever its p-value, and how that is measured.
-    note
-        Why it was not done, or which rows it leaves out.
-    """
-
-    test: str
+    test: str  # which test it was
+    # the statistic, its degrees of freedom and its p-value; missing if it was not done
     statistic: float | None = None
     degrees: int | None = None
     p_value: float | None = None
+    # how strong the dependence is in the table, whatever its p-value, and how that is measured
     effect: float | None = None
     effect_name: str = ""
-    note: str = ""
+    note: str = ""  # why it was not done, or which rows it leaves out
 
 
 def mean_dependence(

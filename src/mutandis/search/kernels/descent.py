@@ -243,6 +243,33 @@ def nearest_in_tree(
     return looked_at
 
 
+@part
+def _next_near(
+    tree: Tree,
+    steps: Steps,
+    exact: Exact,
+    centers: KernelQueries,
+    query: int,
+    radius: float,
+    room: Room,
+    depth: int,
+) -> tuple[int, int, int]:
+    """Collect what the next leaf may have within the radius.
+
+    The result is where the leaf starts, how many points are collected, and how many nodes wait.
+    """
+    mismatch = exact.mismatch
+    center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+    leaf, away, depth = _next_leaf(tree, mismatch, center, slants, bits, radius, room, depth)
+    start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
+    if away > radius:
+        return start, 0, depth
+    outside = sum_steps(steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums)
+    numbers = centers.values.shape[1] - len(mismatch)
+    most = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
+    return start, collect(room.sums, 0, points, most, room.near), depth
+
+
 @kernel
 def within_in_tree(
     tree: Tree,
@@ -257,28 +284,17 @@ def within_in_tree(
 
     `found` has three columns: people, negatives, and the farthest distance (-1: none).
     """
-    mismatch = exact.mismatch
-    numbers = centers.values.shape[1] - len(mismatch)
     for query in range(len(centers.values)):
-        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+        center = centers.values[query]
         radius = limits[query]
         people, farthest = np.int64(0), -1.0
         room.waiting[0], room.away[0] = 0, 0.0
         depth = 1
         while depth:
-            leaf, away, depth = _next_leaf(
-                tree, mismatch, center, slants, bits, radius, room, depth
-            )
-            if away > radius:
-                continue
-            start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
-            outside = sum_steps(
-                steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums
-            )
-            most = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
-            for index in range(collect(room.sums, 0, points, most, room.near)):
+            start, size, depth = _next_near(tree, steps, exact, centers, query, radius, room, depth)
+            for index in range(size):
                 place = start + room.near[index]
-                distance = measure(exact.points, place, center, mismatch)
+                distance = measure(exact.points, place, center, exact.mismatch)
                 others = exact.crowd[place] - centers.herself[query] * (place == centers.own[query])
                 if distance <= radius and others >= ONE_PERSON:
                     people += others
@@ -301,27 +317,16 @@ def list_in_tree(
     sizes: NDArray[np.int64],
 ) -> None:
     """List the points within each query's limit from its `start` on, and count them in `sizes`."""
-    mismatch = exact.mismatch
-    numbers = centers.values.shape[1] - len(mismatch)
     for query in range(len(centers.values)):
-        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+        center = centers.values[query]
         radius, last = limits[query], start[query]
         room.waiting[0], room.away[0] = 0, 0.0
         depth = 1
         while depth:
-            leaf, away, depth = _next_leaf(
-                tree, mismatch, center, slants, bits, radius, room, depth
-            )
-            if away > radius:
-                continue
-            first, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
-            outside = sum_steps(
-                steps, tree.boxes, leaf, first, points, mismatch, center, bits, room.sums
-            )
-            most = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
-            for index in range(collect(room.sums, 0, points, most, room.near)):
+            first, size, depth = _next_near(tree, steps, exact, centers, query, radius, room, depth)
+            for index in range(size):
                 place = first + room.near[index]
-                distance = measure(exact.points, place, center, mismatch)
+                distance = measure(exact.points, place, center, exact.mismatch)
                 # written always and kept if it is near: the row behind the last is spare
                 places[last], distances[last] = place, distance
                 last += distance <= radius

@@ -1,0 +1,50 @@
+"""Records of arrays that all have the same rows: one per person, query or group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["ByRow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByRow:
+    """Arrays, and records of arrays, with the same rows; other fields are the same for all rows."""
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """Give the chosen rows, repeated as often as asked for."""
+        return type(self)(**{f.name: _taken(getattr(self, f.name), rows) for f in fields(self)})
+
+    def put(self, rows: NDArray[Any], others: Self) -> None:
+        """Write others into some of the rows."""
+        for f in fields(self):
+            getattr(self, f.name)[rows] = getattr(others, f.name)
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Put the rows of several behind each other."""
+        return cls(**{f.name: _joined([getattr(p, f.name) for p in parts]) for f in fields(cls)})
+
+
+def _taken(value: Any, rows: NDArray[Any]) -> Any:
+    if isinstance(value, np.ndarray):
+        return value[rows]
+    if isinstance(value, Mapping):
+        return {name: _taken(each, rows) for name, each in value.items()}
+    return value.take(rows) if isinstance(value, ByRow) else value
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(values)
+    return first.join(values) if isinstance(first, ByRow) else first
