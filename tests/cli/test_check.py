@@ -122,8 +122,9 @@ def test_check_finds_a_decision_maker_that_fails(config: Path) -> None:
     (config.parent / "broken_maker.py").write_text("def decide(table):\n    return []\n", "utf-8")
     rule = 'rule: "AnnualSalary + 5 * AccountBalance > 225000"'
     config.write_text(LOAN.replace(rule, "python: broken_maker:decide"), encoding="utf-8")
-    result = runner.invoke(app, ["check", str(config)])
+    result = runner.invoke(app, ["check", str(config), "--trust-code"])
     assert isinstance(result.exception, DecisionError)
+    assert "0 answers" in str(result.exception)
 
 
 def test_check_shows_the_beginning_of_much(config: Path) -> None:

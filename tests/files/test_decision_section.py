@@ -36,9 +36,11 @@ def section(text: str, folder: Path, **options: Any) -> DecisionSection:
     return read_decision_section(node, folder=folder, columns=("salary", "gender"), **options)
 
 
-def refused(text: str, folder: Path, kind: type[MutandisError] = SettingsError) -> str:
+def refused(
+    text: str, folder: Path, kind: type[MutandisError] = SettingsError, **options: Any
+) -> str:
     with pytest.raises(kind) as caught:
-        section(text, folder)
+        section(text, folder, **options)
     message = str(caught.value)
     # the place is said once
     assert message.startswith("audit.yaml, line ")
@@ -76,15 +78,16 @@ def test_rules_stay_text_and_nobody_stays_nobody(tmp_path: Path) -> None:
     ],
 )
 def test_what_decides_alike(folder: Path, text: str) -> None:
-    maker = as_decision_maker(section(text, folder).decision)
+    maker = as_decision_maker(section(text, folder, trust_code=True).decision)
     assert decide(maker, TABLE, YES_NO).tolist() == [True, False]
 
 
 def test_functions_are_shown_the_attributes_unless_columns_are_listed(folder: Path) -> None:
-    read = section("python: bank_of_the_section:decide", folder)
+    read = section("python: bank_of_the_section:decide", folder, trust_code=True)
     assert required_columns(as_decision_maker(read.decision)) == ("salary", "gender")
     assert read.files == (folder / "bank_of_the_section.py",)
-    listed = section("{python: 'bank_of_the_section:decide', columns: [salary]}", folder)
+    text = "{python: 'bank_of_the_section:decide', columns: [salary]}"
+    listed = section(text, folder, trust_code=True)
     assert required_columns(as_decision_maker(listed.decision)) == ("salary",)
 
 
@@ -144,7 +147,7 @@ favourable: below
         ("rule: a > 1\nfavourable: above", "line 2, at 'favourable': 'favourable' is about scores"),
         ("recorded: true\nthreshold: 1", "'threshold' is not a key"),
         ("onnx: m.onnx\ntrusted: [a.B]", "'trusted' is not a key of a decision by ONNX model"),
-        ("pickle: m.pkl\ntrust_pickle: true", "'trust_pickle' is not a key"),
+        ("pickle: m.pkl\ntrust_code: true", "'trust_code' is not a key"),
         ("http: {batch: 3}", "'url' is missing"),
         (
             "http: {url: 'https://a.example', bach: 3}",
@@ -185,7 +188,8 @@ def test_what_cannot_decide(tmp_path: Path, text: str, said: str) -> None:
         pytest.importorskip("skops")
     if text.startswith("onnx"):
         pytest.importorskip("onnxruntime")
-    message = refused(text, tmp_path, DecisionError)
+    trusted = "python" in text
+    message = refused(text, tmp_path, DecisionError, trust_code=trusted)
     assert said in message
     assert "s3cret" not in message
 
@@ -207,14 +211,14 @@ def test_a_pickle_is_trusted_from_outside_the_file(tmp_path: Path) -> None:
     features = pd.DataFrame({"salary": [10.0, 12.0, 20.0, 22.0]})
     model = linear_model.LogisticRegression().fit(features, ["no", "no", "yes", "yes"])
     (tmp_path / "model.pkl").write_bytes(pickle.dumps(model))
-    read = section("pickle: model.pkl", tmp_path, trust_pickle=True)
+    read = section("pickle: model.pkl", tmp_path, trust_code=True)
     assert read.files == (tmp_path / "model.pkl",)
     assert decide(as_decision_maker(read.decision), TABLE, YES_NO).tolist() == [True, False]
     text = "pickle: model.pkl\nthreshold: 0.5\nscore_of: yes"
-    scored = section(text, tmp_path, trust_pickle=True).decision
+    scored = section(text, tmp_path, trust_code=True).decision
     assert decide(as_decision_maker(scored), TABLE, YES_NO).tolist() == [True, False]
     with pytest.raises(DecisionError, match=r"line 2, at 'threshold': .*no class is named"):
-        section("pickle: model.pkl\nthreshold: 0.5", tmp_path, trust_pickle=True)
+        section("pickle: model.pkl\nthreshold: 0.5", tmp_path, trust_code=True)
     io = pytest.importorskip("skops.io")
     (tmp_path / "model.skops").write_bytes(io.dumps(model))
     saved = section("skops: model.skops", tmp_path)

@@ -28,8 +28,13 @@ app = typer.Typer(
 _debug = False
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
-TrustPickle = Annotated[
-    bool, typer.Option("--trust-pickle", help="Load a pickled model, which can run any program.")
+TrustCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        help="Run code that the audit file names: a Python function, a pickle, skops types that "
+        "are not known to be harmless.",
+    ),
 ]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads of the search (default: all cores).")
@@ -118,13 +123,13 @@ def check(
     full: Annotated[
         bool, typer.Option("--full", help="Print all that was found about the worldview.")
     ] = False,
-    trust_pickle: TrustPickle = False,
+    trust_code: TrustCode = False,
     json: Json = False,
 ) -> None:
     """Do everything short of the search: settings, table, worldview, a trial of the model."""
     from mutandis.cli.check import run_check
 
-    run_check(config, trust_pickle=trust_pickle, full=full, as_json=json)
+    run_check(config, trust_code=trust_code, full=full, as_json=json)
 
 
 @app.command()
@@ -135,14 +140,14 @@ def audit(
     force: Annotated[
         bool, typer.Option("--force", help="Replace older results in that folder.")
     ] = False,
-    trust_pickle: TrustPickle = False,
+    trust_code: TrustCode = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Run an audit and write its results: findings, counts, record, report, pictures."""
     from mutandis.cli.audit import run_audit
 
-    run_audit(config, out, force=force, trust_pickle=trust_pickle, threads=threads, as_json=json)
+    run_audit(config, out, force=force, trust_code=trust_code, threads=threads, as_json=json)
 
 
 @app.command()
@@ -175,7 +180,7 @@ def verify(
         bool, typer.Option("--rerun", help="Run the audit again and compare every number.")
     ] = False,
     base: Base = None,
-    trust_pickle: TrustPickle = False,
+    trust_code: TrustCode = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -187,7 +192,7 @@ def verify(
             folder,
             rerun=rerun,
             base=base,
-            trust_pickle=trust_pickle,
+            trust_code=trust_code,
             threads=threads,
             as_json=json,
         )

@@ -23,12 +23,12 @@ __all__ = ["run_audit"]
 
 
 def run_audit(
-    config: Path, out: Path, *, force: bool, trust_pickle: bool, threads: int | None, as_json: bool
+    config: Path, out: Path, *, force: bool, trust_code: bool, threads: int | None, as_json: bool
 ) -> None:
     """Check everything, run, write the folder, and print the counts."""
     check_output(out, replace=force, known=is_audit_folder)
     with collected_notes() as notes:
-        found = run_with_bars(read_plan(config, trust_pickle=trust_pickle), threads=threads)
+        found = run_with_bars(read_plan(config, trust_code=trust_code), threads=threads)
         with progress_bars() as bar:
             found.measure_noise_floor(bar("Running placebo audits"))
             save_audit(found, out, overwrite=force, notes=notes(), progress=bar("Comparing"))

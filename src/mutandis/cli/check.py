@@ -24,10 +24,10 @@ _MANY, _FIRST = 8, 5
 _WIDTH = 80
 
 
-def run_check(path: Path, *, trust_pickle: bool, full: bool, as_json: bool) -> None:
+def run_check(path: Path, *, trust_code: bool, full: bool, as_json: bool) -> None:
     """Read the file and its table, check every setting, and try worldview and decision maker."""
     with collected_notes() as notes:
-        found = read_plan(path, trust_pickle=trust_pickle).check()
+        found = read_plan(path, trust_code=trust_code).check()
     if as_json:
         typer.echo(json.dumps({**found.as_dict(), "notes": notes()}, indent=2, ensure_ascii=False))
         return

@@ -24,7 +24,7 @@ def run_verify(
     *,
     rerun: bool,
     base: Path | None,
-    trust_pickle: bool,
+    trust_code: bool,
     threads: int | None,
     as_json: bool,
 ) -> int:
@@ -34,7 +34,7 @@ def run_verify(
             folder,
             rerun=rerun,
             base=base,
-            trust_pickle=trust_pickle,
+            trust_code=trust_code,
             run=partial(run_with_bars, threads=threads),
         )
     if as_json:

@@ -1,7 +1,8 @@
 """Decision makers in files: a function of a module, and models saved by skops, pickle or joblib.
 
-Importing a module and opening a pickle run code; a skops file runs none unless its types are
-trusted. What is hashed for the record is what is loaded, even if the file changes in between.
+Importing a module and opening a pickle run code, and so may making the types of a skops file that
+are not known to be harmless: each is done only for a caller who says `trust_code`, which no file
+can say. What is hashed for the record is what is loaded, even if the file changes in between.
 """
 
 from __future__ import annotations
@@ -11,21 +12,29 @@ import importlib
 import io
 import sys
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mutandis.decision.maker import read_columns
 from mutandis.decision.model import FunctionMaker, ModelFile, ModelMaker, as_decision_maker
-from mutandis.errors import DecisionError, suggest
+from mutandis.errors import DecisionError, listed, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from types import ModuleType
 
     from mutandis.decision.maker import DecisionMaker
 
-__all__ = ["load_function", "load_pickle", "load_skops", "read_model_file"]
+__all__ = ["load_function", "load_pickle", "load_skops", "read_model_file", "require_trust"]
+
+
+def require_trust(refused: str, *, trust_code: bool) -> None:
+    """Refuse what could run code of others unless the caller, and no file, says to trust it."""
+    if trust_code is not True:
+        raise DecisionError(
+            f"{refused} If you trust it as you trust a program that you run, say so: --trust-code "
+            "on the command line, trust_code=True in Python."
+        )
 
 
 def read_model_file(path: str | Path, *, what: str) -> tuple[bytes, ModelFile]:
@@ -158,7 +167,7 @@ def _member(module: ModuleType, name: str, reference: str) -> Any:
 def load_skops(
     path: str | Path,
     *,
-    trusted: Iterable[str] = (),
+    trust_code: bool = False,
     columns: Iterable[str] | None = None,
     folder: Path | None = None,
 ) -> ModelMaker:
@@ -168,13 +177,13 @@ def load_skops(
     ----------
     path
         The file.
-    trusted
-        The types, beyond those of scikit-learn and NumPy that skops knows to be harmless, that may
-        be made from the file. Look at what each of them is before you name it.
+    trust_code
+        Make types beyond those of scikit-learn and NumPy that skops knows to be harmless, which
+        can run any program.
     columns
         What the model was fitted on, if it does not store their names.
     folder
-        Where the modules of trusted types are looked for first, while the file is loaded.
+        Where the modules of such types are looked for first, while the file is loaded.
 
     Raises
     ------
@@ -190,13 +199,18 @@ def load_skops(
             "pip install 'mutandis[skops]'."
         ) from None
     content, file = read_model_file(path, what="skops model")
-    named = tuple(trusted)
     try:
-        unknown = sorted(set(skops.io.get_untrusted_types(data=content)) - set(named))
-        _refuse_untrusted(file.name, unknown, named)
-        # without trusted types there is nothing to look for in the folder
-        with _search_first(folder if named else None):
-            model = skops.io.loads(content, trusted=list(named))
+        unknown = sorted(skops.io.get_untrusted_types(data=content))
+        if unknown:
+            require_trust(
+                f"The skops file {file.name!r} holds types that are not known to be harmless, and "
+                f"was not loaded: {listed(unknown)}. Making them could run code. Look at what "
+                "they are.",
+                trust_code=trust_code,
+            )
+        # without such types there is nothing to look for in the folder
+        with _search_first(folder if unknown else None):
+            model = skops.io.loads(content, trusted=unknown)
     except DecisionError:
         raise
     except Exception as error:
@@ -208,26 +222,10 @@ def load_skops(
     return _model_from_file(model, columns=read_columns(columns), file=file, kind="skops")
 
 
-def _refuse_untrusted(name: str, unknown: Sequence[str], named: Sequence[str]) -> None:
-    if not unknown:
-        return
-    close = [
-        f"{wrong!r} looks like {found[0]!r}"
-        for wrong in named
-        if wrong not in unknown and (found := get_close_matches(wrong, unknown, n=1, cutoff=0.8))
-    ]
-    hint = f" (Among those that are named, {'; '.join(close)}.)" if close else ""
-    raise DecisionError(
-        f"The skops file {name!r} holds types that are not known to be harmless: "
-        f"{', '.join(unknown)}.{hint} Making them could run code. If you know what they are and "
-        "where the file comes from, name them: trusted: [" + ", ".join(unknown) + "]."
-    )
-
-
 def load_pickle(
     path: str | Path,
     *,
-    trust_pickle: bool = False,
+    trust_code: bool = False,
     columns: Iterable[str] | None = None,
     folder: Path | None = None,
 ) -> ModelMaker | FunctionMaker:
@@ -237,7 +235,7 @@ def load_pickle(
     ----------
     path
         The file.
-    trust_pickle
+    trust_code
         Must be True: opening a pickle runs whatever code its author put into it.
     columns
         What the model was fitted on, if it does not store their names; what a function gets.
@@ -256,13 +254,11 @@ def load_pickle(
     mutandis.errors.DecisionError: 'model.pkl' is a pickle file, and was not opened: opening one
     runs whatever code its author put into it. ...
     """
-    if trust_pickle is not True:
-        raise DecisionError(
-            f"{Path(path).name!r} is a pickle file, and was not opened: opening one runs whatever "
-            "code its author put into it. Save the model as skops or ONNX instead. If you trust "
-            "the file as you trust a program that you run, say so: --trust-pickle on the command "
-            "line, trust_pickle=True in Python."
-        )
+    require_trust(
+        f"{Path(path).name!r} is a pickle file, and was not opened: opening one runs whatever "
+        "code its author put into it. Save the model as skops or ONNX instead.",
+        trust_code=trust_code,
+    )
     content, file = read_model_file(path, what="pickled model")
     try:
         with _search_first(folder):

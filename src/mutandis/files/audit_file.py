@@ -116,15 +116,16 @@ class SavedInputs:
     decision: DecisionMaker | None
 
 
-def read_plan(path: str | os.PathLike[str], *, trust_pickle: bool = False) -> Plan:
+def read_plan(path: str | os.PathLike[str], *, trust_code: bool = False) -> Plan:
     """Read an audit file and its table, and check everything.
 
     Parameters
     ----------
     path
         The file. Tables and models are named relative to its folder.
-    trust_pickle
-        Open a pickled model, which can run any program; the file cannot say so itself.
+    trust_code
+        Run the code that the file names: a Python function, a pickled model, or types of a skops
+        file that are not known to be harmless. The file cannot say so itself.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def read_plan(path: str | os.PathLike[str], *, trust_pickle: bool = False) -> Pl
     """
     path = Path(path)
     return read_plan_text(
-        read_text(path), folder=path.parent, name=path.name, trust_pickle=trust_pickle
+        read_text(path), folder=path.parent, name=path.name, trust_code=trust_code
     )
 
 
@@ -162,7 +163,7 @@ def read_plan_text(
     *,
     folder: Path,
     name: str,
-    trust_pickle: bool = False,
+    trust_code: bool = False,
     saved: SavedInputs | None = None,
 ) -> Plan:
     """Read the text of an audit file, as it stood in a folder under a name.
@@ -170,7 +171,7 @@ def read_plan_text(
     With inputs that a results folder has `saved`, nothing else is loaded.
     """
     source, files, arguments = read_arguments(
-        text, folder=folder, name=name, trust_pickle=trust_pickle, saved=saved
+        text, folder=folder, name=name, trust_code=trust_code, saved=saved
     )
     described = source.describe()
     if saved is None:
@@ -192,7 +193,7 @@ def read_arguments(
     *,
     folder: Path,
     name: str,
-    trust_pickle: bool = False,
+    trust_code: bool = False,
     saved: SavedInputs | None = None,
 ) -> tuple[Source, tuple[Path, ...], dict[str, Any]]:
     """Read where the table is, which further files were read, and the arguments of `plan`."""
@@ -234,7 +235,7 @@ def read_arguments(
         sections.get("decision"),
         folder=folder,
         columns=tuple(dict.fromkeys([*attributes, *statuses])),
-        trust_pickle=trust_pickle,
+        trust_code=trust_code,
     )
     return source, decided.files, {**arguments, "decision": decided.decision}
 

@@ -24,8 +24,9 @@ from mutandis.decision import (
     with_threshold,
 )
 from mutandis.decision.model import ScoreSource
+from mutandis.decision.model_files import require_trust
 from mutandis.decision.threshold import Favourable
-from mutandis.errors import listed, suggest
+from mutandis.errors import listed, shown, suggest
 from mutandis.files.yaml_nodes import (
     Entries,
     Items,
@@ -37,7 +38,6 @@ from mutandis.files.yaml_nodes import (
     read_flag,
     read_keys,
     read_name,
-    read_names,
     read_node,
     read_number,
     read_value,
@@ -74,7 +74,7 @@ class _Context:
 
     folder: Path
     columns: tuple[str, ...]
-    trust_pickle: bool
+    trust_code: bool
 
 
 _Read = dict[str, Any]
@@ -178,6 +178,11 @@ def _from_rule(read: _Read, _: _Context) -> tuple[str, tuple[Path, ...]]:
 
 
 def _from_python(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    require_trust(
+        f"The decision is Python code, {shown(read['python'])}, and was not imported: importing a "
+        "module runs it.",
+        trust_code=context.trust_code,
+    )
     maker = load_function(read["python"], folder=context.folder, columns=read.get("columns"))
     module = read["python"].partition(":")[0]
     own = context.folder / f"{module.replace('.', '/')}.py"
@@ -201,7 +206,7 @@ def _from_skops(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Pa
     path = context.folder / read["skops"]
     maker = load_skops(
         path,
-        trusted=read.get("trusted", ()),
+        trust_code=context.trust_code,
         columns=read.get("columns"),
         folder=context.folder,
     )
@@ -212,7 +217,7 @@ def _from_pickle(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[P
     path = context.folder / read["pickle"]
     maker = load_pickle(
         path,
-        trust_pickle=context.trust_pickle,
+        trust_code=context.trust_code,
         columns=read.get("columns"),
         folder=context.folder,
     )
@@ -256,7 +261,7 @@ _KINDS = {
     ),
     "skops": _Kind(
         what="a decision by skops model",
-        keys={"skops": read_name, **_MODELLED, "trusted": read_names},
+        keys={"skops": read_name, **_MODELLED},
         make=_from_skops,
     ),
     "pickle": _Kind(
@@ -272,13 +277,13 @@ _KINDS = {
 
 
 def read_decision_section(
-    node: YamlNode | None, *, folder: Path, columns: Sequence[str], trust_pickle: bool = False
+    node: YamlNode | None, *, folder: Path, columns: Sequence[str], trust_code: bool = False
 ) -> DecisionSection:
     r"""Read the section, and load the files that it names, relative to a folder.
 
     `columns` is what functions and endpoints get if the section does not say: the attributes that
     people are compared on, then the protected ones; no ids and no outcomes. Only the caller can
-    trust a pickle, not the file. What a decision maker complains of is raised with its line.
+    trust code, not the file. What a decision maker complains of is raised with its line.
 
     Examples
     --------
@@ -299,7 +304,7 @@ def read_decision_section(
         if not read["recorded"]:
             raise node.place.error(f"Say who decides. {_CHOICES}")
         return DecisionSection(decision=None)
-    context = _Context(folder=folder, columns=tuple(columns), trust_pickle=trust_pickle)
+    context = _Context(folder=folder, columns=tuple(columns), trust_code=trust_code)
     with located(entries.keys[name]):
         maker, files = kind.make(read, context)
     decision = _with_threshold if "threshold" in read else _with_answers

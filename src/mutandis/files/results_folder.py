@@ -64,6 +64,11 @@ class AuditRecord:
     data: Mapping[str, Any]
 
     @property
+    def is_intact(self) -> bool:
+        """Whether the record is the one that was written, as far as its own hash tells."""
+        return bool(self.data["sha256"] == _hash_record(self.data))
+
+    @property
     def outputs(self) -> Mapping[str, str]:
         """The SHA-256 of each file of the folder, by its path in it."""
         return dict(self.data["outputs"])
@@ -172,7 +177,7 @@ def _only_case_files(folder: Path) -> bool:
 def find_differences(record: AuditRecord) -> list[str]:
     """Hash every file again, and say what is not as the record says."""
     found = []
-    if record.data["sha256"] != _hash_record(record.data):
+    if not record.is_intact:
         found.append(f"{RECORD} is not what was written")
     for name, expected in record.outputs.items():
         path = record.folder / name

@@ -40,6 +40,7 @@ from mutandis.files.results_folder import (
     FINDINGS,
     PLOTS,
     QUERIES,
+    RECORD,
     REPORT,
     STATE,
     is_audit_folder,
@@ -246,6 +247,8 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
     path = Path(folder)
     recover_output(path)
     record = read_record(path)
+    if not record.is_intact:
+        raise _damaged(path / RECORD)
     if not (path / STATE).is_file() or hash_file(path / STATE) != record.outputs.get(STATE):
         raise _damaged(path / STATE)
     state = _read_state(path / STATE)

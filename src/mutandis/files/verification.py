@@ -59,7 +59,7 @@ def verify_results(
     *,
     rerun: bool = False,
     base: str | os.PathLike[str] | None = None,
-    trust_pickle: bool = False,
+    trust_code: bool = False,
     run: Callable[[Plan], Audit] | None = None,
 ) -> Verification:
     """Compare a results folder with its record, and with a rerun of the audit if asked to.
@@ -72,7 +72,7 @@ def verify_results(
         Run the audit again, and compare findings and counts bit for bit.
     base
         The folder that paths in the audit file start from, if it has moved.
-    trust_pickle
+    trust_code
         As for `read_plan`.
     run
         How the plan is run; default: `Plan.run`.
@@ -109,10 +109,11 @@ def verify_results(
     if changed:
         inputs.append("the source is not the table that was audited")
     differences += inputs
-    if rerun and inputs:
+    # nothing is loaded that is not what the record, as it was written, names
+    if rerun and (inputs or not record.is_intact):
         differences.append("the audit cannot be repeated from something else")
     elif rerun:
-        differences += _compare_rerun(record, origin, trust_pickle=trust_pickle, run=run)
+        differences += _compare_rerun(record, origin, trust_code=trust_code, run=run)
     return Verification(
         differences=tuple(differences),
         files=len(record.outputs) + 1,
@@ -135,11 +136,11 @@ def _compare_rerun(
     record: AuditRecord,
     origin: Origin,
     *,
-    trust_pickle: bool,
+    trust_code: bool,
     run: Callable[[Plan], Audit] | None,
 ) -> list[str]:
     plan = read_plan_text(
-        origin.text, folder=origin.folder, name=origin.name, trust_pickle=trust_pickle
+        origin.text, folder=origin.folder, name=origin.name, trust_code=trust_code
     )
     found = plan.run() if run is None else run(plan)
     _check_same(record, found)
