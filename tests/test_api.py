@@ -54,6 +54,7 @@ COUNTS = [
     "significant_share",
     "significant_adjusted",
 ]
+METHODS = ("st", "cst_without", "cst_with", "cf", "cst_matched")
 SIZE = 36
 _SALARY = [10 + number % 7 + (3 if number % 3 else 0) for number in range(SIZE)]
 TABLE: dict[str, list[Any]] = {
@@ -159,13 +160,16 @@ def test_a_pandas_index_is_ignored(found: mm.Audit) -> None:
 def test_counts_follow_from_findings(found: mm.Audit) -> None:
     counts = found.counts()
     assert list(zip(counts["method"], counts["k"], strict=True)) == [
-        (method, k) for method in ("st", "cst_without", "cst_with", "cf") for k in (2, 5)
+        (method, k) for method in METHODS for k in (2, 5)
     ]
     for row in counts.itertuples():
         rows = found.findings(row.method, k=row.k)
-        cases = rows["verdict"] != "no-evidence"
+        # where people are matched, some have nobody to be compared with
+        compared = rows["verdict"] != "insufficient"
+        assert compared.all() or row.method == "cst_matched"
+        cases = compared & (rows["verdict"] != "no-evidence")
         assert row.complainants == len(rows) == SIZE // 3
-        assert row.cases == cases.sum() == (rows["delta_p"] > 0).sum()
+        assert row.cases == cases.sum() == (compared & (rows["delta_p"] > 0)).sum()
         assert row.share == row.cases / row.complainants
         assert row.cases_refused == (cases & (rows["outcome"] == "no")).sum()
         assert row.significant == rows["verdict"].str.startswith("significant").sum()
@@ -212,28 +216,36 @@ def test_what_was_not_run_cannot_be_asked_for(found: mm.Audit) -> None:
 
 
 def test_methods_and_ks(found: mm.Audit) -> None:
-    assert found.methods == ("st", "cst_without", "cst_with", "cf")
+    assert found.methods == METHODS
     assert found.ks == (2, 5)
     only = audit(methods=["cst_with"], ks=[3])
     assert only.counts()["method"].tolist() == ["cst_with"]
     assert only.counts()["k"].tolist() == [3]
-    expected = audit(ks=[3]).findings("cst_with", k=3)
+    expected = audit(methods=METHODS[:4], ks=[3]).findings("cst_with", k=3)
     assert only.findings("cst_with", k=3).equals(expected)
 
 
 def test_a_method_alone_gives_what_it_gives_among_others(found: mm.Audit) -> None:
     for method in found.methods:
-        alone = audit(methods=[method])
-        assert alone.findings(method, k=5).equals(found.findings(method, k=5))
+        alone, among = (each.findings(method, k=5) for each in (audit(methods=[method]), found))
+        if method != "cst_matched":
+            # whether she has a case of her own is known where people were matched
+            assert alone["own_case"].isna().all()
+            assert among["own_case"].notna().all()
+            alone, among = (each.drop(columns="own_case") for each in (alone, among))
+        assert alone.equals(among)
 
 
 def test_repr_is_a_summary(found: mm.Audit) -> None:
     first, second, third = repr(found).splitlines()
     assert first == (
-        "Audit of 36 decisions, 12 complainants; methods st, cst_without, cst_with, cf; k = 2, 5"
+        "Audit of 36 decisions, 12 complainants; methods st, cst_without, cst_with, cf, "
+        "cst_matched; k = 2, 5"
     )
-    cases = int((found.findings("cst_without", k=5)["delta_p"] > 0).sum())
-    assert second.startswith(f"cst_without at k=5: evidence for {cases} ({cases / 12:.1%}), sig")
+    # five are more than a third of the twelve
+    rows = found.findings("cst_matched", k=2)
+    cases = int(((rows["delta_p"] > 0) & (rows["verdict"] != "insufficient")).sum())
+    assert second.startswith(f"cst_matched at k=2: evidence for {cases} ({cases / 12:.1%}), sig")
     assert third == found.noise_floor.sentence()
 
 
@@ -362,8 +374,10 @@ def test_a_plan_takes_what_an_audit_takes() -> None:
 
 
 def test_results_are_of_numbers_only_where_numbers_are(found: mm.Audit) -> None:
-    result = found.case(0).result("cst_with", k=2)
+    unmatched = audit(methods=["cst_with"])
     # whether she has a case of her own is known where people were matched
-    assert result["own_case"] is None
-    assert {type(v) for n, v in result.items() if n != "own_case"} == {int, float, str}
-    assert not any(isinstance(value, np.generic) for value in result.values())
+    for ours, kind in ((found, bool), (unmatched, type(None))):
+        result = ours.case(0).result("cst_with", k=2)
+        assert type(result["own_case"]) is kind
+        assert {type(v) for n, v in result.items() if n != "own_case"} == {int, float, str}
+        assert not any(isinstance(value, np.generic) for value in result.values())

@@ -73,7 +73,7 @@ def test_an_audit_runs_without_any_extra(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"counted": 4, "report": True, "case": True, "loaded": []}
+    assert json.loads(done.stdout) == {"counted": 5, "report": True, "case": True, "loaded": []}
 
 
 def test_every_extra_is_of_users_or_of_the_project() -> None:

@@ -70,10 +70,16 @@ def test_defaults() -> None:
     assert (chosen.similarity.ties, chosen.similarity.scaling) == ("fair", "range")
     assert chosen.interval == "miettinen-nurminen"
     assert chosen.evidence.adjust == "benjamini-hochberg"
-    assert chosen.primary == ("cst_without", 30)
+    assert chosen.primary == ("cst_matched", 50)
     assert chosen.uncertainty.placebo == 19
     assert chosen.seed == 0
-    assert [method.name for method in made.methods] == ["st", "cst_without", "cst_with", "cf"]
+    assert [method.name for method in made.methods] == [
+        "st",
+        "cst_without",
+        "cst_with",
+        "cf",
+        "cst_matched",
+    ]
     assert made.semantics.name == "defined"
 
 
@@ -99,7 +105,7 @@ def test_columns_of_worldview_rule_and_attributes_are_read_and_no_others() -> No
 
 @pytest.mark.parametrize("method", ["cst_with", "cf"])
 def test_without_a_decision_methods_that_need_one_say_so(method: str) -> None:
-    assert [m.name for m in plan(decision=None).methods] == ["st", "cst_without"]
+    assert [m.name for m in plan(decision=None).methods] == ["st", "cst_without", "cst_matched"]
     assert refused(PlanError, decision=None, methods=["st", method]) == (
         f"Method {method!r} needs the outcome of each counterfactual: give decision=, or "
         "counterfactuals= with the outcome column in it."
@@ -250,7 +256,8 @@ def test_missing_is_one_of_two() -> None:
 @pytest.mark.parametrize("primary", [("cf", 3), ("cst", 2)])
 def test_a_primary_that_is_not_run(primary: Any) -> None:
     assert refused(PlanError, evidence=mm.Evidence(primary=primary)) == (
-        f"primary={primary!r} is not run. Methods: st, cst_without, cst_with, cf; ks: [2, 4]."
+        f"primary={primary!r} is not run. Methods: st, cst_without, cst_with, cf, cst_matched; "
+        "ks: [2, 4]."
     )
 
 

@@ -152,7 +152,11 @@ def test_a_rule_on_the_status_itself_is_direct_discrimination() -> None:
         decision="gender == 'm'",
     )
     assert found.disagreement == 0.0
-    assert found.counts()["cases"].tolist() == [10, 10, 10, 10]
+    cases = found.counts().set_index("method")["cases"]
+    assert cases[["st", "cst_without", "cst_with", "cf"]].tolist() == [10, 10, 10, 10]
+    # all of those whose neighbours have anybody to be matched with
+    compared = (found.findings("cst_matched", k=3)["verdict"] != "insufficient").sum()
+    assert cases["cst_matched"] == compared == 3
     assert found.findings("cf", k=3)["outcome_cf"].tolist() == ["yes"] * 10
 
 
@@ -198,7 +202,7 @@ def test_cf_counts_both_directions() -> None:
 
 def test_without_a_decision_outcomes_of_counterfactuals_are_not_known() -> None:
     found = audit(decision=None)
-    assert found.methods == ("st", "cst_without")
+    assert found.methods == ("st", "cst_without", "cst_matched")
     assert set(found.findings("cst_without", k=3)["outcome_cf"]) == {None}
     assert found.flips() is None
     assert "granted" not in found.counterfactuals()
@@ -216,8 +220,12 @@ def test_without_counterfactuals_st_is_what_it_is() -> None:
     assert found.methods == ("st",)
     assert found.counterfactuals() is None
     assert found.case(0).counterfactual is None
-    ours = found.findings("st", k=3).drop(columns="outcome_cf")
-    assert ours.equals(audit().findings("st", k=3).drop(columns="outcome_cf"))
+    # nor is anybody matched, so that nobody is known to have a case of her own
+    unknown = ["outcome_cf", "own_case"]
+    ours = found.findings("st", k=3)
+    assert ours[unknown].isna().all(axis=None)
+    expected = audit().findings("st", k=3).drop(columns=unknown)
+    assert ours.drop(columns=unknown).equals(expected)
 
 
 # --- scale and ties ----------------------------------------------------------------------------
@@ -319,7 +327,7 @@ def test_a_worldview_that_moves_what_only_the_decision_reads_is_pointed_out() ->
         found = audit(
             worldview=mm.Worldview({"age": mm.Linear("gender")}), decision="salary + age >= 36"
         )
-    assert found.methods == ("st", "cst_without", "cst_with", "cf")
+    assert found.methods == ("st", "cst_without", "cst_with", "cf", "cst_matched")
 
 
 def test_an_ordinary_audit_warns_of_nothing() -> None:
@@ -347,7 +355,7 @@ def test_what_was_not_adjusted_is_not_significant_after_adjustment() -> None:
     assert set(rows["verdict"]) == {"significant"}
     assert rows["q_value"].isna().all()
     assert rows["p_value"].equals(adjusted.findings("st", k=3)["p_value"])
-    assert plain.counts()["significant_adjusted"].tolist() == [0, 0]
+    assert plain.counts()["significant_adjusted"].tolist() == [0, 0, 0]
 
 
 def test_tau_decides_what_counts_as_evidence() -> None:
@@ -355,6 +363,10 @@ def test_tau_decides_what_counts_as_evidence() -> None:
     for method in loose.methods:
         delta = loose.findings(method, k=3)["delta_p"]
         assert strict.findings(method, k=3)["delta_p"].equals(delta)
-        here = strict.findings(method, k=3)["verdict"] != "no-evidence"
-        assert here.tolist() == (delta > 0.5).tolist()
+        verdicts = strict.findings(method, k=3)["verdict"]
+        # where people are matched, some have nobody to be compared with
+        compared = verdicts != "insufficient"
+        assert compared.all() or method == "cst_matched"
+        here = (verdicts != "no-evidence") & compared
+        assert here.tolist() == ((delta > 0.5) & compared).tolist()
     assert strict.counts()["cases"].sum() < loose.counts()["cases"].sum()

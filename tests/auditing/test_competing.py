@@ -34,6 +34,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
         "worldview": BANK,
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+        "methods": ["st", "cst_without", "cst_with", "cf"],
         "ks": (5, 15),
         **changes,
     }
@@ -127,6 +128,6 @@ def test_what_cannot_be_compared(decisions: pd.DataFrame) -> None:
         )
     with pytest.raises(PlanError, match="No worldview is called 'x'"):
         mm.compare_worldviews(plan, THREE).audit("x")
-    observed = mm.plan(decisions, **settings(worldview=None, decision=None))
+    observed = mm.plan(decisions, **settings(worldview=None, decision=None, methods=["st"]))
     with pytest.raises(PlanError, match="no worldview to exchange"):
         mm.compare_worldviews(observed, THREE)

@@ -50,7 +50,7 @@ def refused(error: type[Exception], would_be: Any, /, **options: Any) -> str:
 
 def test_without_outcomes_and_without_a_decision_nobody_decides() -> None:
     found = audit(WOULD_BE)
-    assert found.methods == ("st", "cst_without")
+    assert found.methods == ("st", "cst_without", "cst_matched")
     assert found.flips() is None
     assert set(found.findings("st", k=2)["outcome_cf"]) == {None}
     # the table has no outcomes, so it is not handed out with those of the facts
@@ -60,7 +60,7 @@ def test_without_outcomes_and_without_a_decision_nobody_decides() -> None:
 def test_outcomes_in_the_table_are_the_counterfactual_ones() -> None:
     outcomes = ["yes", "no"] * 10
     found = audit(WOULD_BE.assign(granted=outcomes))
-    assert found.methods == ("st", "cst_without", "cst_with", "cf")
+    assert found.methods == ("st", "cst_without", "cst_with", "cf", "cst_matched")
     assert found.findings("cf", k=2)["outcome_cf"].tolist() == outcomes[:8]
     assert found.counterfactuals()["granted"].tolist() == outcomes
     flips = found.flips()
@@ -143,7 +143,8 @@ def test_an_audit_of_its_own_counterfactuals_is_the_same_audit(preset: Any) -> N
     worldview = mm.Worldview({"salary": mm.Linear("gender"), "bonus": mm.Linear("salary")})
     first = audit(None, worldview=worldview, **options)
     again = audit(first.counterfactuals(), preset=preset)
-    assert again.methods == first.methods == ("st", "cst_without", "cst_with", "cf")
+    matched = () if preset else ("cst_matched",)
+    assert again.methods == first.methods == ("st", "cst_without", "cst_with", "cf", *matched)
     assert again.counts().equals(first.counts())
     for method in first.methods:
         assert again.findings(method, k=2).equals(first.findings(method, k=2))
@@ -188,7 +189,7 @@ def test_other_ids() -> None:
     numbered = WOULD_BE.assign(who=range(SIZE))
     assert "in 20 rows" in refused(AlignmentError, numbered, id="who")
     # without id= the column is one like any other
-    assert audit(swapped).counts()["complainants"].tolist() == [8, 8]
+    assert audit(swapped).counts()["complainants"].tolist() == [8, 8, 8]
 
 
 def test_ids_that_agree_or_are_not_there() -> None:

@@ -106,7 +106,7 @@ def test_sizes_are_sorted_and_each_counts_once(decisions: pd.DataFrame) -> None:
 def test_k_beyond_a_space_is_refused(decisions: pd.DataFrame) -> None:
     found = audit(decisions)
     others = int((decisions["Gender"] == 1).sum()) - 1
-    assert len(found.k_sweep([others])) == 4
+    assert len(found.k_sweep([others])) == 5
     with pytest.raises(GroupSizeError, match=f"k={others + 1} is larger than the control space"):
         found.k_sweep([5, others + 1])
     with pytest.raises(PlanError, match="ks is empty"):

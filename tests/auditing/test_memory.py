@@ -43,6 +43,8 @@ def table_and_settings(rows: int = ROWS) -> tuple[pd.DataFrame, dict[str, Any]]:
         "attributes": dict.fromkeys(names, "continuous"),
         "worldview": mm.Worldview(equations),
         "decision": " + ".join(names) + " > 0",
+        # matches are found by another search, which is not stood in for here
+        "methods": ["st", "cst_without", "cst_with", "cf"],
     }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KS = (5, 20)
+METHODS = ("st", "cst_without", "cst_with", "cf", "cst_matched")
 WORLDVIEW = mm.Worldview({"salary": mm.Linear("group"), "balance": mm.Linear("salary", "group")})
 RULE = "salary + 2 * balance > 30"
 
@@ -86,7 +87,7 @@ def test_placebo_a_is_an_audit_of_relabelled_reference_rows(group_size: Any) -> 
         assert all(small < k for k, small in taken.items())
         again = settings(similarity=mm.Similarity(group_size=group_size), ks=tuple(taken.values()))
         expected = shares(mm.audit(reference.assign(group=status), **again))
-        assert {line.method for line in placebo.lines} == {"st", "cst_without", "cst_with", "cf"}
+        assert {line.method for line in placebo.lines} == set(METHODS)
         for line in placebo.lines:
             wanted = expected[line.method, taken[line.k], line.measure]
             assert line.placebos[repeat] == wanted, line
@@ -234,7 +235,10 @@ def test_the_table_has_means_and_ranges_in_the_callers_frame_type() -> None:
 def test_from_the_record_alone_there_are_placebos_too() -> None:
     audit = mm.audit(decisions(), **settings(decision=None))
     found = {(line.kind, line.method) for line in audit.placebo(repeats=1).lines}
-    assert found == {("a", "st"), ("a", "cst_without"), ("b", "cst_without")}
+    assert found == {
+        ("a", "st"),
+        *((kind, method) for kind in "ab" for method in ("cst_without", "cst_matched")),
+    }
 
 
 def test_ready_counterfactuals_are_those_of_the_reference_rows() -> None:
@@ -247,8 +251,8 @@ def test_ready_counterfactuals_are_those_of_the_reference_rows() -> None:
     audit = mm.audit(table, **given)
     placebo = audit.placebo(repeats=1, seed=2)
     assert {(line.kind, line.method) for line in placebo.lines} == {
-        *(("a", method) for method in ("st", "cst_without", "cst_with", "cf")),
-        *(("b", method) for method in ("cst_without", "cst_with")),
+        *(("a", method) for method in METHODS),
+        *(("b", method) for method in ("cst_without", "cst_with", "cst_matched")),
     }
     ordered = in_draw_order(audit, table)
     reference = ordered[ordered["group"] == "here"]

@@ -95,7 +95,9 @@ def test_audit_writes_what_the_api_finds(out: Path) -> None:
     expected = by_api(out.parent / "audit.yaml")
     findings = duckdb.read_parquet(str(out / "findings.parquet")).df()
     assert list(findings.columns) == ["method", "k", *COLUMNS]
-    assert findings["method"].unique().tolist() == ["st", "cst_without", "cst_with", "cf"]
+    assert findings["method"].unique().tolist() == [
+        *("st", "cst_without", "cst_with", "cf", "cst_matched")
+    ]
     for method in expected.methods:
         for k in expected.ks:
             part = findings[(findings["method"] == method) & (findings["k"] == k)]

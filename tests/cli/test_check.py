@@ -45,7 +45,7 @@ def test_check_says_what_the_audit_will_do_and_what_is_wrong_with_the_worldview(
     assert result.exit_code == 0, result.output
     rows = len(mm.datasets.loan(n=1000, seed=1))
     assert f"{rows:,} decisions" in result.output
-    assert "st, cst_without, cst_with, cf at k = 15, 30" in result.output
+    assert "st, cst_without, cst_with, cf, cst_matched at k = 15, 30" in result.output
     # the balance follows from the salary, which this worldview leaves out
     assert "AccountBalance" in result.output
     assert "AnnualSalary" in result.output

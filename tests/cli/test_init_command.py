@@ -46,7 +46,7 @@ def test_init_two_edits_check(
     result = run("check", "audit.yaml")
     assert result.exit_code == 0, result.exception
     assert "1,985 decisions, 242 of them negative." in result.output
-    assert "The audit can run st, cst_without at k = 15, 30, 50." in result.output
+    assert "The audit can run st, cst_without, cst_matched at k = 15, 30, 50." in result.output
     assert f"given {protected}" in result.output
 
 

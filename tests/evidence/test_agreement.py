@@ -36,6 +36,7 @@ def audit(decisions: Any, **changes: Any) -> mm.Audit:
             }
         ),
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+        "methods": METHODS,
         "ks": (5, 15),
         **changes,
     }

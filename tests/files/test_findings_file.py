@@ -85,6 +85,8 @@ def test_columns_in_order_and_all_methods_and_ks(tmp_path: Path) -> None:
     assert [row[:4] for row in found] == [
         ("cf", 1, 0, 1.0),
         ("cf", 1, 1, 1.0),
+        ("cst_matched", 1, 0, 0.5),
+        ("cst_matched", 1, 1, 0.5),
         ("cst_with", 1, 0, 1.0),
         ("cst_with", 1, 1, 1.0),
         ("cst_without", 1, 0, 1.0),
@@ -92,7 +94,8 @@ def test_columns_in_order_and_all_methods_and_ks(tmp_path: Path) -> None:
         ("st", 1, 0, 0.0),
         ("st", 1, 1, 0.0),
     ]
-    assert [row[4] is None for row in found] == [True, True] + [False] * 6
+    # CF counts no neighbours; the four men are too far from the men whom the women would have been
+    assert [row[4] is None for row in found] == [True] * 4 + [False] * 6
 
 
 def test_the_same_findings_give_the_same_bytes(tmp_path: Path) -> None:
@@ -105,7 +108,7 @@ def test_the_same_findings_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_differences_are_counted_to_the_last_bit(tmp_path: Path) -> None:
-    written(audit(("no", "yes")), tmp_path)
+    written(audit(("no", "yes"), methods=["st", "cst_without", "cst_with", "cf"]), tmp_path)
     first, second = tmp_path / "findings.parquet", tmp_path / "other.parquet"
     table = duckdb.read_parquet(str(first)).df()
     table["p_control"] = -0.0 * (table["p_control"] + 1)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from mutandis.evidence.settings import MethodName
+
 KS = (15, 30, 50, 100)
+METHODS: tuple[MethodName, ...] = ("st", "cst_without", "cst_with", "cf")
 LOAN, LAW_RACE, _ = SCENARIOS
 Shares = dict[tuple[str, int], tuple[Fraction, Fraction]]
 
@@ -37,7 +40,8 @@ class LoanRun:
 def loan(data_folder: Path) -> LoanRun:
     table, published = LOAN.read(data_folder), LOAN.read_counterfactuals(data_folder)
     settings = {name: value for name, value in LOAN.settings.items() if name != "worldview"}
-    return LoanRun(table, published, mm.audit(table, **settings, counterfactuals=published))
+    found = mm.audit(table, **settings, counterfactuals=published, methods=METHODS)
+    return LoanRun(table, published, found)
 
 
 def test_counts_on_the_published_loan_counterfactuals(loan: LoanRun) -> None:

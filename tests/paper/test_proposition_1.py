@@ -26,6 +26,7 @@ def audit(women: list[int], men: list[int], *, k: int) -> mm.Audit:
         attributes={"salary": "continuous"},
         worldview=mm.Worldview({"salary": mm.Linear("woman")}),
         decision="salary >= 20",
+        methods=["st", "cst_without", "cst_with", "cf"],
         ks=(k,),
     )
 

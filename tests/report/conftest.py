@@ -48,13 +48,17 @@ def applicants(rows: int = 160) -> pd.DataFrame:
 
 
 def make_audit(table: pd.DataFrame | None = None, **options: Any) -> mm.Audit:
-    """Audit the applicants, with other settings where they are given."""
+    """Audit the applicants by the paper's methods, with other settings where they are given."""
+    possible = ["st"]
+    if {"worldview", "counterfactuals"} & options.keys():
+        possible += ["cst_without", "cst_with", "cf"] if "decision" in options else ["cst_without"]
     settings: dict[str, Any] = {
         "outcome": "granted",
         "negative": "no",
         "protected": mm.Protection("gender", value="f", reference="m"),
         "attributes": {"salary": "continuous", "savings": "continuous", "job": "nominal"},
         "ks": (5, 10, 20),
+        "methods": possible,
         "id": "name",
         # as many as it takes to see them
         "uncertainty": mm.Uncertainty(placebo=2),
@@ -128,6 +132,13 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
     ),
     "preset": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, preset="eaamo23"),
     "four": lambda: make_audit(worldview=WORLDVIEW, attributes=_ATTRIBUTES),
+    "matched": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, methods=None),
+    "matched-draws": lambda: make_audit(
+        worldview=WORLDVIEW,
+        methods=None,
+        attributes={"salary": "continuous", "savings": "continuous"},
+        uncertainty=mm.Uncertainty(draws=4, bootstrap=True),
+    ),
     "one-k": lambda: make_audit(worldview=WORLDVIEW, ks=(5,), tau=0.1),
 }
 
@@ -172,9 +183,7 @@ def made_up_applicants() -> Callable[..., pd.DataFrame]:
     return applicants
 
 
-@pytest.fixture(scope="session")
-def loan_audit() -> mm.Audit:
-    """Audit the paper's loan scenario."""
+def _audit_loan(**options: Any) -> mm.Audit:
     return mm.audit(
         mm.datasets.loan(seed=7),
         outcome="LoanApproval",
@@ -189,7 +198,26 @@ def loan_audit() -> mm.Audit:
         ),
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15, 30, 50, 100),
+        **options,
     )
+
+
+@pytest.fixture(scope="session")
+def loan_audit() -> mm.Audit:
+    """Audit the paper's loan scenario."""
+    return _audit_loan()
+
+
+@pytest.fixture(scope="session")
+def audit_loan() -> Callable[..., mm.Audit]:
+    """Give the way to audit the paper's loan scenario under other settings."""
+    return _audit_loan
+
+
+@pytest.fixture(scope="session")
+def paper_loan_audit() -> mm.Audit:
+    """Audit the paper's loan scenario, with the headline of the paper's method."""
+    return _audit_loan(evidence=mm.Evidence(primary=("cst_without", 30)))
 
 
 @pytest.fixture(name="with_source")

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 Auditing = Callable[..., mm.Audit]
 Table = Callable[..., pd.DataFrame]
 WORLDVIEW = mm.Worldview({"salary": mm.Linear("gender"), "savings": mm.Linear("salary")})
+WORLDVIEW_WITH_ORIGIN = mm.Worldview(
+    {
+        "salary": mm.Linear("gender", "origin"),
+        "savings": mm.Linear("salary", "gender", decimals=1, bounds=(0, None)),
+    }
+)
 
 
 def changes(audit: mm.Audit, who: Any) -> Changes:
@@ -31,8 +37,23 @@ def verdict(audit: mm.Audit, who: Any) -> str:
     return str(found.loc[who, "verdict"])
 
 
-def test_the_loan_case_of_the_documentation(loan_audit: mm.Audit) -> None:
-    (part,) = loan_audit.case_file(5).parts
+def test_the_loan_case_of_the_documentation(audit_loan: Auditing) -> None:
+    audit = audit_loan(evidence=mm.Evidence(primary=("cst_matched", 30)))
+    (part,) = audit.case_file(5).parts
+    assert part.control is not None
+    assert part.control.refused == 19
+    steps = [
+        (each.group, each.outcome, [(step.people, step.verdict) for step in each.steps])
+        for each in part.changes.outcomes[::3]
+    ]
+    assert steps == [
+        ("control", 1, [(17, "significant"), (18, "evidence"), (19, "no-evidence")]),
+        ("test", -1, [(30, "significant"), (37, "evidence"), (61, "no-evidence")]),
+    ]
+
+
+def test_the_loan_case_by_the_papers_method(paper_loan_audit: mm.Audit) -> None:
+    (part,) = paper_loan_audit.case_file(5).parts
     assert part.control is not None
     assert part.control.refused == 19
     approved = part.changes.outcomes[0]
@@ -47,6 +68,25 @@ def test_the_loan_case_of_the_documentation(loan_audit: mm.Audit) -> None:
 def test_numbers_are_written_as_ranges() -> None:
     marked = np.array([True, False, True, True, False])
     assert ranges((1, 2, 3, 4, 5), marked) == ((1, 1), (3, 4))
+
+
+def test_matches_with_parts_of_many_sizes_are_counted(
+    audit_applicants: Auditing, made_up_applicants: Table
+) -> None:
+    """Their common denominator has no room in int64."""
+    audit = audit_applicants(
+        made_up_applicants(900),
+        worldview=WORLDVIEW_WITH_ORIGIN,
+        methods=None,
+        attributes={"salary": "continuous", "savings": "continuous"},
+        uncertainty=mm.Uncertainty(),
+    )
+    for who in ("applicant-728", "applicant-826"):
+        (part,) = audit.case_file(who).parts
+        assert part.test is not None
+        told = part.changes.outcomes
+        assert [each.of for each in told[2:]] == [part.test.refused, part.test.granted]
+        assert part.test.around == "the counterfactuals of the control group"
 
 
 @pytest.mark.parametrize("place", [0, 3, 7])

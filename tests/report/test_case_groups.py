@@ -122,12 +122,15 @@ def test_a_part_is_the_scaled_difference(audit_of: Callable[[str], mm.Audit]) ->
         assert member.outcome == him.granted
 
 
+@pytest.mark.parametrize("method", ["cst_without", "cst_matched"])
 def test_a_center_far_out_of_reach_keeps_its_parts(
-    audit_applicants: Callable[..., mm.Audit],
+    audit_applicants: Callable[..., mm.Audit], method: str
 ) -> None:
     # her counterfactual salary lies hundreds of ranges away: more than the metric reaches
     audit = audit_applicants(
-        worldview=mm.Worldview({"salary": mm.Stated("10000 * (gender == 'm')")}), ks=(5,)
+        worldview=mm.Worldview({"salary": mm.Stated("10000 * (gender == 'm')")}),
+        methods=[method],
+        ks=(5,),
     )
     (part,) = case_document(audit, audit.findings()["id"].iloc[0]).parts
     assert part.test is not None
@@ -156,10 +159,17 @@ def test_centers_are_marked(audit_of: Callable[[str], mm.Audit]) -> None:
     assert part.control.people == len(part.control.members) - 1
 
 
-def test_support_is_that_of_the_audit(loan_audit: mm.Audit) -> None:
-    (part,) = case_document(loan_audit, 5).parts
-    row = loan_audit.support().set_index("id").loc[5]
-    balance = loan_audit.case(5).balance("cst_without", 30)
+@pytest.mark.parametrize(
+    ("name", "primary"),
+    [("paper_loan_audit", ("cst_without", 30)), ("loan_audit", ("cst_matched", 50))],
+)
+def test_support_is_that_of_the_audit(
+    name: str, primary: tuple[str, int], request: pytest.FixtureRequest
+) -> None:
+    audit = request.getfixturevalue(name)
+    (part,) = case_document(audit, 5).parts
+    row = audit.support().set_index("id").loc[5]
+    balance = audit.case(5).balance(*primary)
     for check in part.support:
         assert check.radius == row[f"radius_{check.role}"]
         assert (check.typical, check.limit) == (

@@ -82,8 +82,9 @@ def check_case(audit: mm.Audit, who: Any) -> None:
 
     # the page: the same table, rounded
     titles = {"ST": "st", "CST (w/o)": "cst_without", "CST (w/)": "cst_with", "CF": "cf"}
+    titles["CST (matched)"] = "cst_matched"
     shown = tables["figures"][1:]
-    assert len(shown) == 3 * len(audit.ks) + 1
+    assert len(shown) == 4 * len(audit.ks) + 1
     for title, size, control, test, delta, interval, _, _, verdict in shown:
         found = case.result(titles[title], k=audit.ks[0] if size == "any" else int(size))
         assert control == f"{found['p_control']:.1%}"

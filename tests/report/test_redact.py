@@ -89,11 +89,13 @@ def smallest_group(audit: mm.Audit, who: Any) -> int:
     """Count the people behind the headline, in the smaller group of any ground."""
     method, k = audit.plan.settings.primary
     groups = [part.case(who).groups(method, k=k) for part in audit.parts]
-    return min(
-        round(float(members.place[~members.is_center].sum()))
+    places = [
+        members.place[~members.is_center]
         for pair in groups
         for members in (pair.control, pair.test)
-    )
+    ]
+    # a match may hold several places, and counts as one person at most
+    return min(int(each.sum() / max(1, *each, 0) + 1e-6) for each in places)
 
 
 def test_her_record_and_the_verdicts_stay(any_audit: mm.Audit) -> None:

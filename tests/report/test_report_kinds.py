@@ -211,7 +211,12 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "no case at all": (
         lambda: loan(tau=0.99, ks=(5,), methods=["st", "cst_without"], worldview=mm.Worldview({})),
-        ("not for any of the", "No method finds a case", "none of whom has evidence"),
+        (
+            "for none of the 126 complainants",
+            "there is for 0 of 126 complainants",
+            "No method finds a case",
+            "none of whom has evidence",
+        ),
         ('id="agreement"', 'id="k-sweep"'),
     ),
     "Wald, not adjusted": (

@@ -22,7 +22,13 @@ WORLDVIEW = mm.Worldview(
         "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
     }
 )
-TITLES = {"st": "ST", "cst_without": "CST (w/o)", "cst_with": "CST (w/)", "cf": "CF"}
+TITLES = {
+    "st": "ST",
+    "cst_without": "CST (w/o)",
+    "cst_with": "CST (w/)",
+    "cf": "CF",
+    "cst_matched": "CST (matched)",
+}
 
 
 class Tables(HTMLParser):
@@ -103,12 +109,18 @@ def law(data_folder: Path) -> mm.Audit:
     )
 
 
+def answers(audit: mm.Audit, method: str, k: int | None = None) -> pd.DataFrame:
+    """Give the findings about those who could be compared."""
+    found: pd.DataFrame = audit.findings(method, k=k)
+    return found.loc[found["verdict"] != "insufficient"]
+
+
 def check_counts(audit: mm.Audit, page: str) -> None:
     rows = Tables(page).found["counts"][1:]
     counts = audit.counts().to_dict("records")
     assert len(rows) == len(counts) == len(audit.methods) * len(audit.ks)
     for cells, row in zip(rows, counts, strict=True):
-        findings = audit.findings(row["method"], k=row["k"])
+        findings = answers(audit, row["method"], row["k"])
         assert cells[0] == TITLES[row["method"]]
         assert [number(cells[place]) for place in (1, 2, 4)] == [
             row["k"],
@@ -127,7 +139,8 @@ def check_counts(audit: mm.Audit, page: str) -> None:
 
 def check_verdicts(audit: mm.Audit, page: str) -> None:
     rows = Tables(page).found["verdicts"]
-    verdicts = ["no-evidence", "evidence", "significant", "significant-adjusted"]
+    verdicts = ["no-evidence", "evidence", "significant", "significant-adjusted", "insufficient"]
+    assert any((audit.findings(method)["verdict"] == "insufficient").any() for method in TITLES)
     for cells, method in zip(rows[1:], audit.methods, strict=True):
         given = audit.findings(method)["verdict"].value_counts()
         assert [number(cell) for cell in cells[1:-1]] == [given.get(each, 0) for each in verdicts]
@@ -136,7 +149,7 @@ def check_verdicts(audit: mm.Audit, page: str) -> None:
 
 def check_differences(audit: mm.Audit, page: str) -> None:
     for cells, method in zip(Tables(page).found["differences"][1:], audit.methods, strict=True):
-        delta_p = audit.findings(method)["delta_p"]
+        delta_p = answers(audit, method)["delta_p"]
         assert number(cells[1]) == len(delta_p)
         told = [
             delta_p.mean(),
@@ -159,7 +172,13 @@ def check_agreement(audit: mm.Audit, page: str) -> None:
     }
     assert rows == expected
     assert sum(rows.values()) == sum(
-        np.any([audit.findings(m)["verdict"] != "no-evidence" for m in audit.methods], axis=0)
+        np.any(
+            [
+                ~audit.findings(m)["verdict"].isin(["no-evidence", "insufficient"])
+                for m in audit.methods
+            ],
+            axis=0,
+        )
     )
 
 
@@ -189,7 +208,8 @@ def check_samples(audit: mm.Audit, page: str) -> None:
             shows(cell, row["delta_p"], digits=3)
             for cell, row in zip(cells[1:-1], told, strict=True)
         )
-        assert number(cells[-1]) == sum(row["verdict"] != "no-evidence" for row in told)
+        silent = {"no-evidence", "insufficient"}
+        assert number(cells[-1]) == sum(row["verdict"] not in silent for row in told)
 
 
 CHECKS = (check_counts, check_verdicts, check_differences, check_agreement, check_samples)
@@ -223,15 +243,22 @@ def test_rates_are_those_of_the_table_and_of_its_counterfactuals() -> None:
 def test_the_headline_is_the_primary_row_of_the_counts() -> None:
     audit, page = loan_audit(), loan_page()
     counts = audit.counts()
-    row = counts[(counts["method"] == "cst_without") & (counts["k"] == 30)].iloc[0]
+    row = counts[(counts["method"] == "cst_matched") & (counts["k"] == 30)].iloc[0]
     figures = page.split('<ul class="figures">')[1].split("</ul>")[0]
     told = [part.split("</strong>")[0] for part in figures.split("<strong>")[1:]]
+    found = audit.findings()
+    own = found["own_case"].astype(bool) & (found["verdict"] == "significant-adjusted")
+    assert 0 < own.sum() < row["significant_adjusted"]
     assert told == [
-        *(
-            f"{row[name]:,}"
-            for name in ("complainants", "cases", "significant", "significant_adjusted")
-        ),
+        f"{row['complainants']:,}",
+        f"{row['significant_adjusted']:,}",
+        f"{own.sum():,}",
         f"{audit.noise_floor.largest:,}",
+    ]
+    table = {tuple(cells[:2]): cells for cells in Tables(page).found["counts"][1:]}
+    primary = table["CST (matched)", "30"]
+    assert [number(primary[place]) for place in (2, 5, 7)] == [
+        row[name] for name in ("cases", "significant", "significant_adjusted")
     ]
 
 

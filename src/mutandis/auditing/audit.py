@@ -114,7 +114,7 @@ class Audit:
     ...     ks=(1,),
     ... )
     >>> found.counts()["cases"].tolist()
-    [0, 2, 2, 2]
+    [0, 2, 2, 2, 0]
     >>> found.findings("cst_with", k=1)[["id", "p_control", "p_test", "delta_p"]]
        id  p_control  p_test  delta_p
     0   0        1.0     0.0      1.0
@@ -409,6 +409,12 @@ class Audit:
         """
         return self.measure_noise_floor()
 
+    def cautions(self) -> list[str]:
+        """Say what makes the headline doubtful: group sizes, few comparable people, wrong side."""
+        from mutandis.auditing.cautions import caution_about
+
+        return caution_about(self)
+
     def measure_noise_floor(
         self,
         progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
@@ -509,7 +515,7 @@ class Audit:
         ...     attributes={"salary": "continuous"},
         ...     ks=(1,),
         ... )
-        >>> "evidence for discrimination of 1 of 2 complainants (50.0%)" in found.report().html
+        >>> "there is for 1 of 2 complainants (50.0%)" in found.report().html
         True
         """
         from mutandis.report.report import make_report
@@ -713,8 +719,8 @@ class Audit:
             f"Audit of {len(self.plan.population):,} decisions, "
             f"{row['complainants']:,} complainants; methods {', '.join(self.methods)}; "
             f"k = {', '.join(map(str, self.ks))}\n"
-            f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), "
-            f"significant for {row['significant']:,}\n"
+            f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), significant "
+            f"for {row['significant']:,}, after adjustment for {row['significant_adjusted']:,}\n"
             f"{self.noise_floor.sentence()}{self._assumed()}"
         )
 

@@ -61,6 +61,7 @@ def audit_intersections(plan: Plan) -> AuditIntersections:
     ...     worldview=mm.Worldview({"score": mm.Linear("black", "woman")}),
     ...     decision="score >= 10",
     ...     ks=(15,),
+    ...     evidence=mm.Evidence(primary=("cst_without", 15)),
     ... )
     >>> found = mm.audit_intersections(plan)
     >>> print(found.counts()[["audit", "complainants", "cases"]].to_string(index=False))

@@ -24,7 +24,7 @@ from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS, Method
 from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
 from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
-from mutandis.evidence.spaces import Stratum, check_group_sizes
+from mutandis.evidence.spaces import Stratum, check_group_sizes, largest_sound_k
 from mutandis.frames import EncodedTable, open_frame
 
 if TYPE_CHECKING:
@@ -265,8 +265,8 @@ def plan(
         the table, or a fitted model. Without it, only "st" and "cst_without" can be run, unless
         `counterfactuals` carries the outcome.
     methods
-        Which of "st", "cst_without", "cst_with", "cf", "cst_matched". Default: the first four, as
-        far as the inputs allow.
+        Which of "st", "cst_without", "cst_with", "cf", "cst_matched". Default: all that the inputs
+        allow.
     ks
         Group sizes. One search serves them all.
     alpha, tau
@@ -365,6 +365,7 @@ def plan(
     )
     chosen = _choose_methods(
         wanted.methods,
+        semantics,
         counterfactual=worldview is not None or ready is not None,
         decided=maker is not None or (ready is not None and ready.is_negative is not None),
     )
@@ -384,7 +385,7 @@ def plan(
         settings=replace(
             settled,
             methods=tuple(method.name for method in chosen),
-            evidence=_settle_primary(settled.evidence, chosen, settled.ks),
+            evidence=_settle_primary(settled.evidence, chosen, settled.ks, spaces),
             uncertainty=drawn,
             seed=0 if settled.seed is None and (drawn.draws or drawn.placebo) else settled.seed,
         ),
@@ -445,6 +446,7 @@ def audit(*arguments: Any, **settings: Any) -> Audit:
     cst_without 15           687    188
        cst_with 15           687    188
              cf 15           687    159
+    cst_matched 15           687    222
     """
     return plan(*arguments, **settings).run()
 
@@ -503,12 +505,14 @@ def _settle_draws(wanted: Uncertainty, worldview: Worldview | None) -> Uncertain
 
 
 def _choose_methods(
-    names: Sequence[str] | None, *, counterfactual: bool, decided: bool
+    names: Sequence[str] | None, semantics: Semantics, *, counterfactual: bool, decided: bool
 ) -> tuple[Method, ...]:
     """Take the methods that were asked for; by default, all that the inputs allow."""
     lacking = {name: _lacking(m, counterfactual, decided) for name, m in METHODS.items()}
+    for name in METHODS.keys() - set(semantics.methods):
+        lacking[name] = f"another reading than preset={semantics.preset!r}, which has none"
     if names is None:
-        return tuple(m for name, m in METHODS.items() if not lacking[name] and not m.matched)
+        return tuple(m for name, m in METHODS.items() if not lacking[name])
     for name in names:
         if lacking[name]:
             raise PlanError(f"Method {name!r} needs {lacking[name]}.")
@@ -526,10 +530,24 @@ def _lacking(method: Method, counterfactual: bool, decided: bool) -> str:  # noq
     return ""
 
 
-def _settle_primary(evidence: Evidence, methods: Sequence[Method], ks: Sequence[int]) -> Evidence:
-    """Take the headline's method and k, or the default: CST without centers at the second k."""
+def _settle_primary(
+    evidence: Evidence,
+    methods: Sequence[Method],
+    ks: Sequence[int],
+    spaces: Sequence[Sequence[Stratum]],
+) -> Evidence:
+    """Take the headline's method and k, or the defaults.
+
+    They are the matched comparison, at the largest k that `largest_sound_k` allows; where it is not
+    run, CST without centers, at the second k.
+    """
     names = [method.name for method in methods]
     if evidence.primary is None:
+        if "cst_matched" in names:
+            sound = largest_sound_k([each for strata in spaces for each in strata])
+            return replace(
+                evidence, primary=("cst_matched", max([k for k in ks if k <= sound] or [min(ks)]))
+            )
         method = "cst_without" if "cst_without" in names else names[0]
         return replace(evidence, primary=(method, ks[min(1, len(ks) - 1)]))
     method, k = evidence.primary

@@ -67,7 +67,8 @@ def compare_worldviews(
     ...     worldview=bank,
     ...     ks=(15,),
     ... )
-    >>> compared = mm.compare_worldviews(plan, {"bank": bank, "regulator": regulator})
+    >>> both = {"bank": bank, "regulator": regulator}
+    >>> compared = mm.compare_worldviews(plan, both, method="cst_without")
     >>> print(compared.summary()[["worldview", "cases", "found_by_all"]].to_string(index=False))
     worldview  cases  found_by_all
          bank     83            83

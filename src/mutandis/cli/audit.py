@@ -46,7 +46,10 @@ def _show(found: Audit, out: Path) -> None:
 
     settings = found.plan.settings
     beyond = ">" if settings.evidence.direction == "negative" else "< -"
-    console = Console()
+    console, floor = Console(), found.noise_floor
+    said = [floor.sentence(), floor.verdict(), *found.cautions()]
+    console.print("\n".join(each for each in said if each), highlight=False, markup=False)
+    console.print()
     console.print(
         counts_table(
             found,
@@ -54,8 +57,6 @@ def _show(found: Audit, out: Path) -> None:
             f"(* significant: one-sided test, α = {100 * settings.alpha:g} %)",
         )
     )
-    floor = found.noise_floor
-    console.print(f"{floor.sentence()}\n{floor.verdict()}".rstrip(), highlight=False, markup=False)
     console.print(
         "Evidence is prima facie, and given the worldview: it is no proof.\n",
         highlight=False,

@@ -80,8 +80,9 @@ def _show(found: Audit, out: Path) -> None:
     console.print(
         "ST compares each woman with men like her; CST with men like the man she would\n"
         "have been, without (w/o) or with (w/) the two of them counted in; CF compares\n"
-        "only those two. A case is prima facie evidence, given this worldview: it is not\n"
-        "proof.\n",
+        "only those two. CST (matched), the headline of the report, compares the k women\n"
+        "most like her with the men whom those women would have been. A case is prima\n"
+        "facie evidence, given this worldview: it is not proof.\n",
         highlight=False,
     )
     findings = found.evaluate()

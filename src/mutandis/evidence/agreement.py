@@ -80,6 +80,7 @@ class Agreement:
         ...     attributes={"salary": "continuous"},
         ...     counterfactuals={"salary": [15.0, 12.0, 10.0, 11.0, 15.0, 16.0]},
         ...     decision="salary > 12",
+        ...     methods=["st", "cst_without", "cst_with", "cf"],
         ...     ks=(1,),
         ... )
         >>> print(found.agreement().table().to_string(index=False))

@@ -18,7 +18,7 @@ from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.group_builder import GroupBuilder
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, INTERVALS, TESTS, no_interval
-from mutandis.evidence.methods import Center
+from mutandis.evidence.methods import METHODS, Center
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
 from mutandis.search.share import difference, exceeds
@@ -140,6 +140,11 @@ class Semantics(Protocol):
         ...
 
     @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that are defined in this reading."""
+        ...
+
+    @property
     def compares_exactly(self) -> bool:
         """Whether nothing is rounded, so that bounds and p-values tell where a verdict changes."""
         ...
@@ -196,6 +201,7 @@ class PaperDefinitions:
 
     name: str = "defined"
     preset: None = None
+    methods: tuple[str, ...] = tuple(METHODS)
     compares_exactly: bool = True
     caution: str = ""
     likeness: str = ""

@@ -231,8 +231,8 @@ class Evidence(_Section):
     direction
         Look for complainants who are treated worse ("negative") or better ("positive").
     primary
-        The (method, k) of the headline verdict, fixed before the run. Default: CST without
-        centers, at the second k.
+        The (method, k) of the headline verdict. Default: the matched comparison, at the largest k
+        up to 50 that is at most a third of the protected and a fifth of the reference rows.
 
     Examples
     --------

@@ -34,6 +34,7 @@ __all__ = [
     "draw_joint_strata",
     "draw_multiple_strata",
     "draw_strata",
+    "largest_sound_k",
     "restrict_complainants",
     "rows_in_test",
 ]
@@ -185,6 +186,15 @@ def rows_in_test(stratum: Stratum, ks: Sequence[int], *, group_size: GroupSize) 
         return tuple(ks)
     control, test = len(stratum.control), len(stratum.test)
     return tuple(max(1, (2 * k * test + control) // (2 * control)) for k in ks)
+
+
+def largest_sound_k(strata: Sequence[Stratum]) -> int:
+    """Give the largest k, up to 50, at which matched groups are still local.
+
+    With more than a third of the protected rows, or a fifth of the reference rows, a group is no
+    longer about people like the complainant, and the matches of different people are the same few.
+    """
+    return min(50, *(len(s.control) // 3 for s in strata), *(len(s.test) // 5 for s in strata))
 
 
 def check_group_sizes(

@@ -78,7 +78,9 @@ _DECISION = """Who decides. `recorded` is the table itself. If the model can be 
 it, and the other methods (CST with centers, CF) can be run too: {rule: 'income > 30000'},
 {python: module:function}, {onnx: model.onnx}, {skops: model.skops}, {http: …}."""
 _TEST = """How: the sizes of the groups, the level of the test, and the difference that counts as
-evidence."""
+evidence. The headline is the matched comparison at the largest size up to 50 that is at most a
+third of the protected and a fifth of the reference rows; `evidence: {primary: [METHOD, K]}` sets
+another."""
 
 _EQUATIONS = {"continuous": "linear", "ordinal": "ordinal", "nominal": "categorical"}
 

@@ -259,6 +259,7 @@ class AsPublished:
 
     name: str = "eaamo23"
     preset: str = "eaamo23"
+    methods: tuple[str, ...] = ("st", "cst_without", "cst_with", "cf")
     compares_exactly: bool = False
     caution: str = (
         "The definitions were read as in the publication (eaamo23), with its rounding, its scale "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mutandis.errors import PlanError
+from mutandis.evidence.sentences import explain_unfit
 from mutandis.report.formatting import count, group_by_value, listed, percent, plural
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ _MOST_SENTENCES = 40
 
 def summarise(context: ReportContext) -> list[str]:
     """Say in a few paragraphs what was asked and what was found."""
-    writers = (_asked, _rates, _found, _tested, _above_noise, _other_methods, _left_out)
+    writers = (_asked, _rates, _pattern, _above_noise, _own_cases, _evidence, _other_methods)
     return [paragraph for write in writers if (paragraph := write(context))]
 
 
@@ -69,45 +71,76 @@ def _rates(context: ReportContext) -> str:
     )
 
 
-def _found(context: ReportContext) -> str:
-    row = context.headline.counts()
+def _pattern(context: ReportContext) -> str:
+    """Say for how many the headline finds a pattern, after adjustment if that was made."""
+    method, _ = context.primary
+    if not method.count_neighbours:
+        return ""
+    row, settings = context.headline.counts(), context.plan.settings
     claim = "discrimination" if context.worse else "favourable treatment"
     given = context.source_of_counterfactuals
-    given = f", given {given}," if context.primary[0].needs_counterfactual else ""
-    if not row["cases"]:
+    given = f", given {given}," if method.needs_counterfactual else ""
+    adjusted = settings.evidence.adjust != "none"
+    number = row["significant_adjusted"] if adjusted else row["significant"]
+    counted = (
+        f"all complainants tested taken into account ({_named(settings.evidence.adjust)})"
+        if adjusted
+        else "each taken by itself; the number of complainants tested was not adjusted for"
+    )
+    found = f"a pattern of {claim} among people like the complainant"
+    if not number:
         return (
-            f"{context.where}{given} provides no evidence for {claim}: not for any of the "
-            f"{plural(row['complainants'], 'complainant')}. That does not rule it out."
+            f"{context.where}{given} finds {found} for none of the "
+            f"{plural(row['complainants'], 'complainant')}, {counted}. That does not rule it out."
+            f"{_left_out(context)}"
         )
     return (
-        f"{context.where}{given} provides prima facie evidence for {claim} of "
-        f"{count(row['cases'])} of {plural(row['complainants'], 'complainant')} "
-        f"({percent(row['share'])}); {count(row['cases_refused'])} of these were refused "
-        "themselves."
-    )
-
-
-def _tested(context: ReportContext) -> str:
-    method, _ = context.primary
-    row, settings = context.headline.counts(), context.plan.settings
-    if not row["cases"] or not method.count_neighbours:
-        return ""
-    said = (
-        f"For {count(row['significant'])} of them ({percent(row['significant_share'])} of the "
-        "complainants) chance alone hardly explains the difference, each case taken by itself "
-        f"(one-sided test at the level α = {settings.alpha:g})"
-    )
-    if settings.evidence.adjust == "none":
-        return f"{said}; the number of complainants tested was not adjusted for."
-    return (
-        f"{said}; for {count(row['significant_adjusted'])} also after adjustment for the number of "
-        f"complainants tested ({_named(settings.evidence.adjust)})."
+        f"{context.where}{given} finds {found}, which chance alone hardly explains, for "
+        f"{count(number)} of {plural(row['complainants'], 'complainant')} "
+        f"({percent(number / row['complainants'])}), {counted}: prima facie evidence."
+        f"{_left_out(context)}"
     )
 
 
 def _above_noise(context: ReportContext) -> str:
     floor = context.audit.noise_floor
     return f"{floor.sentence()} {floor.verdict()}".rstrip()
+
+
+def _own_cases(context: ReportContext) -> str:
+    """Say how many of them were refused themselves, and have a case of their own."""
+    found = context.headline
+    adjusted = context.plan.settings.evidence.adjust != "none"
+    pattern = found.significant_adjusted if adjusted else found.comparison.significant
+    if not pattern.any():
+        return ""
+    refused = int((pattern & found.is_negative).sum())
+    said = f"{count(refused)} of these {count(int(pattern.sum()))} were refused themselves"
+    if found.own_case is not None:
+        own = int((pattern & found.own_case).sum())
+        said += (
+            f", and {count(own)} have a case of their own as well: fewer than half of the people "
+            "most like their own counterfactual were refused"
+        )
+    return f"{said}. The others are part of the pattern only."
+
+
+def _evidence(context: ReportContext) -> str:
+    """Say what the paper's definition counts, below what is claimed."""
+    method, _ = context.primary
+    row, settings = context.headline.counts(), context.plan.settings
+    beyond = f"Δp > {settings.tau:g}" if context.worse else f"Δp < {0 - settings.tau:g}"
+    said = (
+        f"Evidence in the sense of the paper ({beyond}) there is for {count(row['cases'])} of "
+        f"{plural(row['complainants'], 'complainant')} ({percent(row['share'])})"
+    )
+    if not method.count_neighbours:
+        return f"{said}, by {context.where}, to which no test applies."
+    return (
+        f"{said}; for {count(row['significant'])} chance alone hardly explains the difference if "
+        f"each is taken by itself (one-sided test at the level α = {settings.alpha:g}). Both "
+        "counts can be large where there is nothing to find."
+    )
 
 
 def _named(adjust: str) -> str:
@@ -127,12 +160,19 @@ def _other_methods(context: ReportContext) -> str:
 
 
 def _left_out(context: ReportContext) -> str:
-    number = int(context.headline.comparison.insufficient.sum())
-    if not number:
+    """Say about how many there is no verdict, and why."""
+    found = context.headline
+    left_out = found.comparison.insufficient
+    if not left_out.any():
         return ""
+    reasons = Counter(found.test.unfit()[left_out].tolist())
+    why = [
+        f"for {count(number)}, {explain_unfit(reason) or 'groups are too small'}"
+        for reason, number in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
+    ]
     return (
-        f"About {plural(number, 'complainant')} nothing can be said: there are too few comparable "
-        "people. They are counted among the complainants and are not cases."
+        f" About {plural(int(left_out.sum()), 'complainant')} nothing can be said "
+        f"({'; '.join(why)}). They are counted among the complainants and have no verdict."
     )
 
 

@@ -1,0 +1,94 @@
+"""What makes the headline of an audit doubtful, said beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mutandis.auditing.audit import Audit
+
+__all__ = ["caution_about"]
+
+# with smaller groups, few of those who are treated differently are found after adjustment
+_LITTLE_POWER = 30
+# the share of complainants who should be comparable
+_MOST = 2 / 3
+
+
+def caution_about(audit: Audit) -> list[str]:
+    """List what a reader of the headline has to know, in sentences."""
+    return [*_of_sizes(audit), *_of_matches(audit), *_of_outcomes(audit)]
+
+
+def _of_sizes(audit: Audit) -> Iterator[str]:
+    """Ask whether groups are still about people like the complainant, and large enough."""
+    method, k = audit.plan.choose(None, None)
+    if not method.matched:
+        return
+    strata = [stratum for part in audit.parts for stratum in part.plan.strata]
+    protected = min(len(stratum.control) for stratum in strata)
+    reference = min(len(stratum.test) for stratum in strata)
+    if k > protected // 3:
+        yield (
+            f"k = {k} is more than a third of the {protected:,} protected rows: such groups are "
+            "hardly about people like the complainant."
+        )
+    if k > reference // 5:
+        yield (
+            f"k = {k} is more than a fifth of the {reference:,} reference rows: the same people "
+            "stand for many."
+        )
+    if k < _LITTLE_POWER:
+        yield (
+            f"With k = {k} few cases are found after adjustment, even where there are many; from "
+            f"k = {_LITTLE_POWER} on it is better."
+        )
+
+
+def _of_matches(audit: Audit) -> Iterator[str]:
+    """Ask whether the test groups stand for enough people, and for enough of the complainants."""
+    method, k = audit.plan.choose(None, None)
+    if not method.matched:
+        return
+    found = audit.evaluate()
+    tested = ~found.comparison.insufficient
+    matching = found.test.matching
+    if matching is not None and tested.any():
+        effective = float(np.median(matching.n_effective[tested]))
+        if effective < k:
+            yield (
+                f"Half of the test groups count as fewer than {effective:.0f} people: the same few "
+                f"stand for the {k} of the control group."
+            )
+    if tested.mean() < _MOST:
+        yield (
+            f"{int((~tested).sum()):,} of {len(found):,} complainants could not be compared: there "
+            "are no people of the reference status like those whom they would have been."
+        )
+
+
+def _of_outcomes(audit: Audit) -> Iterator[str]:
+    """Ask whether the unfavourable outcome is the right one, and who the cases are."""
+    negative = audit.plan.outcome.negative
+    if audit.situation.is_negative.mean() > 1 / 2:
+        yield (
+            f"Most people had the outcome {negative!r}, which was declared to be the unfavourable "
+            "one. Check that it is."
+        )
+    found = audit.evaluate()
+    cases = found.significant_adjusted
+    granted = cases & ~found.is_negative
+    if 2 * int(granted.sum()) > int(cases.sum()):
+        yield (
+            f"{int(granted.sum()):,} of the {int(cases.sum()):,} complainants with a pattern did "
+            "not have the unfavourable outcome themselves: they are part of the pattern only."
+        )
+    if audit.disagreement == 0:
+        yield (
+            "b() decides every row as it is on record. If it was fitted to the record, what it "
+            "says about counterfactuals is not a second opinion."
+        )
