@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import mutandis as mm
@@ -66,3 +67,27 @@ def test_a_large_audit_keeps_no_findings(monkeypatch: pytest.MonkeyPatch) -> Non
     large.case(int(large.findings()["id"].iloc[0]))
     assert not large._findings
     assert large.findings("cst_with", k=15).equals(small.findings("cst_with", k=15))
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"evidence": mm.Evidence(interval="newcombe")},
+        {"similarity": mm.Similarity(max_distance=0.02, min_group=3)},
+    ],
+    ids=["default", "newcombe", "caliper"],
+)
+def test_a_case_has_the_numbers_of_the_table(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], few: int
+) -> None:
+    monkeypatch.setattr(import_module("mutandis.auditing.audit"), "_FEW", few)
+    alone, together = audited(**changes), audited(**changes)
+    for who in alone.situation.complainants[::29].tolist():
+        case = alone.case(who)
+        for method in together.methods:
+            for k in together.ks:
+                row = together.findings(method, k=k).set_index("id", drop=False).loc[who]
+                assert pd.Series(case.result(method, k=k)).equals(row.rename(None))
+    assert bool(alone._findings) == bool(few)

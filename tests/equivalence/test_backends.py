@@ -204,24 +204,25 @@ def check_backends(table: Table) -> None:
                 continue
             search = build(searched.space)
             assert_same(find_neighbourhoods(search, queries, ks), expected)
-            assert list_points(search, queries, limits, rows) == listed
+            np.testing.assert_array_equal(list_points(search, queries, limits, rows), listed)
 
 
 def list_points(
     search: Search, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64]
-) -> list[list[tuple[int, int]]]:
-    """The points within each limit with their distances, sorted."""
-    found: dict[int, list[tuple[int, int]]] = {}
+) -> NDArray[np.int64]:
+    """Each query with the points within its limit and their distances, sorted."""
+    answered: list[NDArray[np.intp]] = []
+    listed: list[NDArray[np.int64]] = []
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        for place, query in enumerate(chosen.tolist()):
-            assert query not in found
-            part = slice(listing.start[place], listing.start[place + 1])
-            points, distances = listing.points[part].tolist(), listing.distances[part].tolist()
-            found[query] = sorted(zip(points, distances, strict=True))
+        query = np.repeat(chosen, np.diff(listing.start))
+        listed.append(np.column_stack([query, listing.points, listing.distances]))
+        answered.append(chosen)
 
     search.visit(queries, limits, rows, use)
-    return [found[query] for query in range(len(limits))]
+    assert np.sort(np.concatenate(answered)).tolist() == list(range(len(limits)))
+    found = np.concatenate(listed)
+    return found[np.lexsort(found.T[::-1])]
 
 
 def can_search(backend: str, searched: Searched) -> bool:

@@ -86,13 +86,11 @@ def measure_shared_neighbours(result: Audit, k: int) -> SharedNeighbours:
         )
     complainants = len(control.origins)
     groups = _point_groups(control, control.ks.index(k), _sample(control))
-    overlaps = [one.overlap(other) / max(one.size, 1) for one, other in combinations(groups, 2)]
+    sizes = [max(group.size, 1) for group in groups]
+    pairs = combinations(zip(groups, sizes, strict=True), 2)
+    overlaps = [one.overlap(other) / size for (one, size), (other, _) in pairs]
     mean = fsum(overlaps) / len(overlaps) if overlaps else 0.0
-    return SharedNeighbours(
-        k=k,
-        complainants=complainants,
-        mean_overlap=mean,
-    )
+    return SharedNeighbours(k=k, complainants=complainants, mean_overlap=mean)
 
 
 def _sample(control: NearestGroups) -> NDArray[np.intp]:

@@ -168,19 +168,18 @@ def miettinen_nurminen(control: Share, test: Share, *, tau: float, alpha: float)
     213-226. Farrington, Manning (1990), ibid. 9, 1447-1454, for the constrained shares.
     """
     counts = Counts.of(control, test)
-    critical = np.full_like(counts.delta, _critical_value(alpha))
+    # the upper bound is on the same curve seen from the other side: exchanging the groups mirrors
+    # every bit; both are looked for together, since a search takes long to begin
+    both = Counts(*map(np.concatenate, zip(counts, counts.exchanged, strict=True)))
+    critical = np.full_like(both.delta, _critical_value(alpha))
+    bounds = find_crossing(_score_gap, -1.0, both.delta, (*both, critical))
     p_value = _score_p_value(control, test, tau=tau, alpha=alpha)
     return Interval(
-        low=match_bound(_score_bound(counts, critical), p_value, tau=tau, alpha=alpha),
-        # the same curve seen from the other side: exchanging the groups mirrors every bit
-        high=-_score_bound(counts.exchanged, critical),
+        low=match_bound(bounds[: len(p_value)], p_value, tau=tau, alpha=alpha),
+        high=-bounds[len(p_value) :],
         p_value=p_value,
         degenerate=_nowhere(p_value),
     )
-
-
-def _score_bound(counts: Counts, critical: NDArray[np.float64]) -> NDArray[np.float64]:
-    return find_crossing(_score_gap, -1.0, counts.delta, (*counts, critical))
 
 
 def _score_gap(delta: NDArray[np.float64], *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
