@@ -5,21 +5,29 @@ Each attack was first tried by hand on the command line; docs/security.md lists 
 
 from __future__ import annotations
 
+import glob
 import json
+import os
+import shutil
+import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.cli.app import app
+from mutandis.decision import HttpMaker
 from mutandis.errors import DecisionError, OutputError
 from mutandis.files.results_folder import write_record
+from mutandis.files.table_files import TableFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from typer.testing import Result
 
@@ -126,7 +134,6 @@ def test_hashes_are_checked_before_anything_is_loaded(folder: Path, results: Pat
 @pytest.mark.parametrize("trusted", ["", ", trusted: [posix.system]", ", trust_code: true"])
 def test_an_audit_file_cannot_say_what_is_trusted(folder: Path, trusted: str) -> None:
     pytest.importorskip("skops")
-    import os
     from functools import partial
 
     import skops.io
@@ -141,3 +148,199 @@ def test_an_audit_file_cannot_say_what_is_trusted(folder: Path, trusted: str) ->
     expected = "is not a key" if trusted else "not known to be harmless, and was not loaded"
     assert expected in refusal("check", config)
     assert not (folder / "sprung").exists()
+
+
+# --- bounded work ---------------------------------------------------------------------------------
+
+
+def fifo(path: Path) -> Path:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
+def hurried() -> Iterator[None]:
+    """End a test that waits for a pipe, or reads a device to its end."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_pipes_and_devices_are_not_read(folder: Path, results: Path) -> None:
+    config = folder / "audit.yaml"
+    fifo(folder / "pipe")
+    for file in (folder / "pipe", "/dev/zero"):
+        assert "a pipe or a device, and not a regular file" in refusal("check", file)
+    assert "not a regular file" in refusal("audit", folder / "pipe", "--out", folder / "new")
+    for kind in ("onnx", "skops", "pickle"):
+        for file in ("/dev/zero", "pipe"):
+            config.write_text(f"{CONFIG}decision: {{{kind}: {file}}}\n{WORLDVIEW}", "utf-8")
+            assert "not a regular file" in refusal("check", config, "--trust-code")
+    fifo(folder / "loan.csv")
+    config.write_text(CONFIG, encoding="utf-8")
+    assert "no file or folder 'loan.csv'" in refusal("check", config)
+    config.write_text(CONFIG.replace("loan.csv", "."), encoding="utf-8")
+    assert "not a regular file" in refusal("check", config)
+    for name in ("world.gml", "world.yaml"):
+        with pytest.raises(mm.MutandisError, match="not a regular file"):
+            mm.Worldview.read(fifo(folder / name))
+    for name in ("audit.json", "audit.npz"):
+        fifo(results / name)
+        assert run("verify", results).exit_code != 0
+        assert "not a regular file" in refusal("case", results, "0") or name == "audit.npz"
+
+
+def test_no_file_is_read_without_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = folder / "audit.yaml"
+    config.write_text(CONFIG + "#" * 1_000_000, encoding="utf-8")
+    message = refusal("check", config)
+    assert "The limit is 1,000,000 bytes" in message
+    assert "MUTANDIS_LIMITS=10" in message
+    config.write_text(CONFIG + "#" * 600_000, encoding="utf-8")
+    assert "The limit is 500,000 characters" in refusal("check", config)
+    monkeypatch.setenv("MUTANDIS_LIMITS", "1.5")
+    assert run("check", config).exit_code == 0
+    for wrong in ("much", "-1", "0", "nan", "inf"):
+        monkeypatch.setenv("MUTANDIS_LIMITS", wrong)
+        assert "is not a number above 0" in refusal("check", config)
+
+
+def test_a_packed_model_is_not_unpacked_without_end(folder: Path) -> None:
+    pytest.importorskip("skops")
+    config = folder / "audit.yaml"
+    config.write_text(CONFIG + "decision: {skops: bomb.skops}\n" + WORLDVIEW, encoding="utf-8")
+    for name, size in (("schema.json", 60), ("array.npy", 1100)):
+        with ZipFile(folder / "bomb.skops", "w", ZIP_DEFLATED, compresslevel=1) as archive:
+            with archive.open(name, "w", force_zip64=True) as member:
+                for _ in range(size):
+                    member.write(bytes(1_000_000))
+            if name != "schema.json":
+                archive.writestr("schema.json", "{}")
+        message = refusal("check", config)
+        assert "when it is unpacked, and was not loaded. The limit is" in message
+        assert f"has {size},000,000 bytes" in message or "has 1,100,000,002 bytes" in message
+
+
+def test_packed_results_are_not_unpacked_without_end(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUTANDIS_LIMITS", "1e-6")
+    with pytest.raises(OutputError, match="too large"):
+        mm.open_results(results)
+    monkeypatch.setattr("mutandis.files.results_folder._BYTES", 10**13)
+    with pytest.raises(OutputError, match=r"when it is unpacked, .* The limit is 4,000 bytes"):
+        mm.open_results(results)
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("digraph{" + "{" * 14 + "a->b" + "}" * 14 + "}", "14 levels of nesting"),
+        ("digraph{" + "a->{b " * 14 + "}" * 14 + "}", "14 levels of nesting"),
+        ("digraph{a [label=" + "<" * 40_000 + "b" + ">" * 40_000 + "]}", "levels of nesting"),
+        ("digraph{" + "{a;b}" * 1000 + "}", "1,000 subgraphs"),
+        ("digraph{" + "a->b;" * 30_000 + "}", "150,009 characters"),
+    ],
+)
+def test_a_graph_is_not_read_without_end(tmp_path: Path, text: str, said: str) -> None:
+    pytest.importorskip("pydot")
+    (tmp_path / "bomb.dot").write_text(text, encoding="utf-8")
+    with pytest.raises(mm.MutandisError) as caught:
+        mm.Worldview.read(tmp_path / "bomb.dot")
+    assert said in str(caught.value)
+    assert "The limit is" in str(caught.value)
+
+
+def test_graphs_with_some_nesting_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("pydot")
+    (tmp_path / "fine.dot").write_text(
+        'digraph { subgraph x { subgraph y { z -> {a b} } } c [label="{{{{{{{{"]; b -> c }',
+        encoding="utf-8",
+    )
+    expected = "Worldview({'c': Linear('b'), 'b': Linear('z'), 'a': Linear('z')})"
+    assert repr(mm.Worldview.read(tmp_path / "fine.dot")) == expected
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_pattern_does_not_walk_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = folder / "audit.yaml"
+    config.write_text(CONFIG.replace("loan.csv", "/**/*.csv"), encoding="utf-8")
+    # how long 100,000 take depends on the disk
+    monkeypatch.setattr("mutandis.files.table_files._ENTRIES", 1000, raising=False)
+    message = refusal("check", config)
+    assert "stands for too many files and folders to look through" in message
+    assert "The limit is 1,000 files and folders" in message
+    monkeypatch.setattr("mutandis.files.table_files._ENTRIES", 5)
+    config.write_text(CONFIG.replace("loan.csv", "tables"), encoding="utf-8")
+    (folder / "tables").mkdir()
+    for number in range(6):
+        shutil.copy(folder / "loan.csv", folder / "tables" / f"{number}.csv")
+    assert "'tables' stands for too many" in refusal("check", config)
+
+
+def test_patterns_fit_what_glob_fits(tmp_path: Path) -> None:
+    for name in ("a.csv", "b/c.csv", "b/d/e.csv", "b/.f/g.csv", ".h.csv", "i[1]/j.csv", "k/l.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x,y\n1,2\n", encoding="utf-8")
+    (tmp_path / "m").symlink_to(tmp_path / "b")
+    for pattern in (
+        *("*.csv", "**/*.csv", "b/**", "**", "*/*.csv", "b/*/e.csv", "[ab].csv", ".*.csv"),
+        *("b/.f/*.csv", "?/c.csv", "**/d/**/*.csv", "../*/b/c*", "i[[]1]/*", str(tmp_path / "*")),
+        *("m/**/*.csv", "**/.f/*", "b/**/e.csv"),
+    ):
+        whole = os.path.join(glob.escape(str(tmp_path)), pattern)  # noqa: PTH118
+        expected = {Path(each) for each in glob.glob(whole, recursive=True)}  # noqa: PTH207
+        found = TableFiles(path=pattern, folder=tmp_path).files()
+        assert set(found) == {each for each in expected if each.is_file()}, pattern
+
+
+@pytest.mark.usefixtures("hurried")
+@pytest.mark.parametrize(
+    ("equation", "parents", "limit"),
+    [
+        ("categorical", "[$protected]", "500 coefficients"),
+        ("linear", "[$protected, job]", "2,000 coefficients"),
+    ],
+)
+def test_an_equation_with_very_many_levels(
+    folder: Path, equation: str, parents: str, limit: str
+) -> None:
+    table = mm.datasets.loan(n=11_000, seed=1)
+    table["job"] = [f"job {number % 10_000}" for number in range(len(table))]
+    table.to_csv(folder / "loan.csv", index=False)
+    child = "job" if equation == "categorical" else "AnnualSalary"
+    config = CONFIG.replace("AccountBalance: continuous", "job: nominal") + (
+        f"worldview: {{{child}: {{equation: {equation}, parents: {parents}}}}}\n"
+    )
+    (folder / "audit.yaml").write_text(config, encoding="utf-8")
+    message = refusal("audit", folder / "audit.yaml", "--out", folder / "out")
+    assert f"The limit is {limit}" in message
+    assert "Merge rare levels" in message
+
+
+def test_very_many_attributes(folder: Path) -> None:
+    names = [f"a{number}" for number in range(5000)]
+    with pytest.raises(mm.MutandisError, match=r"5,000 attributes .* The limit is 1,000 attr"):
+        mm.plan(
+            pd.DataFrame(0, index=range(9), columns=[*names, "sex", "granted"]),
+            outcome="granted",
+            negative=0,
+            protected=mm.Protection("sex", value=1, reference=0),
+            attributes=dict.fromkeys(names, "continuous"),
+        )
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_log_is_not_written_to_a_pipe(tmp_path: Path) -> None:
+    maker = HttpMaker(url="http://127.0.0.1:9/x", columns=("a",), log=fifo(tmp_path / "pipe"))
+    with pytest.raises(DecisionError, match="The query log 'pipe' cannot be written"):
+        maker._append_to_log("{}\n")

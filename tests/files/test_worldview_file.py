@@ -699,5 +699,5 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
     with pytest.raises(SettingsError, match=r"^latin\.yaml, line 2: the file is not in UTF-8"):
         read_worldview(tmp_path / "latin.yaml")
     (tmp_path / "huge.yaml").write_bytes(b"#" * 1_000_001)
-    with pytest.raises(SettingsError, match="more than 1,000,000 bytes"):
+    with pytest.raises(SettingsError, match="The limit is 1,000,000 bytes"):
         read_worldview(tmp_path / "huge.yaml")

@@ -93,7 +93,10 @@ REFUSED = {
     ),
     "brackets without end": Case("[" * 100_000 + "\n", 1, "", "Lists and mappings are nested"),
     "too long": Case(
-        "a: b\n" * 150_000, 1, "", "The text has 750,000 characters; up to 500,000 are read."
+        "a: b\n" * 150_000,
+        1,
+        "",
+        "The text has 750,000 characters. The limit is 500,000 characters;",
     ),
 }
 

@@ -9,8 +9,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from mutandis.errors import PlanError
+from mutandis.limits import explain_limit, limit
 
 __all__ = ["Attribute", "AttributeDeclaration", "AttributeKind", "read_attributes"]
+
+_MOST = 1_000
 
 
 class AttributeKind(StrEnum):
@@ -92,6 +95,11 @@ def read_attributes(declarations: Mapping[str, AttributeDeclaration]) -> tuple[A
     if not declarations:
         raise PlanError(
             f"No attributes to compare people on. Name at least one, with its kind: {example}."
+        )
+    if len(declarations) > limit(_MOST):
+        raise PlanError(
+            f"There are {len(declarations):,} attributes to compare people on. With so many, "
+            f"nobody is like anybody: name those that count. {explain_limit(_MOST, 'attributes')}"
         )
     return tuple(_read(name, declared) for name, declared in declarations.items())
 

@@ -28,6 +28,7 @@ from mutandis.decision.endpoint_client import (
 )
 from mutandis.decision.maker import DescribedMaker, read_columns, select_columns
 from mutandis.errors import DecisionError, MissingValuesError, MutandisWarning
+from mutandis.limits import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -325,8 +326,8 @@ class HttpMaker(DescribedMaker):
             return
         path = Path(self.log)
         try:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(line)
+            with open_regular(path, "ab") as file:
+                file.write(line.encode())
         except OSError as error:
             raise DecisionError(
                 f"The query log {path.name!r} cannot be written: {error.strerror}. Name another "

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.decision.maker import read_columns
 from mutandis.decision.model import FunctionMaker, ModelFile, ModelMaker, as_decision_maker
 from mutandis.errors import DecisionError, listed, suggest
+from mutandis.limits import explain_limit, limit, read_regular, unpacked_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from mutandis.decision.maker import DecisionMaker
 
 __all__ = ["load_function", "load_pickle", "load_skops", "read_model_file", "require_trust"]
+
+_BYTES = 1_000_000_000
+# what a skops file says about its model; 100 trees of 1,000 nodes take 100 kilobytes
+_SCHEMA = "schema.json"
+_SCHEMA_BYTES = 50_000_000
 
 
 def require_trust(refused: str, *, trust_code: bool) -> None:
@@ -41,7 +47,7 @@ def read_model_file(path: str | Path, *, what: str) -> tuple[bytes, ModelFile]:
     """Read a file whole, and hash it; error messages call it `what`."""
     path = Path(path)
     try:
-        content = path.read_bytes()
+        content = read_regular(path, most=_BYTES)
     except FileNotFoundError:
         raise DecisionError(
             f"There is no file {path.name!r} where the {what} should be. Check the path; it is "
@@ -200,6 +206,7 @@ def load_skops(
         ) from None
     content, file = read_model_file(path, what="skops model")
     try:
+        _check_unpacked(content, file.name)
         unknown = sorted(skops.io.get_untrusted_types(data=content))
         if unknown:
             require_trust(
@@ -220,6 +227,20 @@ def load_skops(
             "in versions that fit."
         ) from error
     return _model_from_file(model, columns=read_columns(columns), file=file, kind="skops")
+
+
+def _check_unpacked(content: bytes, name: str) -> None:
+    """Refuse a file that is small because it is packed, and would fill the memory."""
+    sizes = unpacked_bytes(io.BytesIO(content))
+    for found, most, what in (
+        (sum(sizes.values()), _BYTES, "bytes"),
+        (sizes.get(_SCHEMA, 0), _SCHEMA_BYTES, f"bytes of {_SCHEMA}"),
+    ):
+        if found > limit(most):
+            raise DecisionError(
+                f"The skops file {name!r} has {found:,} {what} when it is unpacked, and was not "
+                f"loaded. {explain_limit(most, what)}"
+            )
 
 
 def load_pickle(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.causal import Linear, Worldview
 from mutandis.errors import MutandisWarning, SettingsError, WorldviewError, listed, shown
 from mutandis.files.yaml_nodes import located
+from mutandis.limits import explain_limit, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -40,6 +41,9 @@ _DOT_ID = re.compile(rf"({_DOT_QUOTED}|[^:]*)(:.*)?", re.DOTALL)
 _DOT_INERT = re.compile(
     rf"{_DOT_QUOTED}|<[^<>]*>|//[^\n]*|/\*.*?\*/|^#[^\n]*", re.DOTALL | re.MULTILINE
 )
+# pydot takes some 10 ms for a subgraph, and twice as long for each level of nesting
+_DOT_BYTES, _DOT_SUBGRAPHS, _DOT_DEPTH = 100_000, 500, 4
+_DOT_BRACKETS = re.compile(r"->|[{<\[]|[}>\]]")
 # DOT's statements about all nodes; pydot lists them among the nodes
 _DOT_DEFAULTS = {"node", "edge", "graph"}
 
@@ -150,6 +154,7 @@ def _parse_dot(text: str, source: str) -> Any:
             f"{source}: Reading DOT needs pydot, which is not installed. "
             "Install it with: pip install 'mutandis[graph]'."
         ) from None
+    _refuse_slow(text, source)
     complaint = StringIO()
     try:
         # pydot prints what it cannot read and returns None; the warnings are about its own parser
@@ -170,6 +175,25 @@ def _parse_dot(text: str, source: str) -> Any:
             "to the effect."
         )
     return _as_networkx(found[0])
+
+
+def _refuse_slow(text: str, source: str) -> None:
+    """Refuse what pydot would take minutes or, since nesting is exponential, years for."""
+    brackets = _DOT_BRACKETS.findall(re.sub(_DOT_QUOTED, "", text))
+    depth = deepest = 0
+    for found in brackets:
+        depth += 0 if found == "->" else 1 if found in "{<[" else -1
+        deepest = max(deepest, depth)
+    for measured, most, unit in (
+        (len(text), _DOT_BYTES, "characters"),
+        (brackets.count("{") - 1, _DOT_SUBGRAPHS, "subgraphs"),
+        (deepest - 1, _DOT_DEPTH, "levels of nesting"),
+    ):
+        if measured > limit(most):
+            raise SettingsError(
+                f"{source}: The graph has {measured:,} {unit}. Take out what is not about causes, "
+                f"or write the worldview as YAML. {explain_limit(most, unit)}"
+            )
 
 
 def _without_inert(text: str) -> str:

@@ -18,6 +18,7 @@ from mutandis.auditing.plan import Origin
 from mutandis.data.columns import jsonable
 from mutandis.errors import OutputError
 from mutandis.files.table_files import hash_file
+from mutandis.limits import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,8 +110,7 @@ def read_record(folder: Path) -> AuditRecord:
             f"There is no folder {str(folder)!r}. Name one that `mutandis audit` has written."
         )
     try:
-        with path.open("rb") as file:
-            data = json.loads(file.read(_BYTES).decode("utf-8"))
+        data = json.loads(read_regular(path, most=_BYTES).decode("utf-8"))
     except FileNotFoundError:
         raise OutputError(
             f"The folder {str(folder)!r} holds no {RECORD}. Name one that `mutandis audit` has "

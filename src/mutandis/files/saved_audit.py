@@ -51,6 +51,7 @@ from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import write_csv
 from mutandis.files.yaml_nodes import plain_data, read_yaml, write_yaml
 from mutandis.frames import columns_of, open_frame
+from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,6 +64,9 @@ if TYPE_CHECKING:
     from mutandis.evidence.findings import Findings
 
 __all__ = ["open_results", "save_audit", "write_numbers"]
+
+# ten million rows with fifty attributes
+_BYTES = 4_000_000_000
 
 
 def save_audit(
@@ -357,7 +361,14 @@ def _as_table(columns: Mapping[str, Column], id: str | None, ids: NDArray[Any]) 
 
 def _read_state(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open_regular(path) as file:
+            unpacked = sum(unpacked_bytes(file).values())
+        if unpacked > limit(_BYTES):
+            raise OutputError(
+                f"{str(path)!r} has {unpacked:,} bytes when it is unpacked, and was not opened. "
+                f"{explain_limit(_BYTES, 'bytes')}"
+            )
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as stored:
 
             def resolve(found: dict[str, Any]) -> Any:
                 return stored[found["array"]] if found.keys() == {"array"} else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import fnmatch
 import glob
 import gzip
 import hashlib
@@ -14,10 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from mutandis.errors import InputError
+from mutandis.limits import explain_limit, limit, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +62,8 @@ _STARTS_AT = "A relative path starts at the folder of the settings, in Python at
 
 _SEPARATORS = (",", ";", "\t", "|")
 _LINES = 50
+# files and folders that are looked through for the files of one table
+_ENTRIES = 100_000
 # a line of 10,000 columns is far below; a file without line ends is not read to its end
 _CHARACTERS = 10_000_000
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
@@ -135,8 +139,7 @@ class TableFiles:
             else:
                 found = _files_by_pattern(self.folder, self.path)
             for file in found:
-                with file.open("rb"):
-                    pass
+                open_regular(file).close()
         except InputError:
             raise
         except (OSError, ValueError) as error:
@@ -188,7 +191,7 @@ class TableFiles:
 
 def hash_file(path: Path) -> str:
     """Give the SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -223,8 +226,8 @@ def _refuse(error: OSError) -> None:
 
 def _files_in_folder(folder: Path) -> list[Path]:
     """List the tables in a folder and below, without those hidden or starting with '_'."""
-    found = []
-    for parent, folders, names in os.walk(folder, onerror=_refuse):
+    found: list[Path] = []
+    for parent, folders, names in _walk(folder, folder.name, [0]):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         files = (Path(parent, name) for name in names if not name.startswith((".", "_")))
         found += [file for file in files if _ending(file) in _ENDINGS]
@@ -241,13 +244,47 @@ def _files_by_pattern(folder: Path, pattern: str) -> list[Path]:
         raise InputError(
             f"There is no file or folder {Path(pattern).name!r}. Check the path. {_STARTS_AT}"
         )
-    # the folder's own name may have brackets in it, which are no pattern
-    whole = os.path.join(glob.escape(str(folder)), pattern)  # noqa: PTH118 - it is a pattern
-    found = sorted(Path(name) for name in glob.glob(whole, recursive=True))  # noqa: PTH207
-    files = [path for path in found if path.is_file()]
+    files = sorted(path for path in _expand(folder, pattern) if path.is_file())
     if not files:
         raise InputError(f"No file fits the pattern {pattern!r}. Check it. {_STARTS_AT}")
     return files
+
+
+def _expand(folder: Path, pattern: str) -> set[Path]:
+    """Give the paths that a pattern fits, as `glob` does, but without walking the whole disk."""
+    places, seen = [folder], [0]
+    for part in PurePath(pattern).parts:
+        if glob.has_magic(part):
+            places = [found for place in places for found in _fitting(place, part, pattern, seen)]
+        else:
+            places = [place / part for place in places if (place / part).exists()]
+    return set(places)
+
+
+def _fitting(place: Path, part: str, pattern: str, seen: list[int]) -> Iterator[Path]:
+    """Give what fits one part of a pattern in a folder; hidden files only if a dot is written."""
+    deep = part == "**"
+    if deep:
+        yield place
+    for parent, folders, names in _walk(place, pattern, seen, follow=True):
+        shown = [n for n in [*folders, *names] if part[0] == "." or n[0] != "."]
+        folders[:] = [name for name in folders if deep and name[0] != "."]
+        yield from (Path(parent, n) for n in (shown if deep else fnmatch.filter(shown, part)))
+
+
+def _walk(
+    folder: Path, what: str, seen: list[int], *, follow: bool = False
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walk through folders, and count what was seen; refuse to go on without end."""
+    onerror = None if follow else _refuse
+    for parent, folders, names in os.walk(folder, onerror=onerror, followlinks=follow):
+        seen[0] += len(folders) + len(names)
+        if seen[0] > limit(_ENTRIES):
+            raise InputError(
+                f"{what!r} stands for too many files and folders to look through. Name a folder "
+                f"closer to the table. {explain_limit(_ENTRIES, 'files and folders')}"
+            )
+        yield parent, folders, names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.errors import OutputError, SettingsError
+from mutandis.limits import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,16 +32,10 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 def read_text(path: Path) -> str:
     """Read a file of settings as UTF-8, with or without a byte order mark."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_BYTES + 1)
+        content = read_regular(path, most=_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its name is not a path"
         raise SettingsError(f"{str(path)!r} cannot be opened: {reason}. Check the path.") from None
-    if len(content) > _BYTES:
-        raise SettingsError(
-            f"{path.name!r} has more than {_BYTES:,} bytes, too many for what is written by hand. "
-            "Check that it is the right file."
-        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

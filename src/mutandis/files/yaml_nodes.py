@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from mutandis.errors import MutandisError, SettingsError, listed, shown, suggest
+from mutandis.limits import explain_limit, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -213,9 +214,9 @@ def read_yaml(text: str, *, source: str | None = None, first_line: int = 1) -> Y
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     start = YamlPlace(source=source, line=first_line)
-    if len(text) > _CHARACTERS:
+    if len(text) > limit(_CHARACTERS):
         raise start.error(
-            f"The text has {len(text):,} characters; up to {_CHARACTERS:,} are read. "
+            f"The text has {len(text):,} characters. {explain_limit(_CHARACTERS, 'characters')} "
             "Check that it is the right file."
         )
     parser = YAML(typ="safe", pure=True)

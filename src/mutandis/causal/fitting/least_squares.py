@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.errors import EquationError
+from mutandis.limits import explain_limit, limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +37,8 @@ _ROUNDING = 64 * _EPSILON
 _CONSTANT = 4 * _ROUNDING
 # rows processed together, so that they stay in the processor's cache
 _BLOCK = 1 << 14
+# with 5,000 rows, some seconds by least squares or for the levels of an ordinal attribute
+_COEFFICIENTS = 2_000
 
 
 class CollinearError(EquationError):
@@ -236,6 +239,15 @@ def require_rows(rows: int, *, coefficients: int) -> None:
         raise EquationError(
             f"{coefficients} coefficients cannot be fitted to {rows} rows. "
             "Use more rows, or fewer parents."
+        )
+
+
+def require_few(coefficients: int, *, most: int = _COEFFICIENTS) -> None:
+    """Refuse what would take hours: the time grows with the cube of the coefficients."""
+    if coefficients > limit(most):
+        raise EquationError(
+            f"it would have {coefficients:,} coefficients. Merge rare levels, or leave out parents "
+            f"with many. {explain_limit(most, 'coefficients')}"
         )
 
 

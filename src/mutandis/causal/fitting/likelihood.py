@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from mutandis.causal.fitting.least_squares import require_few
 from mutandis.causal.fitting.predictor import (
     LinearPredictor,
     SingleTerm,
@@ -130,6 +131,7 @@ def minimise(loss: Loss, start: Floats) -> Floats:
 
     The loss is finite at the start.
     """
+    require_few(len(start))
     point, height = start, loss.value(start)
     for _ in range(_STEPS):
         with np.errstate(over="ignore", invalid="ignore"):

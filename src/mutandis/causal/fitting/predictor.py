@@ -25,6 +25,7 @@ from mutandis.causal.fitting.least_squares import (
     Scaled,
     is_constant,
     listed,
+    require_few,
     require_rows,
     solve_centred,
 )
@@ -220,12 +221,16 @@ def fit_linear_predictor(
     # each parent is looked at once: a worldview reorders a column when it is asked for
     for name, column in parents.items():
         single.append(_single_term(name, column))
+        require_few(sum(len(term.coefficients) for term in single))
         design += [(name, Scaled.of(values)) for values in single[-1].design(column)]
         constant += [name] if _is_constant(column) else []
     require_rows(len(response), coefficients=1 + len(design))
     _refuse_constants(constant)
     pairs = combinations(parents, 2) if interactions else ()
-    crossed = [_cross(pair, parents) for pair in pairs]
+    crossed = []
+    for pair in pairs:
+        crossed.append(_cross(pair, parents))
+        require_few(len(design) + sum(len(columns) for _, columns in crossed))
     for product, columns in crossed:
         design += [(product.parents, Scaled.of(values)) for values in columns.values()]
     require_rows(len(response), coefficients=1 + len(design))

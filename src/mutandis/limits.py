@@ -1,0 +1,82 @@
+"""Limits on what is read and computed: no input takes all memory, or forever.
+
+Each is far above what audits need. A file that a user names is opened only if it is a regular file:
+a pipe could wait forever, and a device has no end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from zipfile import ZipFile
+
+from mutandis.errors import MutandisError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["explain_limit", "limit", "open_regular", "read_regular", "unpacked_bytes"]
+
+_VARIABLE = "MUTANDIS_LIMITS"
+
+
+def limit(standard: int) -> int:
+    """Give a limit as it holds here: its standard, times MUTANDIS_LIMITS if that is set."""
+    written = os.environ.get(_VARIABLE, "1")
+    try:
+        factor = float(written)
+        return int(standard * factor) if factor > 0 else _refuse_factor()
+    except (ValueError, OverflowError):
+        return _refuse_factor()
+
+
+def _refuse_factor() -> int:
+    raise MutandisError(
+        f"The environment variable {_VARIABLE} is not a number above 0. It multiplies all limits: "
+        "set it to 10, or remove it."
+    )
+
+
+def explain_limit(standard: int, unit: str) -> str:
+    """Say what a limit is, and how to raise it.
+
+    Examples
+    --------
+    >>> explain_limit(1000, "attributes")
+    'The limit is 1,000 attributes; MUTANDIS_LIMITS=10 in the environment makes it ten times that.'
+    """
+    return (
+        f"The limit is {limit(standard):,} {unit}; {_VARIABLE}=10 in the environment makes it ten "
+        "times that."
+    )
+
+
+def open_regular(path: str | os.PathLike[str], mode: Literal["rb", "ab"] = "rb") -> Any:
+    """Open a file to read bytes, or to append some, if it is a regular one."""
+
+    def opener(name: str, flags: int) -> int:
+        # without waiting for the other end of a pipe
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+    file = open(path, mode, opener=opener)  # noqa: SIM115 - the caller closes it
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is a pipe or a device, and not a regular file")
+    return file
+
+
+def read_regular(path: Path, *, most: int) -> bytes:
+    """Read a regular file whole, if it has at most so many bytes."""
+    with open_regular(path) as file:
+        content: bytes = file.read(limit(most) + 1)
+    if len(content) > limit(most):
+        raise OSError(errno.EFBIG, f"it is too large. {explain_limit(most, 'bytes')[:-1]}")
+    return content
+
+
+def unpacked_bytes(file: BinaryIO) -> dict[str, int]:
+    """Give the size that each member of a zip file says it has; no more is ever unpacked of it."""
+    with ZipFile(file) as archive:
+        return {each.filename: each.file_size for each in archive.infolist()}
