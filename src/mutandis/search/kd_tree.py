@@ -13,7 +13,7 @@ explain, no point inside or on the radius can be missing. Otherwise twice as man
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from mutandis.search.engine import Progress, Queries, Space
 
     _Integers = NDArray[np.int64]
-    # for each query its candidates: distances, rows without the complainant's own, negatives
-    _Measured = tuple[_Integers, _Integers, _Integers]
+    _Rows = NDArray[np.intp]
+    _Answer = tuple[_Integers, Callable[[NDArray[np.bool_]], None]]
 
 __all__ = ["TreeSearch", "tree_dimensions"]
-
-_Answers = TypeVar("_Answers", Neighbourhoods, RadiusCounts)
 
 # In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
 # rounding moves a float64 distance by far less than this, and by far less than this part of it.
@@ -77,20 +75,26 @@ class TreeSearch:
     def neighbourhoods(
         self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
-        def answer(_: NDArray[np.intp], measured: _Measured) -> tuple[Neighbourhoods, _Integers]:
-            answers = select(*measured, ks)
-            return answers, answers.radius.max(axis=1)
-
         found = Neighbourhoods.empty(len(queries), len(ks))
+
+        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
+            answers = select(distances, *self._others(queries.take(chunk), candidates), ks)
+            return answers.radius.max(axis=1), lambda c: found.put(chunk[c], answers.take(c))
+
         # her own point may be empty without her: k others are on at most k + 1 points
-        return self._ask(queries, found, answer, width=max(ks) + 2, progress=progress)
+        self._ask(queries, answer, width=max(ks) + 2, progress=progress)
+        return found
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        def answer(chunk: NDArray[np.intp], measured: _Measured) -> tuple[RadiusCounts, _Integers]:
-            return count_candidates(*measured, limits[chunk]), limits[chunk]
-
         found = RadiusCounts.empty(len(queries))
-        return self._ask(queries, found, answer, width=_FIRST_WIDTH, progress=discard_progress)
+
+        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
+            others = self._others(queries.take(chunk), candidates)
+            answers = count_candidates(distances, *others, limits[chunk])
+            return limits[chunk], lambda c: found.put(chunk[c], answers.take(c))
+
+        self._ask(queries, answer, width=_FIRST_WIDTH)
+        return found
 
     def visit(
         self,
@@ -99,69 +103,64 @@ class TreeSearch:
         rows: NDArray[np.int64],
         use: Callable[[NDArray[np.intp], Listing], None],
     ) -> None:
-        widest = int(min(rows.max(initial=1), len(self.space.points)))
-        for chunk in _chunks(np.arange(len(queries)), _BATCH // widest):
-            centers = queries.points.take(chunk)
-            reach = limits[chunk] / self.unit * (1 + _ROUNDING) + _ROUNDING
-            proposed = self.tree.query_ball_point(
-                _floats(self.space, centers, self.levels, self.unit),
-                reach,
-                p=1,
-                workers=self.threads,
-                return_sorted=False,
-            )
-            sizes = np.array([len(each) for each in proposed])
-            points = np.concatenate([np.asarray(each, dtype=np.intp) for each in proposed])
-            query = np.repeat(np.arange(len(chunk)), sizes)
-            distances = self.space.metric.between(
-                centers.take(query), self.space.points.take(points)
-            )
-            near = distances <= limits[chunk][query]
-            start = np.concatenate([[0], np.cumsum(np.bincount(query[near], minlength=len(chunk)))])
-            use(chunk, Listing(start=start, points=points[near], distances=distances[near]))
+        def answer(chunk: _Rows, candidates: _Rows, distances: _Integers) -> _Answer:
+            def hand_on(complete: NDArray[np.bool_]) -> None:
+                near = (distances <= limits[chunk, None]) & complete[:, None]
+                start = np.concatenate([[0], np.cumsum(near.sum(axis=1)[complete])])
+                listing = Listing(start=start, points=candidates[near], distances=distances[near])
+                use(chunk[complete], listing)
+
+            return limits[chunk], hand_on
+
+        # a point stands for at least one row
+        self._ask(queries, answer, width=int(np.median(rows)) + 2)
 
     def _ask(
         self,
         queries: Queries,
-        found: _Answers,
-        answer: Callable[[NDArray[np.intp], _Measured], tuple[_Answers, _Integers]],
+        answer: Callable[[_Rows, _Rows, _Integers], _Answer],
         *,
         width: int,
-        progress: Progress,
-    ) -> _Answers:
+        progress: Progress = discard_progress,
+    ) -> None:
         """Answer from the `width` nearest candidates, and from twice as many where some may miss.
 
-        For a chunk of queries, `answer` gives the answers and the distance that each depends on.
+        For a chunk of queries with their candidates and distances, `answer` gives the distance that
+        each answer depends on, and what to do with the complete ones.
         """
         pending = np.arange(len(queries))
         while len(pending):
             width = min(width, len(self.space.points))
             unfinished = []
             for chunk in _chunks(pending, _BATCH // width):
-                measured, horizon = self._candidates(queries.take(chunk), width)
-                answers, needed = answer(chunk, measured)
+                candidates, distances, horizon = self._candidates(queries.points.take(chunk), width)
+                needed, keep = answer(chunk, candidates, distances)
                 complete = needed / self.unit < horizon
-                found.put(chunk[complete], answers.take(np.flatnonzero(complete)))
+                if complete.any():
+                    keep(complete)
                 unfinished.append(chunk[~complete])
                 progress(int(np.count_nonzero(complete)))
             pending = np.concatenate(unfinished)
             width *= 2
-        return found
 
-    def _candidates(self, queries: Queries, width: int) -> tuple[_Measured, NDArray[np.float64]]:
+    def _candidates(
+        self, centers: Points, width: int
+    ) -> tuple[_Rows, _Integers, NDArray[np.float64]]:
         """Measure the `width` nearest points, and how far (in the tree's unit) none is missing."""
-        centers = _floats(self.space, queries.points, self.levels, self.unit)
         ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
-        proposed = self.tree.query(centers, k=ranks, p=1, workers=self.threads)
-        near, candidates = np.asarray(proposed[0]), np.asarray(proposed[1], dtype=np.intp)
+        places = _floats(self.space, centers, self.levels, self.unit)
+        near, candidates = self.tree.query(places, k=ranks, p=1, workers=self.threads)
+        candidates = np.asarray(candidates, dtype=np.intp)
+        distances = self.space.metric.to_candidates(centers, self.space.points, candidates)
+        if width == len(self.space.points):
+            return candidates, distances, np.full(len(centers), np.inf)
+        return candidates, distances, np.asarray(near)[:, -1] * (1 - _ROUNDING) - _ROUNDING
+
+    def _others(self, queries: Queries, candidates: _Rows) -> tuple[_Integers, _Integers]:
+        """Count the rows of candidates, and the negatives, without the complainant's own."""
         counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
         own = candidates == queries.own[:, None]
-        counts -= own
-        negatives -= own & queries.own_negative[:, None]
-        distances = self.space.metric.to_candidates(queries.points, self.space.points, candidates)
-        if width == len(self.space.points):
-            return (distances, counts, negatives), np.full(len(queries), np.inf)
-        return (distances, counts, negatives), near[:, -1] * (1 - _ROUNDING) - _ROUNDING
+        return counts - own, negatives - (own & queries.own_negative[:, None])
 
 
 def _levels(points: Points) -> tuple[int, ...]:
