@@ -59,6 +59,8 @@ def audit_table(table: pd.DataFrame, **options: Any) -> mm.Audit:
         "ks": (15, 30, 50),
         "id": "who",
         "evidence": mm.Evidence(primary=("cst_without", 30), adjust="none"),
+        # as many as it takes to see them
+        "uncertainty": mm.Uncertainty(placebo=2),
     }
     return mm.audit(table, **{**settings, **options})
 

@@ -161,9 +161,9 @@ def test_the_tree_asks_for_more_until_no_tie_is_missing(monkeypatch: pytest.Monk
     widths: list[int] = []
     candidates = TreeSearch._candidates
 
-    def spying(self: TreeSearch, queries: Queries, width: int) -> Any:
+    def spying(self: TreeSearch, centers: Points, width: int) -> Any:
         widths.append(width)
-        return candidates(self, queries, width)
+        return candidates(self, centers, width)
 
     monkeypatch.setattr(TreeSearch, "_candidates", spying)
     center = Points(coordinates=np.zeros((1, 2), np.int64), codes=np.empty((1, 0), np.int32))

@@ -148,9 +148,10 @@ def _point_groups(
         everyone = control.points.take(rows)
         first, standing = group_rows(everyone)
         points, counts = everyone.take(first), np.bincount(standing)
-        for complainant in sample[control.space_of[sample] == space].tolist():
-            center = control.origins.take(np.array([complainant]))
-            distance = control.metric.from_center(center, points)
+        mine = sample[control.space_of[sample] == space]
+        centers = control.origins.take(mine)
+        for number, complainant in enumerate(mine.tolist()):
+            distance = control.metric.from_center(centers.take(np.array([number])), points)
             place = control.place_at(distance, complainant, index)
             near = np.flatnonzero(place)
             groups[complainant] = _PointGroup(

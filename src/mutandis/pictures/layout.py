@@ -294,9 +294,10 @@ def _places_across(
             for row in layered.rows if turn % 2 == 0 else layered.rows[::-1]:
                 wanted = [_wanted(vertex, links.get(vertex, ()), middles) for vertex in row]
                 shifted = [place - offsets[v] for v, (place, _) in zip(row, wanted, strict=True)]
-                weights = [pull for _, pull in wanted]
-                best = isotonic_regression(shifted, weights=weights).x.tolist()
-                middles |= {v: place + offsets[v] for v, place in zip(row, best, strict=True)}
+                if any(one >= two for one, two in pairwise(shifted)):
+                    weights = [pull for _, pull in wanted]
+                    shifted = isotonic_regression(shifted, weights=weights).x.tolist()
+                middles |= {v: place + offsets[v] for v, place in zip(row, shifted, strict=True)}
     first = min((middles[vertex] - breadths[vertex] / 2 for vertex in middles), default=0.0)
     return {vertex: place - first for vertex, place in middles.items()}
 

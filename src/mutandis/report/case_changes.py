@@ -14,7 +14,6 @@ import numpy as np
 from mutandis.data.columns import plain_value
 from mutandis.evidence.comparison import compare
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.intervals import INTERVALS
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
 from mutandis.report.case_model import Change, Changes, Step
@@ -145,7 +144,8 @@ class _Comparer:
             plan.semantics.compare,
             tau=settings.tau,
             alpha=settings.alpha,
-            interval=INTERVALS[settings.interval],
+            # no bound is asked for
+            interval=plan.semantics.interval(settings.interval, "significance"),
         )
         return compare(control, test, rule, direction=settings.evidence.direction)
 
@@ -258,12 +258,7 @@ class _Comparer:
         ks = tuple(range(1, largest + 1))
         counted = select(distance[near][None, :], ones, negative[None, :], ks)
         ties = self._audit.plan.settings.similarity.ties
-        each = [share_of(counted, index, k=k, ties=ties) for index, k in enumerate(ks)]
-        return Share(
-            negatives=np.concatenate([one.negatives for one in each]),
-            size=np.concatenate([one.size for one in each]),
-            split=np.concatenate([one.split for one in each]),
-        )
+        return Share.join([share_of(counted, i, k=k, ties=ties) for i, k in enumerate(ks)])
 
 
 def _steps(verdicts: Sequence[str]) -> tuple[Step, ...]:
