@@ -22,7 +22,9 @@ BENCH := $(VENV)/.bench-installed
 DOCS := $(VENV)/.docs-installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --constraint constraints.txt --editable
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2
+# worksteal: tests of one file stay on one worker as long as there is work for both, and share what
+# they set up
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist worksteal
 
 DOWHY := .venv-dowhy
 DOWHY_READY := $(DOWHY)/.installed
