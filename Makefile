@@ -22,9 +22,7 @@ BENCH := $(VENV)/.bench-installed
 DOCS := $(VENV)/.docs-installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --constraint constraints.txt --editable
-# worksteal: tests of one file stay on one worker as long as there is work for both, and share what
-# they set up
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2
 
 DOWHY := .venv-dowhy
 DOWHY_READY := $(DOWHY)/.installed

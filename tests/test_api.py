@@ -41,6 +41,7 @@ FINDINGS = [
     "radius_test",
     "n_effective",
     "unfit",
+    "p_own",
     "own_case",
 ]
 COUNTS = [
@@ -228,11 +229,8 @@ def test_methods_and_ks(found: mm.Audit) -> None:
 def test_a_method_alone_gives_what_it_gives_among_others(found: mm.Audit) -> None:
     for method in found.methods:
         alone, among = (each.findings(method, k=5) for each in (audit(methods=[method]), found))
-        if method != "cst_matched":
-            # whether she has a case of her own is known where people were matched
-            assert alone["own_case"].isna().all()
-            assert among["own_case"].notna().all()
-            alone, among = (each.drop(columns="own_case") for each in (alone, among))
+        # whether she has a case of her own is in the rows of the matched comparison alone
+        assert among[["p_own", "own_case"]].notna().all(axis=None) == (method == "cst_matched")
         assert alone.equals(among)
 
 
@@ -374,10 +372,9 @@ def test_a_plan_takes_what_an_audit_takes() -> None:
 
 
 def test_results_are_of_numbers_only_where_numbers_are(found: mm.Audit) -> None:
-    unmatched = audit(methods=["cst_with"])
-    # whether she has a case of her own is known where people were matched
-    for ours, kind in ((found, bool), (unmatched, type(None))):
-        result = ours.case(0).result("cst_with", k=2)
+    # whether she has a case of her own is in the rows of the matched comparison alone
+    for method, kind in (("cst_matched", bool), ("cst_with", type(None))):
+        result = found.case(0).result(method, k=2)
         assert type(result["own_case"]) is kind
         assert {type(v) for n, v in result.items() if n != "own_case"} == {int, float, str}
         assert not any(isinstance(value, np.generic) for value in result.values())

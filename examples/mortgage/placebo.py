@@ -6,5 +6,5 @@ import mutandis as mm
 
 audit = mm.read_plan("audit.yaml").run()
 table = audit.placebo(repeats=20, seed=1).table()
-primary = table[(table["method"] == "cst_without") & (table["k"] == 30)]
+primary = table[(table["method"] == "cst_matched") & (table["k"] == 30)]
 print(primary.drop(columns=["method", "k"]).round(3).to_string(index=False))

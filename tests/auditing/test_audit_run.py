@@ -220,12 +220,43 @@ def test_without_counterfactuals_st_is_what_it_is() -> None:
     assert found.methods == ("st",)
     assert found.counterfactuals() is None
     assert found.case(0).counterfactual is None
-    # nor is anybody matched, so that nobody is known to have a case of her own
-    unknown = ["outcome_cf", "own_case"]
     ours = found.findings("st", k=3)
-    assert ours[unknown].isna().all(axis=None)
-    expected = audit().findings("st", k=3).drop(columns=unknown)
-    assert ours.drop(columns=unknown).equals(expected)
+    assert ours["outcome_cf"].isna().all()
+    expected = audit().findings("st", k=3).drop(columns="outcome_cf")
+    assert ours.drop(columns="outcome_cf").equals(expected)
+    # nor is anybody matched, so that nobody is known to have a case of her own
+    case = found.case(0)
+    assert (case.own_case, case.outcome) == ("not known", "no")
+    assert "people were not matched to her own counterfactual" in case.explain()
+
+
+# --- her own case ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["negative", "positive"])
+def test_her_own_case_is_hers_alone(direction: Any) -> None:
+    found = audit(evidence=mm.Evidence(direction=direction))
+    rows = [found.findings("cst_matched", k=k) for k in found.ks]
+    for name in ("p_own", "own_case"):
+        assert rows[0][name].equals(rows[-1][name])
+    refused = rows[0]["outcome"] == "no"
+    worse = refused & (rows[0]["p_own"] < 0.5)
+    better = ~refused & (rows[0]["p_own"] > 0.5)
+    expected = worse if direction == "negative" else better
+    assert rows[0]["own_case"].tolist() == expected.tolist()
+
+
+def test_where_nobody_is_near_her_own_case_is_not_known() -> None:
+    far = mm.Worldview({"salary": mm.Stated("5000 * (gender == 'm')")})
+    found = audit(worldview=far, similarity=mm.Similarity(max_distance=0.01))
+    rows = found.findings("cst_matched", k=3)
+    assert rows["p_own"].isna().all()
+    assert rows.loc[rows["outcome"] == "no", "own_case"].isna().all()
+    # who was granted has none, whoever there is to compare with
+    assert rows.loc[rows["outcome"] == "yes", "own_case"].tolist().count(False) > 0
+    refused, granted = (rows.loc[rows["outcome"] == each, "id"].iloc[0] for each in ("no", "yes"))
+    assert found.case(refused).own_case == "not known"
+    assert found.case(granted).own_case == "no"
 
 
 # --- scale and ties ----------------------------------------------------------------------------

@@ -134,5 +134,5 @@ def test_the_picture_shows_every_method(decisions: pd.DataFrame) -> None:
     assert drawn == found.plot_k_sweep(KS)
     root = ET.fromstring(drawn.svg)  # noqa: S314 - our own text
     text = " ".join("".join(node.itertext()) for node in root.iter())
-    for title in ("ST", "CST (w/o)", "CST (w/)", "CF", "mean Δp", "group size k"):
+    for title in ("ST", "CST (w/o)", "CST (w/)", "CF", "CST (matched)", "mean Δp", "group size k"):
         assert title in text

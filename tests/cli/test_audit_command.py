@@ -102,7 +102,8 @@ def test_audit_writes_what_the_api_finds(out: Path) -> None:
         for k in expected.ks:
             part = findings[(findings["method"] == method) & (findings["k"] == k)]
             ours = part.drop(columns=["method", "k"]).reset_index(drop=True)
-            # counts are nullable integers in the file's frame, and nothing else differs
+            # counts and answers are nullable in the file's frame, and nothing else differs
+            ours["own_case"] = ours["own_case"].astype(object).where(ours["own_case"].notna(), None)
             pd.testing.assert_frame_equal(
                 ours, expected.findings(method, k=k), check_dtype=False, check_exact=True
             )
@@ -115,6 +116,7 @@ def test_what_is_not_defined_is_null_and_types_are_plain(out: Path) -> None:
     kinds = dict(zip(table.columns, map(str, table.types), strict=True))
     assert (kinds["id"], kinds["outcome"], kinds["outcome_cf"]) == ("BIGINT",) * 3
     assert (kinds["ci_low"], kinds["verdict"], kinds["n_test"]) == ("DOUBLE", "VARCHAR", "BIGINT")
+    assert (kinds["p_own"], kinds["own_case"]) == ("DOUBLE", "BOOLEAN")
     for method, defined in (("cf", 0), ("st", 1)):
         counted = table.filter(f"method = '{method}'").aggregate(
             "count(ci_low), count(radius_test), count(p_control), count(*)"
@@ -156,8 +158,19 @@ def test_the_same_audit_gives_the_same_bytes(config: Path) -> None:
 @pytest.mark.usefixtures("no_report")
 def test_json_is_all_that_is_printed(config: Path) -> None:
     result = run("audit", config, "--out", config.parent / "out", "--json")
-    counts = json.loads(result.stdout)
-    assert counts == by_api(config).count_records()
+    printed, expected = json.loads(result.stdout), by_api(config)
+    assert list(printed) == ["headline", "noise_floor", "cautions", "counts"]
+    assert printed["counts"] == expected.count_records()
+    assert printed["noise_floor"]["sentence"] == expected.noise_floor.sentence()
+    assert printed["cautions"] == expected.cautions() != []
+    rows = expected.findings()
+    pattern = rows["verdict"] == "significant-adjusted"
+    assert printed["headline"] == {
+        **expected.count("cst_matched", 9),
+        "pattern": pattern.sum(),
+        "pattern_refused": (pattern & (rows["outcome"] == -1)).sum(),
+        "pattern_and_own_case": (pattern & rows["own_case"]).sum(),
+    }
     assert result.stderr == ""
 
 

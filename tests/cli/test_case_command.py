@@ -127,8 +127,16 @@ def test_html_json_and_pdf(out: Path) -> None:
     result = run("case", out, "Anna", "--no-pdf")
     assert result.exit_code == 0, result.exception
     assert sorted(p.name for p in (out / "cases").iterdir()) == ["Anna.html", "Anna.json"]
-    assert result.output.splitlines() == [f"{out}/cases/Anna.html", f"{out}/cases/Anna.json"]
     document = json.loads((out / "cases" / "Anna.json").read_text(encoding="utf-8"))
+    verdict, own = document["verdict"]["verdict"], document["own_case"]["answer"]
+    refused = document["complainant"]["refused"]
+    assert own in {"yes", "no"}
+    assert result.output.splitlines() == [
+        f"Pattern among people like her: {verdict} (cst_matched at k = 9)",
+        f"Her own case: {own} (she was {'refused' if refused else 'granted'})",
+        f"{out}/cases/Anna.html",
+        f"{out}/cases/Anna.json",
+    ]
     assert document["complainant"]["id"] == "Anna"
     # case files are no part of the results, and do not stand in the way of anything
     assert run("verify", out).exit_code == 0

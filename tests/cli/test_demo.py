@@ -49,6 +49,12 @@ def as_json(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 def test_demo_prints_one_table_and_names_its_files(plain: Demo) -> None:
     out, printed = plain.out, plain.printed
     assert "k = 15" in printed
+    # as an audit does: the headline beside its noise floor, and what to know about it
+    found = mm.open_results(out / "results")
+    text = " ".join(printed.split())
+    for said in (found.noise_floor.sentence(), found.noise_floor.verdict(), *found.cautions()):
+        assert " ".join(said.split()) in text
+    assert text.index(found.noise_floor.sentence()) < text.index("CST (w/o)")
     assert "CST (w/o)" in printed
     assert "significant" in printed
     assert sorted(path.name for path in out.iterdir()) == ["audit.yaml", "decisions.csv", "results"]
@@ -63,7 +69,7 @@ def test_demo_prints_one_table_and_names_its_files(plain: Demo) -> None:
 def test_demo_files_agree_with_each_other(as_json: Demo) -> None:
     results, printed, decisions = (
         as_json.out / "results",
-        json.loads(as_json.printed),
+        json.loads(as_json.printed)["counts"],
         as_json.decisions,
     )
     counts = pd.read_csv(results / "counts.csv")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mutandis as mm
 from mutandis.auditing.case import Case
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
-from mutandis.evidence.findings import COLUMNS, Findings, Verdict
+from mutandis.evidence.findings import (
+    COLUMNS,
+    Findings,
+    Verdict,
+    answer_own_case,
+    combine_findings,
+)
 from mutandis.evidence.groups import Group
 from mutandis.evidence.intervals import Interval
 from mutandis.search.share import Share
@@ -106,11 +113,56 @@ def test_columns_in_their_order() -> None:
     assert findings(outcome_cf=None).columns()["outcome_cf"].tolist() == [None] * 5
 
 
+@pytest.mark.parametrize("worse", [True, False])
+def test_on_several_grounds_her_own_case_is_one_on_each(worse: bool) -> None:
+    nan = float("nan")
+    # by ground; the outcome of the last is not the one that is looked for
+    shares = np.array([[0.2, 0.2, 0.2, nan, 0.2], [0.4, 0.5, nan, 0.8, nan]])
+    shares = shares if worse else 1 - shares
+    is_negative = np.array([True] * 4 + [False]) == worse
+    parts = {
+        str(ground): findings(
+            is_negative=is_negative,
+            p_own=p_own,
+            own_case=answer_own_case(is_negative, p_own, worse=worse),
+        )
+        for ground, p_own in enumerate(shares)
+    }
+
+    def weakest(delta_p: Any) -> Any:
+        return np.argmin(delta_p if worse else -delta_p, axis=0)
+
+    whole = combine_findings(
+        parts, outcome_cf=None, weakest=weakest, adjust=lambda p_value: p_value
+    )
+    assert whole.own_case is not None
+    assert whole.p_own is not None
+    assert whole.own_case.tolist() == [True, False, None, False, False]
+    assert whole.has_own_case.tolist() == [True, False, False, False, False]
+    weakest_share = [0.4, 0.5, nan, nan, nan]
+    expected = weakest_share if worse else [1 - share for share in weakest_share]
+    np.testing.assert_allclose(whole.p_own, expected)
+
+
 # --- cases -------------------------------------------------------------------------------------
+
+
+PLAN = mm.plan(
+    {"sex": list("ffffffmmmmmm"), "salary": [1.0] * 6 + [2.0] * 6, "granted": ["no", "yes"] * 6},
+    outcome="granted",
+    negative="no",
+    protected=mm.Protection("sex", value="f", reference="m"),
+    attributes={"salary": "continuous"},
+    ks=(4,),
+)
 
 
 def case(**changes: Any) -> Case:
     row = {
+        "id": 8,
+        "outcome": "no",
+        "outcome_cf": "yes",
+        "q_value": 0.04,
         "p_control": 0.75,
         "p_test": 0.25,
         "delta_p": 0.5,
@@ -127,7 +179,7 @@ def case(**changes: Any) -> Case:
         "factual": {"salary": 35_000.0, "job": "cook"},
         "counterfactual": {"salary": 50_796.5, "job": "cook"},
         "results": MappingProxyType({("st", 4): row, ("cf", 4): missing}),
-        "audit": None,  # not asked for
+        "audit": SimpleNamespace(plan=PLAN),  # nothing else is asked for
         "place": 0,
         "row": 8,
     }
@@ -135,7 +187,14 @@ def case(**changes: Any) -> Case:
 
 
 def test_a_case_reads_as_a_page() -> None:
-    assert str(case()).splitlines() == [
+    lines = str(case()).splitlines()
+    answers = "\n".join(lines[3:7]).replace("\n  ", " ").splitlines()
+    assert answers == [
+        "Pattern among people like her (st at k = 4): significant",
+        case().explain_own_case(),
+    ]
+    assert answers[1].startswith("Own case: not known. Complainant 8 was refused (outcome no), and")
+    assert [*lines[:3], *lines[7:]] == [
         "Complainant 8: outcome no, counterfactual yes",
         "  salary  35,000  →  50,796.5",
         "  job     cook  →  cook",

@@ -13,7 +13,12 @@ from mutandis.auditing.case_sentences import explanation_context
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.sentences import ExplanationContext, explain, explain_insufficient
+from mutandis.evidence.sentences import (
+    ExplanationContext,
+    explain,
+    explain_insufficient,
+    explain_own_case,
+)
 
 CONTEXT = ExplanationContext(
     ground="the ground of 'Gender'",
@@ -52,12 +57,12 @@ def sentence(
 
 def test_significant_after_adjustment() -> None:
     assert sentence() == (
-        "CST (w/o) with k = 15, given the worldview, provides prima facie evidence for "
-        "discrimination against complainant 44 on the ground of 'Gender': 80.0% of the control "
-        "group (15 of the same protected status) had the outcome refused, against 20.0% of the "
-        "test group (15 of the reference status around the complainant's counterfactual; "
-        "Δp = 0.600, more than τ = 0), a difference that chance alone hardly explains, all "
-        "complainants tested taken into account (q = 0.012 at the level α = 0.05)."
+        "CST (w/o) with k = 15, given the worldview, provides prima facie evidence for a pattern "
+        "of discrimination against people like complainant 44 on the ground of 'Gender': 80.0% of "
+        "the control group (15 of the same protected status) had the outcome refused, against "
+        "20.0% of the test group (15 of the reference status around the complainant's "
+        "counterfactual; Δp = 0.600, more than τ = 0), a difference that chance alone hardly "
+        "explains, all complainants tested taken into account (q = 0.012 at the level α = 0.05)."
     )
 
 
@@ -74,13 +79,13 @@ def test_significant_by_itself() -> None:
 
 def test_evidence_alone() -> None:
     text = sentence("st", verdict="evidence", p_value=0.21)
-    assert text.startswith("ST with k = 15 provides prima facie evidence for discrimination")
+    assert text.startswith("ST with k = 15 provides prima facie evidence for a pattern of disc")
     assert text.endswith("a difference that chance may explain (p = 0.210 at the level α = 0.05).")
 
 
 def test_no_evidence_is_no_acquittal() -> None:
     text = sentence(verdict="no-evidence", p_control=0.2, delta_p=0.0)
-    assert "provides no evidence for discrimination against complainant 44" in text
+    assert "provides no evidence for a pattern of discrimination against people like" in text
     assert text.endswith("Δp = 0.000, not more than τ = 0), which does not rule it out.")
 
 
@@ -102,7 +107,7 @@ def test_centers_are_mentioned_where_they_count() -> None:
 def test_positive_discrimination_is_named_otherwise() -> None:
     context = replace(CONTEXT, direction="positive", tau=0.1)
     text = sentence(context=context, delta_p=-0.6)
-    assert "prima facie evidence for favourable treatment of complainant 44" in text
+    assert "evidence for a pattern of favourable treatment of people like complainant 44" in text
     assert "Δp = -0.600, less than -τ = -0.1)" in text
     assert "not less than -τ" in sentence(context=context, delta_p=0.0, verdict="no-evidence")
 
@@ -152,6 +157,81 @@ def test_no_sentence_claims_too_much(verdict: Verdict, method: str, direction: A
     assert text.count("prima facie evidence for") == (
         verdict not in (Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT)
     )
+    # a comparison of groups tells of people like her, and not of herself
+    about_her = f"{'against' if direction == 'negative' else 'treatment of'} complainant 44"
+    assert (about_her in text) == (method == "cf" and verdict is not Verdict.INSUFFICIENT)
+
+
+# --- her own case ------------------------------------------------------------------------------
+
+
+def own(direction: Any = "negative", *, withheld: bool = False, **changes: Any) -> str:
+    row = {**ROW, "p_own": 0.2, "own_case": True, "outcome_cf": None, **changes}
+    return explain_own_case(row, replace(CONTEXT, direction=direction), withheld=withheld)
+
+
+def test_a_case_of_her_own() -> None:
+    assert own() == (
+        "Own case: yes. Complainant 44 was refused (outcome refused), although fewer than half of "
+        "the people most like her own counterfactual were refused (20.0%)."
+    )
+    assert own(p_own=0.5, own_case=False) == (
+        "Own case: no. Complainant 44 was refused (outcome refused), and not fewer than half of "
+        "the people most like her own counterfactual were refused (50.0%)."
+    )
+
+
+def test_whoever_was_granted_is_part_of_the_pattern() -> None:
+    granted: dict[str, Any] = {"outcome": "granted", "own_case": False}
+    assert own(**granted) == (
+        "Own case: no. Complainant 44 is part of the pattern: she herself was granted (outcome "
+        "granted)."
+    )
+    # of what chance may explain nobody is a part
+    alone = "Own case: no. Complainant 44 herself was granted (outcome granted)."
+    for verdict in ("significant", "evidence", "no-evidence", "insufficient"):
+        assert own(**granted, verdict=verdict) == alone
+    # where there was no adjustment, significance is all that is claimed
+    assert "part of the pattern" in own(**granted, verdict="significant", q_value=NAN)
+
+
+def test_an_own_case_that_is_not_known() -> None:
+    far = own(p_own=NAN, own_case=None)
+    assert far.startswith("Own case: not known. Complainant 44 was refused (outcome refused), and ")
+    assert far.endswith("no people near enough to her own counterfactual to compare with.")
+    assert own(p_own=None, own_case=None).endswith(
+        "not matched to her own counterfactual in this audit."
+    )
+    # who was granted has none, whatever is known about others
+    assert own(p_own=None, own_case=None, outcome="granted").startswith("Own case: no. ")
+
+
+def test_a_second_reading_of_her_own_case() -> None:
+    assert own(outcome_cf="granted").endswith(
+        " A second reading, given the worldview: her counterfactual would have been granted "
+        "(outcome granted), unlike her."
+    )
+    assert own(outcome_cf="refused").endswith("been refused (outcome refused), as she was.")
+
+
+def test_her_own_case_of_better_treatment() -> None:
+    granted: dict[str, Any] = {"outcome": "granted", "p_own": 0.8}
+    assert own("positive", **granted).startswith(
+        "Own case: yes. Complainant 44 was granted (outcome granted), although more than half of"
+    )
+    assert "and not more than half" in own("positive", outcome="granted", own_case=False)
+    assert "is part of the pattern: she herself was refused" in own("positive", own_case=False)
+
+
+@pytest.mark.parametrize("outcome", ["refused", "granted"])
+def test_a_withheld_own_case_does_not_depend_on_others(outcome: str) -> None:
+    answers = {
+        own(withheld=True, outcome=outcome, p_own=p_own, own_case=answer)
+        for p_own, answer in ((0.0, True), (0.4, True), (0.8, False), (NAN, None))
+    }
+    (told,) = answers
+    assert told.startswith("Own case: withheld." if outcome == "refused" else "Own case: no.")
+    assert "%" not in told
 
 
 # --- from a case -------------------------------------------------------------------------------
@@ -171,8 +251,10 @@ def test_a_case_explains_the_primary_result_by_default() -> None:
     case = audit.case(audit.findings()["id"].iloc[0])
     context = explanation_context(audit.plan)
     told = explain(case.result("cst_without", k=15), "cst_without", 15, context)
-    assert case.explain() == case.explain("cst_without") == told
-    assert case.explain("st") == explain(case.result("st", k=15), "st", 15, context) != told
+    own = explain_own_case({**case.result("cst_matched", k=15), "verdict": "evidence"}, context)
+    assert case.explain() == case.explain("cst_without") == f"{told} {own}"
+    assert (case.explain_pattern(), case.explain_own_case()) == (told, own)
+    assert case.explain_pattern("st") == explain(case.result("st", k=15), "st", 15, context) != told
     assert case.explain("st", 5) == case.explain("st", k=5) != case.explain("st")
     with pytest.raises(PlanError, match="The audit did not run method 'st' at k=7"):
         case.explain("st", 7)

@@ -119,7 +119,16 @@ def check_case(audit: mm.Audit, who: Any) -> None:
         else:
             assert (here, there) == (str(factual), str(case.counterfactual[name]))
 
-    assert data["verdict"]["sentence"] == case.explain()
+    # both answers, apart
+    own = data["own_case"]
+    assert f"{data['verdict']['sentence']} {own['sentence']}" == case.explain()
+    row = case.result("cst_matched", k=k)
+    assert own["answer"] == case.own_case == ("yes" if row["own_case"] else "no")
+    assert own["share"] == row["p_own"]
+    refused = case.outcome == audit.plan.outcome.negative
+    assert row["own_case"] == (refused and row["p_own"] < 0.5)
+    assert f">own case: {own['answer']}<" in document.to_html()
+    assert f">she was {'refused' if refused else 'granted'}<" in document.to_html()
     assert data["shared_neighbours"] == [audit.shared_neighbours().sentence()]
 
 

@@ -260,6 +260,7 @@ def test_every_field_of_the_data_is_documented(audit_of: Callable[[str], mm.Audi
         *data.keys(),
         *data["complainant"],
         *data["verdict"],
+        *data["own_case"],
         *part,
         *part["movements"][0],
         *part["movements"][0]["causes"][0],

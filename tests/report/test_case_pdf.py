@@ -48,7 +48,10 @@ def test_a_case_file_as_pdf(loan_audit: mm.Audit, tmp_path: Path) -> None:
     for number, text in enumerate(read, start=1):
         assert re.search(rf"Case file · complainant 5\s+{number}\s*/\s*{len(read)}\s*$", text)
     everything = " ".join(" ".join(read).split())
-    assert document.verdict.sentence[:60] in everything
+    # the two answers stand beside each other, and so their lines in the text
+    for answer in (document.verdict, document.own_case):
+        assert answer.sentence[:30] in everything
+    assert re.search(r"significant-adjusted +own case: yes +she was refused", "\n".join(read))
     assert "63.3%" in everything
     assert "0.633 [0.482, 0.762]" in everything
 

@@ -116,6 +116,22 @@ def test_her_record_and_the_verdicts_stay(any_audit: mm.Audit) -> None:
             assert row.verdict == verdicts[row.method, row.k] or (few and row.primary)
 
 
+def test_of_her_own_case_nothing_is_told_but_her_own_record(any_audit: mm.Audit) -> None:
+    worse = any_audit.plan.settings.evidence.direction == "negative"
+    for who in some(any_audit, 6):
+        full, redacted = (any_audit.case_file(who, redact=each) for each in (False, True))
+        matched = full.own_case.share is not None
+        if full.complainant.refused != worse:
+            assert redacted.own_case.answer == full.own_case.answer == "no"
+        elif matched:
+            assert redacted.own_case.answer == "withheld"
+            assert "is not told here" in redacted.own_case.sentence
+        assert redacted.own_case.share is None
+        assert "%" not in redacted.own_case.sentence
+        if redacted.verdict.verdict == "withheld":
+            assert "part of the pattern" not in redacted.own_case.sentence
+
+
 def test_nobody_else_is_named_or_listed(any_audit: mm.Audit) -> None:
     who = any_audit.findings()["id"].iloc[0]
     document = any_audit.case_file(who, redact=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
@@ -122,19 +123,20 @@ def check_counts(audit: mm.Audit, page: str) -> None:
     for cells, row in zip(rows, counts, strict=True):
         findings = answers(audit, row["method"], row["k"])
         assert cells[0] == TITLES[row["method"]]
-        assert [number(cells[place]) for place in (1, 2, 4)] == [
+        assert [number(cells[place]) for place in (1, 6, 8)] == [
             row["k"],
             row["cases"],
             row["cases_refused"],
         ]
-        assert shows(cells[3], row["share"], digits=3)
-        assert shows(cells[8], findings["delta_p"].mean(), digits=3)
+        assert shows(cells[7], row["share"], digits=3)
+        assert shows(cells[9], findings["delta_p"].mean(), digits=3)
         if row["method"] == "cf":
-            assert cells[5:8] == ["–", "–", "–"]
+            assert cells[2:6] == ["–"] * 4
         else:
-            assert number(cells[5]) == row["significant"]
-            assert shows(cells[6], row["significant_share"], digits=3)
-            assert number(cells[7]) == row["significant_adjusted"]
+            assert number(cells[2]) == row["significant_adjusted"]
+            assert shows(cells[3], row["significant_adjusted"] / row["complainants"], digits=3)
+            assert number(cells[4]) == row["significant"]
+            assert shows(cells[5], row["significant_share"], digits=3)
 
 
 def check_verdicts(audit: mm.Audit, page: str) -> None:
@@ -186,22 +188,33 @@ def check_samples(audit: mm.Audit, page: str) -> None:
     found = audit.findings().set_index("id")
     rows = Tables(page).found["samples-table"][1:]
     strongest = found[found["verdict"] == "significant-adjusted"]
-    # the rule once more: largest first, of equal ones the smaller id
-    ranked = strongest.sort_index().sort_values("delta_p", ascending=False, kind="stable")
-    last = len(ranked) - 1
-    chosen = [ranked.index[round(part * last)] for part in (0, 0.25, 0.5, 0.75, 1)]
+    refused = strongest["outcome"] == audit.plan.outcome.negative
+    own = audit.findings("cst_matched").set_index("id")["own_case"].astype(bool)[strongest.index]
+    # refused people come first, and of these the ones who have a case of their own
+    chosen = []
+    for kind in (own, refused & ~own, ~refused):
+        # the rule once more: largest first, of equal ones the smaller id
+        ranked = strongest[kind].sort_index().sort_values("delta_p", ascending=False, kind="stable")
+        last = len(ranked) - 1
+        parts = (0, 0.25, 0.5, 0.75, 1) if last >= 5 else np.arange(last + 1) / max(last, 1)
+        chosen += [ranked.index[round(part * last)] for part in parts]
     assert [int(cells[0]) for cells in rows] == chosen
+    assert len(set(chosen)) == len(chosen) > 5
     for cells in rows:
-        row = found.loc[int(cells[0])]
-        assert cells[2] == f"{row['outcome']} → {row['outcome_cf']}"
+        who = int(cells[0])
+        row = found.loc[who]
+        assert cells[1] == row["verdict"]
+        answer = f"own case: {'yes' if own[who] else 'no'}"
+        assert cells[2] == f"{answer} {'refused' if refused[who] else 'granted'}"
+        assert cells[9] == f"{row['outcome']} → {row['outcome_cf']}"
         assert shows(cells[3], row["p_control"], digits=3)
         assert shows(cells[4], row["p_test"], digits=3)
         assert shows(cells[5], row["delta_p"], digits=3)
         low, high = cells[6].split(" to ")
         assert shows(low, row["ci_low"], digits=3)
         assert shows(high, row["ci_high"], digits=3)
-        assert cells[9] == row["verdict"]
     by_method = Tables(page).found["samples-by-method"][1:]
+    assert [int(cells[0]) for cells in by_method] == chosen[:5]
     for cells in by_method:
         told = [audit.findings(m).set_index("id").loc[int(cells[0])] for m in audit.methods]
         assert all(
@@ -257,9 +270,47 @@ def test_the_headline_is_the_primary_row_of_the_counts() -> None:
     ]
     table = {tuple(cells[:2]): cells for cells in Tables(page).found["counts"][1:]}
     primary = table["CST (matched)", "30"]
-    assert [number(primary[place]) for place in (2, 5, 7)] == [
-        row[name] for name in ("cases", "significant", "significant_adjusted")
+    assert [number(primary[place]) for place in (2, 4, 6)] == [
+        row[name] for name in ("significant_adjusted", "significant", "cases")
     ]
+
+
+def test_complainants_can_be_chosen_by_kind_without_a_script() -> None:
+    page = loan_page()
+    kinds = ("own", "concerned", "other")
+    listed = page.split('<table id="samples-table"')[1].split("</table>")[0]
+    shown = re.findall(r'<tr class="(?:start )?kind-(\w+)">', listed)
+    assert shown == [kind for kind in kinds for _ in range(5)]
+    # everything is shown at first, and wherever a rule to hide is not understood, or on paper
+    assert re.findall(r'<input type="radio" name="shown" id="show-(\w+)"( checked)?>', page) == [
+        ("all", " checked"),
+        *((kind, "") for kind in kinds),
+    ]
+    style = page.split("<style>")[1].split("</style>")[0]
+    screen = style.index("@media screen {")
+    for kind in kinds:
+        rule = f".filtered:has(#show-{kind}:checked) tbody tr:not(.kind-{kind})"
+        assert style.count(rule) == 1
+        assert style.index(rule) > style.index("@supports selector(:has(*))") > screen
+    assert style.index(".filter { display: none; }") < screen
+
+
+def test_the_chart_over_k_shows_adjusted_counts_above_all() -> None:
+    audit = loan_audit()
+    picture = loan_page().split('<figure id="k-sweep">')[1].split("</figure>")[0]
+    counts = audit.counts().set_index(["method", "k"])
+    said = [
+        f"{counts.loc[('cst_matched', k), 'significant_adjusted'] / len(audit.findings()):.1%}"
+        for k in (15, 30)
+    ]
+    assert (
+        f"CST (matched), significant after adjustment: {said[0]} of the complainants at k = 15, "
+        f"{said[1]} at k = 30"
+    ) in picture
+    assert "CST (matched): significant after adjustment" in picture
+    for title in TITLES.values():
+        assert f"{title}: evidence" in picture
+    assert "evidence in the sense of the paper (thin lines)" in picture
 
 
 def test_b_beside_the_record_is_counted_anew() -> None:

@@ -19,7 +19,7 @@ from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.columns import Categories, Numbers, plain_value
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
 from mutandis.evidence.agreement import Agreement
-from mutandis.evidence.findings import Findings, count_cases
+from mutandis.evidence.findings import Findings, answer_own_case, count_cases
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
@@ -625,7 +625,6 @@ class Audit:
         index = self.ks.index(k)
         groups = self.grouping.at(METHODS[method], index)
         comparison = compare_groups(self.plan, METHODS[method], groups, depth=depth)
-        own = self.grouping.own_matches
         rows, outcome = self.situation.complainants, self.plan.outcome
         is_negative, would_be = self.situation.is_negative[rows], self.refused_counterfactually
         return Findings(
@@ -640,9 +639,17 @@ class Audit:
             comparison=comparison,
             q_value=self._adjust(comparison, METHODS[method]),
             alpha=self.plan.settings.alpha,
-            own_case=None if own is None else is_negative & (2 * own.negatives < own.split),
+            **self._own_case(METHODS[method], is_negative),
             draw_share=self._draw_share(method, index, comparison),
         )
+
+    def _own_case(self, method: Method, is_negative: NDArray[np.bool_]) -> dict[str, Any]:
+        own = self.grouping.own_matches
+        if own is None or not method.matched:
+            return {}
+        p_own = own.values()
+        worse = self.plan.settings.evidence.direction == "negative"
+        return {"p_own": p_own, "own_case": answer_own_case(is_negative, p_own, worse=worse)}
 
     def _adjust(self, comparison: Comparison, method: Method) -> NDArray[np.float64]:
         """Adjust for all whom a method was to compare: the matched one drops those unlike."""

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.errors import PlanError
-from mutandis.evidence.sentences import explain
+from mutandis.evidence.methods import CST_MATCHED
+from mutandis.evidence.sentences import answer_about_her, explain, explain_own_case
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mutandis.auditing.audit import Audit
     from mutandis.evidence.groups import Members, Pair
+    from mutandis.evidence.sentences import Answer
 
 __all__ = ["Case"]
 
@@ -55,6 +58,8 @@ class Case:
     >>> case = found.case(found.findings()["id"].iloc[0])
     >>> case.result("cst_without", k=10)["verdict"]
     'evidence'
+    >>> case.own_case
+    'yes'
     """
 
     id: Any
@@ -92,7 +97,17 @@ class Case:
         return self.audit.members(self.place, method, k)
 
     def explain(self, method: str | None = None, k: int | None = None) -> str:
-        """Say in one careful sentence what was found.
+        """Say in careful sentences what was found: the pattern, and then her own case.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        return f"{self.explain_pattern(method, k)} {self.explain_own_case()}"
+
+    def explain_pattern(self, method: str | None = None, k: int | None = None) -> str:
+        """Say in one sentence what was found about people like her.
 
         Parameters
         ----------
@@ -102,6 +117,25 @@ class Case:
         primary_method, primary_k = self.audit.plan.settings.primary
         method, k = method or primary_method, primary_k if k is None else k
         return explain(self.result(method, k=k), method, k, explanation_context(self.audit.plan))
+
+    @property
+    def own_case(self) -> Answer:
+        """Whether she has a case of her own: refused, although most people like her were not.
+
+        These are the people most like her own counterfactual, where the audit runs `cst_matched`.
+        """
+        return answer_about_her(self.own_result(), explanation_context(self.audit.plan))
+
+    def explain_own_case(self) -> str:
+        """Say what was decided on her, and on the people most like her own counterfactual."""
+        return explain_own_case(self.own_result(), explanation_context(self.audit.plan))
+
+    def own_result(self) -> dict[str, Any]:
+        """Give her row of the headline, with what the matched comparison says of her own case."""
+        method, k = self.audit.plan.settings.primary
+        matched = self.results.get((CST_MATCHED.name, k), {})
+        own = {name: matched.get(name) for name in ("p_own", "own_case")}
+        return {**self.results[method, k], **own}
 
     def balance(self, method: str, k: int) -> Pair[Mapping[str, float]]:
         """Tell how far her search centers stand from the people around them, by attribute.
@@ -115,9 +149,10 @@ class Case:
         return self.audit.balance(self.place, method, k)
 
     def __repr__(self) -> str:
-        """Name the case and its primary verdict; no value of a row."""
+        """Name the case and its two answers; no value of a row."""
         method, k = self.audit.plan.settings.primary
-        return f"Case({method} at k={k}: {self.results[method, k]['verdict']})"
+        verdict = self.results[method, k]["verdict"]
+        return f"Case({method} at k={k}: {verdict}; own case: {self.own_case})"
 
     def _repr_html_(self) -> str:
         """Show the page of text in a notebook."""
@@ -129,6 +164,10 @@ class Case:
             f"Complainant {self.id}: outcome {self.outcome}, counterfactual {self._would_be()}"
         ]
         lines.extend(self._attribute_lines())
+        method, k = self.audit.plan.settings.primary
+        verdict = self.results[method, k]["verdict"]
+        lines.append(f"Pattern among people like her ({method} at k = {k}): {verdict}")
+        lines.extend(wrap(self.explain_own_case(), width=96, subsequent_indent="  "))
         lines.append(
             f"  {'method':<12} {'k':>4} {'p_control':>9} {'p_test':>7} {'Δp':>7}  interval"
             f"          verdict{self._draw_heading()}"

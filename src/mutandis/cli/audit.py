@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mutandis.cli.progress import progress_bars
+from mutandis.cli.render import counts_table, invocation, show_headline, summary_of
 from mutandis.cli.run import collected_notes, run_with_bars, show_notes
 from mutandis.files.audit_file import read_plan
 from mutandis.files.output_folder import check_output
@@ -34,7 +35,7 @@ def run_audit(
             save_audit(found, out, overwrite=force, notes=notes(), progress=bar("Comparing"))
     show_notes(notes())
     if as_json:
-        typer.echo(json.dumps(found.count_records(), indent=2))
+        typer.echo(json.dumps(summary_of(found), indent=2))
     else:
         _show(found, out)
 
@@ -42,19 +43,16 @@ def run_audit(
 def _show(found: Audit, out: Path) -> None:
     from rich.console import Console
 
-    from mutandis.cli.render import counts_table, invocation
-
     settings = found.plan.settings
     beyond = ">" if settings.evidence.direction == "negative" else "< -"
-    console, floor = Console(), found.noise_floor
-    said = [floor.sentence(), floor.verdict(), *found.cautions()]
-    console.print("\n".join(each for each in said if each), highlight=False, markup=False)
-    console.print()
+    console = Console()
+    show_headline(console, found)
     console.print(
         counts_table(
             found,
             f"Complainants with evidence: Δp {beyond} {settings.tau:g}\n"
-            f"(* significant: one-sided test, α = {100 * settings.alpha:g} %)",
+            f"(* significant: one-sided test, α = {100 * settings.alpha:g} %; adjusted: for their "
+            "number)",
         )
     )
     console.print(

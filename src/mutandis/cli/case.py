@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutandis.auditing.audit import Audit
+    from mutandis.report.case_model import CaseDocument
 
 __all__ = ["case_name", "run_case"]
 
@@ -41,10 +42,21 @@ def run_case(folder: Path, id: str, *, redact: bool, pdf: bool | None) -> None: 
     if pdf is not False and without_pdf is None:
         contents["pdf"] = to_pdf(html)
     _write(stem, contents)
+    for answer in _answers(document):
+        typer.echo(answer)
     for ending in contents:
         typer.echo(f"{stem}.{ending}")
     if without_pdf is not None:
         typer.echo(f"No PDF was written. {without_pdf}", err=True)
+
+
+def _answers(document: CaseDocument) -> tuple[str, str]:
+    """Give both answers in a line each, without any value of the table."""
+    pattern, refused = document.verdict, document.complainant.refused
+    return (
+        f"Pattern among people like her: {pattern.verdict} ({pattern.method} at k = {pattern.k})",
+        f"Her own case: {document.own_case.answer} (she was {'refused' if refused else 'granted'})",
+    )
 
 
 def _read_id(audit: Audit, text: str) -> Any:

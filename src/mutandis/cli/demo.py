@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mutandis.cli.render import counts_table, invocation
+from mutandis.cli.render import counts_table, invocation, show_headline, summary_of
 from mutandis.datasets import loan
 from mutandis.files.audit_file import read_plan
 from mutandis.files.output_folder import check_output, output_folder
@@ -47,7 +47,7 @@ def run_demo(out: Path, *, n: int, share: float, seed: int, as_json: bool) -> No
         found = read_plan(folder / _CONFIG).run()
         found.save(folder / _RESULTS)
     if as_json:
-        typer.echo(json.dumps(found.count_records(), indent=2))
+        typer.echo(json.dumps(summary_of(found), indent=2))
     else:
         _show(found, out)
 
@@ -70,11 +70,12 @@ def _show(found: Audit, out: Path) -> None:
         f"men.\nHad the women been men, by this worldview: {would_be.mean():.1%}.\n",
         highlight=False,
     )
+    show_headline(console, found)
     console.print(
         counts_table(
             found,
             "Potential individual discrimination: complainants with Δp > 0\n"
-            "(* significant: one-sided test, α = 5 %)",
+            "(* significant: one-sided test, α = 5 %; adjusted: for their number)",
         )
     )
     console.print(

@@ -6,19 +6,27 @@ import os
 import sys
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mutandis.evidence.methods import METHODS
+from mutandis.evidence.methods import CST_MATCHED, METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.console import Console
     from rich.table import Table
 
     from mutandis.auditing.audit import Audit
     from mutandis.published.reproduction import CaseRow, CountCell
 
-__all__ = ["case_table", "counts_table", "invocation", "printed_counts_table"]
+__all__ = [
+    "case_table",
+    "counts_table",
+    "invocation",
+    "printed_counts_table",
+    "show_headline",
+    "summary_of",
+]
 
 
 def invocation() -> str:
@@ -29,6 +37,34 @@ def invocation() -> str:
     return os.path.relpath(called)
 
 
+def summary_of(found: Audit) -> dict[str, Any]:
+    """Give what a run prints as data: the headline, its noise floor, cautions and all counts."""
+    method, k = found.plan.settings.primary
+    findings = found.evaluate()
+    matched = CST_MATCHED in found.plan.methods
+    own = found.evaluate(CST_MATCHED.name, k).has_own_case if matched else None
+    pattern = findings.has_pattern
+    return {
+        "headline": {
+            **found.count(method, k),
+            "pattern": int(pattern.sum()),
+            "pattern_refused": int((pattern & findings.is_negative).sum()),
+            "pattern_and_own_case": None if own is None else int((pattern & own).sum()),
+        },
+        "noise_floor": found.noise_floor.as_dict(),
+        "cautions": found.cautions(),
+        "counts": found.count_records(),
+    }
+
+
+def show_headline(console: Console, found: Audit) -> None:
+    """Show the headline beside its noise floor, and what a reader of it has to know."""
+    floor = found.noise_floor
+    said = [floor.sentence(), floor.verdict(), *found.cautions()]
+    console.print("\n".join(each for each in said if each), highlight=False, markup=False)
+    console.print()
+
+
 def _table(title: str) -> Table:
     from rich import box
     from rich.table import Table
@@ -37,7 +73,7 @@ def _table(title: str) -> Table:
 
 
 def counts_table(found: Audit, title: str) -> Table:
-    """Show cases with their share of all complainants, and below how many are significant."""
+    """Show cases with their share, and below how many are significant, and after adjustment."""
     table = _table(title)
     table.add_column("Method")
     for k in found.ks:
@@ -49,6 +85,11 @@ def counts_table(found: Audit, title: str) -> Table:
         if METHODS[name].count_neighbours:
             starred = (f"{r['significant']:,} ({r['significant_share']:.1%})*" for r in rows)
             table.add_row("  significant", *starred, style="dim")
+            if found.plan.settings.evidence.adjust != "none":
+                shares = (r["significant_adjusted"] / r["complainants"] for r in rows)
+                pairs = zip(rows, shares, strict=True)
+                adjusted = (f"{r['significant_adjusted']:,} ({share:.1%})" for r, share in pairs)
+                table.add_row("  adjusted", *adjusted, style="bold")
     return table
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "COLUMNS",
     "Findings",
     "Verdict",
+    "answer_own_case",
     "combine_findings",
     "count_cases",
 ]
@@ -46,6 +47,7 @@ COLUMNS = (
     "radius_test",
     "n_effective",
     "unfit",
+    "p_own",
     "own_case",
 )
 """The columns of a findings table, in this order."""
@@ -90,9 +92,12 @@ class Findings(ByRow):
     alpha: float  # the level at which verdicts are given
     # the share of counterfactual draws under which Δp > τ; None where none were made
     draw_share: NDArray[np.float64] | None = None
-    # who was refused although fewer than half of her own matches were; None where people were not
+    # the share refused among her own matches, NaN where she has none; None unless people were
     # matched
-    own_case: NDArray[np.bool_] | None = None
+    p_own: NDArray[np.float64] | None = None
+    # whether she has a case of her own (`answer_own_case`), None where that is not known; None
+    # throughout unless people were matched
+    own_case: NDArray[np.object_] | None = None
     # the findings on each attribute, where several were audited one by one: the same complainants
     # in the same order. Groups and Δp are then those of the attribute with the weakest evidence,
     # complainant by complainant
@@ -108,6 +113,19 @@ class Findings(ByRow):
         return np.asarray(
             self.comparison.significant & (self.q_value <= self.alpha), dtype=np.bool_
         )
+
+    @property
+    def has_pattern(self) -> NDArray[np.bool_]:
+        """Whether the test rejects after adjustment, or without it where none was made."""
+        unadjusted = np.isnan(self.q_value)
+        return np.where(unadjusted, self.comparison.significant, self.significant_adjusted)
+
+    @property
+    def has_own_case(self) -> NDArray[np.bool_]:
+        """Whether she is known to have a case of her own."""
+        if self.own_case is None:
+            return np.zeros(len(self), dtype=np.bool_)
+        return _are(self.own_case, answer=True)
 
     def verdicts(self) -> NDArray[np.object_]:
         """Give each complainant's verdict."""
@@ -145,6 +163,7 @@ class Findings(ByRow):
             self.test.radius,
             self.test.share.weight,
             self.test.unfit(),
+            np.full(len(self), np.nan) if self.p_own is None else self.p_own,
             unknown if self.own_case is None else self.own_case,
         )
         table = dict(zip(COLUMNS, values, strict=True))
@@ -234,13 +253,41 @@ def combine_findings(
         ),
         q_value=adjust(p_value),
         alpha=first.alpha,
-        own_case=None if first.own_case is None else _all_own([each.own_case for each in found]),
+        **_combine_own(found, weakest),
         parts=parts,
     )
 
 
-def _all_own(cases: Sequence[NDArray[np.bool_] | None]) -> NDArray[np.bool_]:
-    return np.asarray(np.all([each for each in cases if each is not None], axis=0), dtype=np.bool_)
+def answer_own_case(
+    is_negative: NDArray[np.bool_], p_own: NDArray[np.float64], *, worse: bool
+) -> NDArray[np.object_]:
+    """Tell who was refused although fewer than half of her own matches were.
+
+    Where better treatment is looked for: granted, although more than half of them were refused.
+    Whoever has the other outcome has no case of her own, whether there are matches or not.
+    """
+    concerned = is_negative if worse else ~is_negative
+    unlike = p_own < 1 / 2 if worse else p_own > 1 / 2
+    answer = (concerned & unlike).astype(object)
+    answer[concerned & np.isnan(p_own)] = None
+    return answer
+
+
+def _are(answers: NDArray[np.object_], *, answer: bool | None) -> NDArray[np.bool_]:
+    return np.array([each is answer for each in answers.ravel().tolist()]).reshape(answers.shape)
+
+
+def _combine_own(
+    found: Sequence[Findings], weakest: Callable[[NDArray[np.float64]], NDArray[np.intp]]
+) -> dict[str, Any]:
+    """Her own case is one on every attribute; the share is that of the weakest."""
+    shares = [each.p_own for each in found if each.p_own is not None]
+    if not shares:
+        return {}
+    answers = np.stack([each.own_case for each in found if each.own_case is not None])
+    answer = _are(answers, answer=True).all(axis=0).astype(object)
+    answer[_are(answers, answer=None).any(axis=0) & ~_are(answers, answer=False).any(axis=0)] = None
+    return {"p_own": _pick(shares, weakest(-np.stack(shares))), "own_case": answer}
 
 
 def _pick(columns: Sequence[NDArray[Any]] | NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:

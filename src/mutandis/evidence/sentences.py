@@ -1,8 +1,9 @@
-"""A verdict as one sentence that can be read out in court.
+"""Two answers as sentences that can be read out in court: the pattern, and her own case.
 
-The wording is careful on purpose. A comparison of groups provides prima facie evidence *for*
-discrimination: it may shift the burden of explanation, and the other side may explain. No sentence
-here claims more, and the absence of evidence is not called an absence of discrimination.
+The wording is careful on purpose. A comparison of groups provides prima facie evidence *for* a
+pattern of discrimination against people like the complainant: it may shift the burden of
+explanation, and the other side may explain. No sentence here claims more, what is true of people
+like her is not said of her, and the absence of evidence is not called an absence of discrimination.
 """
 
 from __future__ import annotations
@@ -19,7 +20,20 @@ if TYPE_CHECKING:
 
     from mutandis.evidence.methods import Method
 
-__all__ = ["ExplanationContext", "explain", "explain_insufficient", "explain_unfit"]
+__all__ = [
+    "Answer",
+    "ExplanationContext",
+    "answer_about_her",
+    "explain",
+    "explain_insufficient",
+    "explain_own_case",
+    "explain_unfit",
+]
+
+
+Answer = Literal["yes", "no", "not known", "withheld"]
+
+_UNTOLD = "and what was decided on the people most like her own counterfactual is not told here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +56,7 @@ class ExplanationContext:
 
 
 def explain(result: Mapping[str, Any], method: str, k: int, context: ExplanationContext) -> str:
-    """Say in one sentence what a complainant's row of the findings means."""
+    """Say in one sentence what a complainant's row of the findings means: the pattern."""
     asked = METHODS[method]
     verdict = Verdict(result["verdict"])
     subject = f"{asked.title} with k = {k}" if asked.count_neighbours else asked.title
@@ -62,8 +76,80 @@ def explain(result: Mapping[str, Any], method: str, k: int, context: Explanation
     found = "no evidence" if verdict is Verdict.NO_EVIDENCE else "prima facie evidence"
     compared, chance = _comparison(result, asked, context), _CHANCE[verdict](result, context)
     return (
-        f"{subject}{given} provides {found} for {_claim(context)} complainant {result['id']} on "
-        f"{context.ground}: {compared}{chance}{context.note}."
+        f"{subject}{given} provides {found} for {_claim(asked, context)} complainant "
+        f"{result['id']} on {context.ground}: {compared}{chance}{context.note}."
+    )
+
+
+def answer_about_her(
+    result: Mapping[str, Any], context: ExplanationContext, *, withheld: bool = False
+) -> Answer:
+    """Answer whether she has a case of her own, from a row of the matched comparison.
+
+    `withheld` leaves out what was decided on others, who are too few to be told of.
+    """
+    if not _is_concerned(result, context):
+        return "no"
+    own = result["own_case"]
+    if withheld and result["p_own"] is not None:
+        return "withheld"
+    return "not known" if own is None else "yes" if own else "no"
+
+
+def explain_own_case(
+    result: Mapping[str, Any], context: ExplanationContext, *, withheld: bool = False
+) -> str:
+    """Say what was decided on her, and on the people like her own counterfactual."""
+    answer = answer_about_her(result, context, withheld=withheld)
+    who = f"complainant {result['id']}"
+    decided = f"was {_decided(result['outcome'], context)} (outcome {result['outcome']})"
+    if not _is_concerned(result, context):
+        said = f"{who} herself {decided}"
+        said = f"{who} is part of the pattern: she herself {decided}" if _found(result) else said
+    else:
+        others = _own_matches(result, context) if answer != "withheld" else _UNTOLD
+        said = f"{who} {decided}, {others}"
+    return f"Own case: {answer}. {said[0].upper()}{said[1:]}.{_second_reading(result, context)}"
+
+
+def _is_concerned(result: Mapping[str, Any], context: ExplanationContext) -> bool:
+    """Whether her own outcome is the one that is looked for."""
+    refused = bool(result["outcome"] == context.negative)
+    return refused == (context.direction == "negative")
+
+
+def _decided(outcome: Any, context: ExplanationContext) -> str:
+    return "refused" if outcome == context.negative else "granted"
+
+
+def _found(result: Mapping[str, Any]) -> bool:
+    """Whether there is a pattern, as headlines count them: after adjustment, if that was made."""
+    verdict = Verdict(result["verdict"])
+    unadjusted = verdict is Verdict.SIGNIFICANT and isnan(result["q_value"])
+    return verdict is Verdict.SIGNIFICANT_ADJUSTED or unadjusted
+
+
+def _own_matches(result: Mapping[str, Any], context: ExplanationContext) -> str:
+    if result["p_own"] is None:
+        return "and people were not matched to her own counterfactual in this audit"
+    if isnan(result["p_own"]):
+        return "and there are no people near enough to her own counterfactual to compare with"
+    others, share = "of the people most like her own counterfactual", f"{result['p_own']:.1%}"
+    yes = "although fewer than half", "although more than half"
+    no = "and not fewer than half", "and not more than half"
+    how_many = (yes if result["own_case"] else no)[context.direction == "positive"]
+    return f"{how_many} {others} were refused ({share})"
+
+
+def _second_reading(result: Mapping[str, Any], context: ExplanationContext) -> str:
+    """Set the decision on her beside that on her counterfactual, where there is one."""
+    if result["outcome_cf"] is None:
+        return ""
+    same = result["outcome_cf"] == result["outcome"]
+    return (
+        f" A second reading, given {context.given}: her counterfactual would have been "
+        f"{_decided(result['outcome_cf'], context)} (outcome {result['outcome_cf']}), "
+        f"{'as she was' if same else 'unlike her'}."
     )
 
 
@@ -98,10 +184,12 @@ def _people(size: int) -> str:
     return "1 person" if size == 1 else f"{size} people"
 
 
-def _claim(context: ExplanationContext) -> str:
-    return (
+def _claim(method: Method, context: ExplanationContext) -> str:
+    """Name what there is evidence for: groups tell of people like her, and not of herself."""
+    claim = (
         "discrimination against" if context.direction == "negative" else "favourable treatment of"
     )
+    return f"a pattern of {claim} people like" if method.count_neighbours else claim
 
 
 def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationContext) -> str:

@@ -68,9 +68,10 @@ def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool)
         "method": pd.Series([found.method] * len(found), dtype="string"),
         "k": np.full(len(found), found.k, dtype=np.int32),
     }
+    # what nobody decided, and what no method before has answered, has the type of an answer
+    answers = {"outcome_cf": found.outcome, "own_case": found.is_negative}
     for name, values in found.columns().items():
-        # what nobody decided has the type that it would have had
-        example = found.outcome if name == "outcome_cf" else values
+        example = answers.get(name, values)
         types[name], columns[name] = _typed(np.asarray(values), np.asarray(example))
     connection.register("part", pd.DataFrame(columns))
     if first:

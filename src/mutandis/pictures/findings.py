@@ -111,32 +111,49 @@ _LINES = (
     ("#b8500f", "--", "s"),
     ("#2e7d4f", "-.", "^"),
     ("#5f5a50", ":", "D"),
+    ("#7a3b8f", "-", "v"),
 )
 # beyond so many sizes markers would cover the lines
 _MARKED = 30
 
 
-def plot_k_sweep(records: Sequence[Mapping[str, Any]], *, titles: Mapping[str, str]) -> Picture:
-    """Draw one line per method in `titles` over k: the share of cases, and the mean Δp."""
+def plot_k_sweep(
+    records: Sequence[Mapping[str, Any]], *, titles: Mapping[str, str], main: str | None = None
+) -> Picture:
+    """Draw one line per method in `titles` over k: the share of cases, and the mean Δp.
+
+    With a `main` method, whose records have the share that is `adjusted`, that share is drawn
+    above all, and those with evidence lightly.
+    """
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    with figure(width=8.0, height=3.4, ncols=2) as (drawn, (shares, means)):
+    height = 3.4 if main is None else 3.9
+    with figure(width=8.0, height=height, ncols=2) as (drawn, (shares, means)):
+        light = {} if main is None else {"linewidth": 0.9, "alpha": 0.6}
         for (name, title), (colour, line, marker) in zip(titles.items(), _LINES, strict=False):
             mine = [record for record in records if record["method"] == name]
             ks = [record["k"] for record in mine]
             look = {"color": colour, "linestyle": line, "markersize": 4}
             look["marker"] = marker if len(ks) <= _MARKED else None
-            shares.plot(ks, [record["share"] for record in mine], label=title, **look)
+            label = title if main is None else f"{title}: evidence"
+            shares.plot(ks, [record["share"] for record in mine], label=label, **look | light)
             means.plot(ks, [record["mean_delta_p"] for record in mine], **look)
+            if name == main:
+                shares.plot(
+                    ks,
+                    [record["adjusted"] for record in mine],
+                    label=f"{title}: significant after adjustment",
+                    **look | {"color": COLOURS["control"], "linewidth": 2.6, "zorder": 3},
+                )
         shares.set_ylim(bottom=0)
         shares.yaxis.set_major_formatter(PercentFormatter(1.0))
-        shares.set_ylabel("complainants with evidence")
+        shares.set_ylabel("complainants with evidence" if main is None else "complainants")
         means.axhline(0, color="#999999", linewidth=0.8, zorder=0)
         means.set_ylabel("mean Δp")
         for axes in (shares, means):
             axes.set_xlabel("group size k")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-        drawn.legend(loc="outside upper left", ncols=len(titles))
+        drawn.legend(loc="outside upper left", ncols=len(titles) if main is None else 3)
         return Picture.of_figure(drawn, title="Cases and mean difference by group size k")
 
 

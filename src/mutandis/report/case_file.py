@@ -17,6 +17,7 @@ from mutandis.report.case_model import (
     Figures,
     GroupList,
     Member,
+    OwnCase,
     Part,
     Redaction,
     Status,
@@ -62,7 +63,12 @@ def case_document(
     verdict = str(whole.result(method, k=k)["verdict"])
     document = CaseDocument(
         complainant=_complainant(whole),
-        verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.explain()),
+        verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.explain_pattern()),
+        own_case=OwnCase(
+            answer=whole.own_case,
+            sentence=whole.explain_own_case(),
+            share=known(whole.own_result()["p_own"]),
+        ),
         figures=_figures(whole),
         parts=parts,
         noise_floor=f"{floor.sentence()} {floor.verdict()}".rstrip(),
@@ -80,7 +86,7 @@ def case_document(
         direction=settings.evidence.direction,
         worldview=_draw_worldview(audit),
     )
-    return redact_case(document, audit, cases) if redact else document
+    return redact_case(document, whole, cases) if redact else document
 
 
 def _complainant(case: Case) -> Complainant:

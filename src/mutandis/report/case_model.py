@@ -33,6 +33,7 @@ __all__ = [
     "Member",
     "Movement",
     "Number",
+    "OwnCase",
     "Part",
     "Redaction",
     "Role",
@@ -256,6 +257,19 @@ class VerdictText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCase:
+    """The answer about herself, beside the headline, which is about people like her.
+
+    `share` is that of the refused among the people most like her own counterfactual; None where
+    people were not matched, and in a redacted file.
+    """
+
+    answer: str
+    sentence: str
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """The comparison on one ground: all there is, or one of several (multiple discrimination).
 
@@ -297,7 +311,9 @@ class CaseDocument:
     complainant
         Who, and what was decided.
     verdict
-        The headline.
+        The headline: the pattern among people like her.
+    own_case
+        Whether she has a case of her own.
     figures
         Her results under every method and k.
     parts
@@ -328,13 +344,14 @@ class CaseDocument:
     ... )
     >>> document = audit.case_file(0)
     >>> document
-    <case file: evidence, st at k=1>
+    <case file: evidence, st at k=1; own case: not known>
     >>> document.parts[0].test.refused, document.parts[0].test.granted
     (0, 1)
     """
 
     complainant: Complainant
     verdict: VerdictText
+    own_case: OwnCase
     figures: tuple[Figures, ...]
     parts: tuple[Part, ...]
     noise_floor: str
@@ -394,4 +411,7 @@ class CaseDocument:
         """Give the headline, and no data of any person."""
         verdict = self.verdict
         kind = "redacted case file" if self.redaction.redacted else "case file"
-        return f"<{kind}: {verdict.verdict}, {verdict.method} at k={verdict.k}>"
+        return (
+            f"<{kind}: {verdict.verdict}, {verdict.method} at k={verdict.k}; own case: "
+            f"{self.own_case.answer}>"
+        )

@@ -53,6 +53,10 @@ _NO_PROOF = (
     "No verdict proves discrimination. Evidence here is prima facie evidence: a reason for the "
     "decision maker to explain, and the explanation may be a good one."
 )
+_TWO_ANSWERS = (
+    "The pattern is about people like her, and does not say whether she herself was treated "
+    "differently. Her own case compares single decisions, to which no test applies."
+)
 _NO_CLEARANCE = (
     "The absence of evidence is not a finding of equal treatment: groups of this size can miss "
     "even large differences."
@@ -205,6 +209,7 @@ def limits_of(
     """Say what the answer cannot carry, for this audit and this complainant."""
     return (
         _NO_PROOF,
+        _TWO_ANSWERS,
         *((_NO_CLEARANCE,) if verdict in {Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT} else ()),
         *_on_support(parts),
         *(_on_table(audit) if counts else ()),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.evidence.methods import CST_MATCHED
 from mutandis.report.formatting import listed
 
 if TYPE_CHECKING:
@@ -49,6 +50,17 @@ class ReportContext:
     @property
     def headline(self) -> Findings:
         return self.findings(*self.plan.settings.primary)
+
+    @property
+    def matched(self) -> Findings | None:
+        """The matched comparison at the headline's k, which knows everyone's own case."""
+        k = self.plan.settings.primary[1]
+        return self.findings(CST_MATCHED.name, k) if CST_MATCHED in self.methods else None
+
+    @property
+    def own(self) -> NDArray[np.bool_] | None:
+        """Who has a case of her own; None where people were not matched."""
+        return None if self.matched is None else self.matched.has_own_case
 
     @property
     def parts(self) -> Mapping[str, Audit]:

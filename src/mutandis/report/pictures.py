@@ -12,6 +12,7 @@ import numpy as np
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Numbers
 from mutandis.decision import required_columns
+from mutandis.evidence.methods import CST_MATCHED
 from mutandis.pictures.attributes import Spread, box_of, plot_groups, plot_levels, plot_numbers
 from mutandis.pictures.findings import Differences, plot_agreement, plot_delta_p, plot_k_sweep
 from mutandis.pictures.worldview import draw_worldview
@@ -117,23 +118,49 @@ def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
         return None
     records = sweep_records(context)
     titles = {method.name: method.title for method in context.methods}
+    main = _main_of_sweep(context)
     said = [
-        f"{title}: {percent(mine[0]['share'])} of the complainants at k = {ks[0]}, "
-        f"{percent(mine[-1]['share'])} at k = {ks[-1]}"
-        for name, title in titles.items()
+        f"{titles[name]}, {counted}: {percent(mine[0][share])} of the complainants at k = {ks[0]}, "
+        f"{percent(mine[-1][share])} at k = {ks[-1]}"
+        for name, share, counted in (
+            *(
+                (name, "adjusted", "significant after adjustment")
+                for name in titles
+                if name == main
+            ),
+            *((name, "share", "evidence") for name in titles),
+        )
         if (mine := [record for record in records if record["method"] == name])
     ]
     return CaptionedPicture(
         name="k-sweep",
-        drawing=plot_k_sweep(records, titles=titles),
+        drawing=plot_k_sweep(records, titles=titles, main=main),
         title="How much depends on the group size k",
         caption=(
-            "Left: the share of complainants with evidence. Right: the mean of Δp over all of "
-            "them. Small groups vary by chance; large ones reach people who are less alike. A "
-            "finding that holds over a range of k is worth more than one that depends on it."
+            (
+                "Left: the share of complainants"
+                + (
+                    " with evidence."
+                    if main is None
+                    else f" with a pattern after adjustment, by {titles[main]} (thick line), and "
+                    "with evidence in the sense of the paper (thin lines), which is also found "
+                    "where there is nothing to find."
+                )
+            )
+            + " Right: the mean of Δp over all of them. Small groups vary by chance; large ones "
+            "reach people who are less alike. A finding that holds over a range of k is worth more "
+            "than one that depends on it."
         ),
         description=f"{'; '.join(said)}.",
     )
+
+
+def _main_of_sweep(context: ReportContext) -> str | None:
+    """Choose the method whose adjusted counts are shown: matched, else the headline's."""
+    primary, _ = context.primary
+    chosen = CST_MATCHED if CST_MATCHED in context.methods else primary
+    adjusted = context.plan.settings.evidence.adjust != "none"
+    return chosen.name if adjusted and chosen.count_neighbours else None
 
 
 def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
@@ -328,7 +355,7 @@ def _draw_groups(context: ReportContext, samples: Samples) -> tuple[CaptionedPic
             for attribute, _ in _in_order_of_interest(audit)
             if attribute.kind is not AttributeKind.NOMINAL
         ][: max(1, _MOST_GROUPS // len(context.parts))]
-        found = {place: _find_groups(context, audit, place) for _, place in samples.places}
+        found = {place: _find_groups(context, audit, place) for _, place in samples.first}
         if not attributes or not any(found.values()):
             continue
         for place, attribute in enumerate(attributes, start=1):

@@ -12,6 +12,8 @@ headline the share refused, in bands of at least ten people.
   for neither outcome, and below 20 people nothing is told. Each group has one band, without her own
   outcome: two roundings of one number, or the bands of nested groups, could be set off
   against each other.
+* Of her own case, her own decision and her counterfactual's are told; the people most like her
+  counterfactual, on whom the rest of it depends, are fewer than ten.
 * Whatever else is computed from outcomes or distances (Δp, bounds, p, q, draws, radius, balance,
   ranges, how many would have to differ) is not in the file, nor is any hash: a hash lets
   guesses be tried.
@@ -34,12 +36,14 @@ from mutandis.data.columns import Numbers
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
+from mutandis.evidence.sentences import answer_about_her, explain_own_case
 from mutandis.evidence.settings import Settings
 from mutandis.report.case_model import (
     WITHHELD,
     Changes,
     Figures,
     GroupList,
+    OwnCase,
     Redaction,
     SupportCheck,
 )
@@ -153,9 +157,9 @@ def _each(pairs: Any) -> Iterator[People]:
     return chain.from_iterable((pair.control, pair.test) for pair in pairs)
 
 
-def redact_case(document: CaseDocument, audit: Audit, cases: Sequence[Case]) -> CaseDocument:
-    """Redact a case file, whose parts come from these cases."""
-    told = told_groups(cases)
+def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> CaseDocument:
+    """Redact a case file of the whole case, whose parts come from these cases."""
+    audit, told = whole.audit, told_groups(cases)
     figures = tuple(_figures(document.figures, told))
     primary = next(row for row in figures if row.primary)
     pairs = told.get((primary.method, primary.k), [None] * len(cases))
@@ -168,6 +172,7 @@ def redact_case(document: CaseDocument, audit: Audit, cases: Sequence[Case]) -> 
     return replace(
         document,
         verdict=_verdict(document, audit, primary),
+        own_case=_own_case(whole, primary),
         figures=figures,
         parts=parts,
         noise_floor="",
@@ -272,6 +277,17 @@ def _round(number: float | None, digits: int) -> float | None:
     return None if number is None else round(number, digits) + 0.0
 
 
+def _own_case(case: Case, row: Figures) -> OwnCase:
+    """Tell her own outcome and her counterfactual's; those most like it are too few."""
+    result, terms = case.own_result(), explanation_context(case.audit.plan)
+    if row.verdict == WITHHELD:  # then neither is she called part of a pattern
+        result["verdict"] = Verdict.NO_EVIDENCE
+    return OwnCase(
+        answer=answer_about_her(result, terms, withheld=True),
+        sentence=explain_own_case(result, terms, withheld=True),
+    )
+
+
 _CHANCE = {
     Verdict.NO_EVIDENCE.value: ", which does not rule it out",
     Verdict.EVIDENCE.value: ", a difference that chance may explain",
@@ -313,7 +329,8 @@ def _verdict(document: CaseDocument, audit: Audit, row: Figures) -> VerdictText:
         f"{row.p_test} of the test group"
     )
     sentence = (
-        f"{subject}{given} provides {found} for {against} {who} on {terms.ground}{shares}"
+        f"{subject}{given} provides {found} for a pattern of {against} people like {who} on "
+        f"{terms.ground}{shares}"
         f"{_CHANCE[row.verdict]}."
     )
     return replace(document.verdict, sentence=sentence)

@@ -110,17 +110,20 @@ def _above_noise(context: ReportContext) -> str:
 def _own_cases(context: ReportContext) -> str:
     """Say how many of them were refused themselves, and have a case of their own."""
     found = context.headline
-    adjusted = context.plan.settings.evidence.adjust != "none"
-    pattern = found.significant_adjusted if adjusted else found.comparison.significant
+    pattern = found.has_pattern
     if not pattern.any():
         return ""
-    refused = int((pattern & found.is_negative).sum())
-    said = f"{count(refused)} of these {count(int(pattern.sum()))} were refused themselves"
-    if found.own_case is not None:
-        own = int((pattern & found.own_case).sum())
+    concerned = found.is_negative if context.worse else ~found.is_negative
+    said = (
+        f"{count(int((pattern & concerned).sum()))} of these {count(int(pattern.sum()))} were "
+        f"{'refused' if context.worse else 'granted'} themselves"
+    )
+    if context.own is not None:
+        own = int((pattern & context.own).sum())
         said += (
-            f", and {count(own)} have a case of their own as well: fewer than half of the people "
-            "most like their own counterfactual were refused"
+            f", and {count(own)} have a case of their own as well: "
+            f"{'fewer' if context.worse else 'more'} than half of the people most like their own "
+            "counterfactual were refused"
         )
     return f"{said}. The others are part of the pattern only."
 

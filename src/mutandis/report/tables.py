@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,12 @@ from mutandis.auditing.case_sentences import explanation_context
 from mutandis.data.columns import plain_value
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.sentences import explain
+from mutandis.evidence.sentences import answer_about_her, explain, explain_own_case
 from mutandis.report.context import compared
-from mutandis.report.formatting import plural
+from mutandis.report.formatting import count, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -76,17 +76,22 @@ def summarise_delta_p(found: Findings) -> list[float]:
 
 
 def sweep_records(context: ReportContext) -> list[dict[str, Any]]:
-    """Give the share of cases and the mean Δp for every method and every k that was run."""
-    return [
-        {
-            "method": method.name,
-            "k": k,
-            "share": context.findings(method.name, k).counts()["share"],
-            "mean_delta_p": mean_delta_p(context.findings(method.name, k)),
-        }
-        for method in context.methods
-        for k in context.plan.settings.ks
-    ]
+    """Give shares of cases and the mean Δp for every method and every k that was run."""
+    records = []
+    for method in context.methods:
+        for k in context.plan.settings.ks:
+            found = context.findings(method.name, k)
+            counts = found.counts()
+            records.append(
+                {
+                    "method": method.name,
+                    "k": k,
+                    "share": counts["share"],
+                    "adjusted": counts["significant_adjusted"] / counts["complainants"],
+                    "mean_delta_p": mean_delta_p(found),
+                }
+            )
+    return records
 
 
 def count_verdicts(context: ReportContext) -> dict[str, dict[Verdict, int]]:
@@ -175,40 +180,86 @@ def count_by_draws(context: ReportContext) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Complainants to look at: their places, by why each was chosen; and the rule in words."""
+    """Complainants to look at: their places, by why each was chosen; and the rule in words.
+
+    `kinds` names the kinds of them that occur, in their order, and `kind_of` tells each one's.
+    """
 
     places: tuple[tuple[str, int], ...]
     rule: str
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    kind_of: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def first(self) -> tuple[tuple[str, int], ...]:
+        """The few who are drawn: those with a case of their own, and then the refused."""
+        return self.places[: len(_PLACES)]
 
 
 def choose_samples(context: ReportContext) -> Samples:
-    """Choose five complainants from the largest to the smallest difference, or all if fewer.
+    """Choose, of each kind, five complainants from the largest to the smallest difference.
 
-    They come from those with the strongest verdict that occurs. No step looks at the order of the
-    rows: of equal differences, the smaller id comes first.
+    They come from those with the strongest verdict that occurs: first those with a case of their
+    own, then the other refused ones, then those who were granted. No step looks at the order of
+    the rows: of equal differences, the smaller id comes first.
     """
-    found = context.headline
     members, who = _strongest(context)
     if not len(members):
         return Samples(
             places=(), rule="No complainant could be compared, so there is none to show."
         )
-    ranked = _ranked(found, members, worse=context.worse)
-    if len(ranked) <= len(_PLACES):
-        chosen = [(f"no. {place + 1}", one) for place, one in enumerate(ranked)]
-        every = "Shown: the only one" if len(ranked) == 1 else f"Shown are all {len(ranked)}"
-        return Samples(
-            places=tuple(chosen), rule=f"{every} of the complainants {who}, largest Δp first."
-        )
-    last = len(ranked) - 1
+    places: list[tuple[str, int]] = []
+    kinds: dict[str, str] = {}
+    kind_of: dict[int, str] = {}
+    sizes = []
+    for kind, (name, mask) in _kinds(context).items():
+        ranked = _ranked(context.headline, members[mask[members]], worse=context.worse)
+        if not ranked:
+            continue
+        chosen = _spread(ranked)
+        places += chosen
+        kinds[kind] = name
+        kind_of |= {place: kind for _, place in chosen}
+        sizes.append(f"{name}: {count(len(ranked))}")
+    only = f"the only one of the complainants {who}" if len(members) == 1 else ""
+    some = f"some of the {plural(len(members), 'complainant')} {who}, {context.where}"
     return Samples(
-        places=tuple((label, ranked[round(share * last)]) for share, label in _PLACES),
+        places=tuple(places),
         rule=(
-            f"Shown are five of the {plural(len(ranked), 'complainant')} {who} in "
-            f"{context.where}: those with the largest Δp, the upper quartile, the median, the "
-            "lower quartile and the smallest. Of equal differences, the smaller id comes first."
+            f"Shown{':' if only else ' are'} {only or some} ({'; '.join(sizes)}). Of each kind, "
+            "those with the largest Δp, the upper quartile, the median, the lower quartile and the "
+            "smallest are chosen, or all if they are no more than five. Of equal differences, the "
+            "smaller id comes first."
         ),
+        kinds=kinds,
+        kind_of=kind_of,
     )
+
+
+def _kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
+    """Part complainants by what was decided on them, and by whether they have a case of their own.
+
+    The one outcome is what is looked for; people with the other are part of a pattern at most.
+    """
+    refused, own = context.headline.is_negative, context.own
+    concerned, words = refused, ("refused", "granted")
+    if not context.worse:
+        concerned, words = ~refused, ("granted", "refused")
+    other = (f"{words[1]} themselves", ~concerned)
+    if own is None:
+        return {"concerned": (f"{words[0]} themselves", concerned), "other": other}
+    return {
+        "own": (f"{words[0]}, with a case of their own", own),
+        "concerned": (f"{words[0]}, without one", concerned & ~own),
+        "other": other,
+    }
+
+
+def _spread(ranked: list[int]) -> list[tuple[str, int]]:
+    last = len(ranked) - 1
+    if last < len(_PLACES):
+        return [(f"no. {place + 1}", one) for place, one in enumerate(ranked)]
+    return [(label, ranked[round(share * last)]) for share, label in _PLACES]
 
 
 def _strongest(context: ReportContext) -> tuple[NDArray[np.intp], str]:
@@ -243,19 +294,31 @@ def _ranked(found: Findings, members: NDArray[np.intp], *, worse: bool) -> list[
 
 
 def sample_rows(context: ReportContext, samples: Samples) -> list[dict[str, Any]]:
-    """Give the samples' rows of the headline's findings, and why each was `chosen`."""
+    """Give the samples' rows of the headline's findings, with both answers about each.
+
+    `chosen` says why, `kind` which kind of complainant she is, and `answer` whether she has a case
+    of her own.
+    """
+    terms, matched = explanation_context(context.plan), context.matched
     columns = context.headline.columns()
-    return [
-        {"chosen": label, **{name: plain_value(values[place]) for name, values in columns.items()}}
-        for label, place in samples.places
-    ]
+    nothing = {name: np.full(len(context.headline), None) for name in ("p_own", "own_case")}
+    own = nothing if matched is None else matched.columns()
+    columns |= {name: own[name] for name in nothing}
+    rows = []
+    for label, place in samples.places:
+        row = {name: plain_value(values[place]) for name, values in columns.items()}
+        row |= {"chosen": label, "kind": samples.kind_of[place]}
+        rows.append(row | {"answer": answer_about_her(row, terms)})
+    return rows
 
 
-def explain_samples(context: ReportContext, samples: Samples) -> list[str]:
-    """Say in a sentence what was found about the first of them with each verdict."""
+def explain_samples(context: ReportContext, samples: Samples) -> list[tuple[str, str]]:
+    """Say what was found about the first of each kind: the pattern, and her own case."""
     method, k = context.plan.settings.primary
     terms = explanation_context(context.plan)
     first: dict[str, dict[str, Any]] = {}
     for row in sample_rows(context, samples):
-        first.setdefault(row["verdict"], row)
-    return [explain(row, method, k, terms) for row in first.values()]
+        first.setdefault(row["kind"], row)
+    return [
+        (explain(row, method, k, terms), explain_own_case(row, terms)) for row in first.values()
+    ]
