@@ -12,6 +12,7 @@ import mutandis as mm
 from mutandis.errors import PlanError
 
 Reports = list[tuple[int, int]]
+OPEN = mm.Worldview({"AnnualSalary": mm.Count("Gender")})
 
 
 def audited(progress: Any, **changes: Any) -> mm.Audit:
@@ -36,8 +37,18 @@ def audited(progress: Any, **changes: Any) -> mm.Audit:
         {"uncertainty": mm.Uncertainty(draws=3, bootstrap=True)},
         {"preset": "eaamo23"},
         {"worldview": None},
+        {"worldview": OPEN, "uncertainty": mm.Uncertainty(draws=3)},
+        {"worldview": OPEN, "methods": ["cst_matched"]},
     ],
-    ids=["all methods", "one method", "draws", "preset", "no counterfactuals"],
+    ids=[
+        "all methods",
+        "one method",
+        "draws",
+        "preset",
+        "no counterfactuals",
+        "open counterfactuals",
+        "matched",
+    ],
 )
 def test_a_function_is_told_how_many_complainants_are_done(changes: dict[str, Any]) -> None:
     told: Reports = []

@@ -102,7 +102,7 @@ class Oracle:
     def match(
         self, person: int, test: Sequence[int]
     ) -> tuple[dict[int, Fraction], Fraction] | None:
-        places = min(1 if len(self.worlds) > 1 else MATCHES, len(test))
+        places = min(MATCHES, len(test))
         whole: dict[int, Fraction] = {}
         apart = Fraction(0)
         for world in self.worlds:

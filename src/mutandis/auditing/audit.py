@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.provenance import Provenance
     from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.causal import Diagnosis
+    from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.decision import RecordAgreement
     from mutandis.evidence.comparison import Comparison, Depth
@@ -337,10 +339,28 @@ class Audit:
             else self._attributes(counterfactual, row),
             results=MappingProxyType(results),
             couplings=self.provenance.computed["couplings"],
+            drawn=self.drawn_values(row),
             audit=self,
             place=place,
             row=row,
         )
+
+    def drawn_values(self, row: int) -> Mapping[str, tuple[tuple[Any, float], ...]]:
+        """Give the values that open attributes of one row have in draws, the most frequent first.
+
+        Parameters
+        ----------
+        row
+            The row of a complainant.
+        """
+        draws, only = self.situation.draws, np.array([row])
+        found = {}
+        for name in sorted(draws[0].changed) if draws else ():
+            values = Counter(_cell(drawn.part(name, only)) for drawn in draws)
+            if len(values) > 1 or name in self.provenance.computed["couplings"]:
+                order = sorted(values.items(), key=lambda pair: (-pair[1], str(pair[0])))
+                found[name] = tuple((value, number / len(draws)) for value, number in order)
+        return MappingProxyType(found)
 
     def agreement(self, *, k: int | None = None) -> Agreement:
         """See which methods find the same cases at one k.
@@ -709,12 +729,7 @@ class Audit:
     def _attributes(self, population: Population, row: int) -> Mapping[str, Any]:
         values = {}
         for attribute in self.plan.attributes:
-            column = population.part(attribute.name, np.array([row]))
-            values[attribute.name] = (
-                float(column.values[0])
-                if isinstance(column, Numbers)
-                else column.levels[column.codes[0]]
-            )
+            values[attribute.name] = _cell(population.part(attribute.name, np.array([row])))
         return MappingProxyType(values)
 
     def _frame(self, columns: Mapping[str, Any]) -> Any:
@@ -765,6 +780,13 @@ def _sweep_counts(
         "share": cases / len(evidence),
         "mean_delta_p": fsum(tested.tolist()) / len(tested) if len(tested) else float("nan"),
     }
+
+
+def _cell(column: Column) -> Any:
+    """Give the only value of a column."""
+    if isinstance(column, Numbers):
+        return float(column.values[0])
+    return column.levels[column.codes[0]]
 
 
 def _shown(value: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import CST_MATCHED
-from mutandis.evidence.sentences import answer_about_her, explain, explain_own_case
+from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,10 @@ class Case:
         Her row of the findings, for each (method, k).
     couplings
         The attributes whose counterfactual value rests on an assumption that no data can test.
+    drawn
+        By attribute that the facts leave open: the values that it has in draws, each with the share
+        of draws, the most frequent first. The comparison averages over the draws; the one value in
+        `counterfactual` decides nothing.
     audit, place, row
         The audit, her place among its complainants, and her row.
 
@@ -69,6 +73,7 @@ class Case:
     counterfactual: Mapping[str, Any] | None
     results: Mapping[tuple[str, int], Mapping[str, Any]]
     couplings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    drawn: Mapping[str, tuple[tuple[Any, float], ...]] = field(default_factory=dict, kw_only=True)
     audit: Audit = field(repr=False, compare=False)
     place: int = field(repr=False, compare=False)
     row: int = field(repr=False, compare=False)
@@ -181,8 +186,26 @@ class Case:
         drawn = any("draw_share" in result for result in self.results.values())
         return f"{'share of draws':>30}" if drawn else ""
 
+    @property
+    def outcome_cf_share(self) -> float | None:
+        """The share of draws with the counterfactual outcome; None where it is not open."""
+        refused = self.audit.situation.refused_in_draws
+        if refused is None or self.outcome_cf is None:
+            return None
+        share = float(refused[:, self.place].mean())
+        return share if self.outcome_cf == self.audit.plan.outcome.negative else 1 - share
+
     def _would_be(self) -> str:
-        return "not decided" if self.outcome_cf is None else str(self.outcome_cf)
+        if self.outcome_cf is None:
+            return "not decided"
+        share = self.outcome_cf_share
+        return str(self.outcome_cf) + ("" if share is None else f" (in {share:.0%} of draws)")
+
+    def _likelihood(self, name: str) -> str:
+        if self.counterfactual is None:
+            return ""
+        said = explain_drawn(self.counterfactual[name], self.drawn.get(name, ()), _show)
+        return f" ({said})" if said else ""
 
     def _attribute_lines(self) -> list[str]:
         width = max((len(name) for name in self.factual), default=0)
@@ -190,7 +213,7 @@ class Case:
         for name, value in self.factual.items():
             line = f"  {name:<{width}}  {_show(value)}"
             if self.counterfactual is not None:
-                line += f"  →  {_show(self.counterfactual[name])}"
+                line += f"  →  {_show(self.counterfactual[name])}{self._likelihood(name)}"
             if name in self.couplings:
                 line += f"  (assuming {self.couplings[name]}, which no data can test)"
             lines.append(line)

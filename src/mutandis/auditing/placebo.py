@@ -309,7 +309,16 @@ def _redrawn(result: Audit, methods: tuple[Method, ...]) -> _Repeat:
     def repeat(plan: Plan, rng: np.random.Generator) -> Audit:
         drawn = model.draw(situation.is_negative, rng)
         # judged by who she would be, she would be judged no differently without the status
-        other = replace(situation, is_negative=drawn, is_negative_cf=drawn, ks=plan.settings.ks)
+        same = np.broadcast_to(
+            drawn[situation.complainants], (len(situation.draws), len(situation.complainants))
+        )
+        other = replace(
+            situation,
+            is_negative=drawn,
+            is_negative_cf=drawn,
+            refused_in_draws=same if situation.draws else None,
+            ks=plan.settings.ks,
+        )
         return replace(
             result,
             plan=plan,
@@ -354,12 +363,13 @@ def _check_sizes(plan: Plan, strata: tuple[Stratum, ...]) -> None:
 
 
 def _quiet(plan: Plan, methods: tuple[Method, ...], ks: tuple[int, ...]) -> Plan:
-    """Give the plan with what the placebo asks for: no draws, and no b() without need."""
+    """Give the plan with what the placebo asks for: draws and b() only where they are needed."""
+    is_open = plan.worldview is not None and bool(plan.worldview.couplings)
     settings = replace(
         plan.settings,
         ks=ks,
         evidence=replace(plan.settings.evidence, primary=(methods[0].name, ks[0])),
-        uncertainty=Uncertainty(draws=0, placebo=0),
+        uncertainty=Uncertainty(draws=plan.settings.uncertainty.draws if is_open else 0, placebo=0),
     )
     asks = any(method.needs_counterfactual_outcome for method in methods)
     return replace(

@@ -79,12 +79,25 @@ def _tracker(report: Report, plan: Plan) -> Tracker:
 
 def _count_searches(plan: Plan) -> int:
     """Count how often each complainant is searched for."""
-    centers = {method.center for method in plan.methods if method.count_neighbours}
+    compared = [method for method in plan.methods if method.count_neighbours]
+    centers = {method.center for method in compared}
     if not centers:
         return 0
     drawn = (plan.settings.uncertainty.draws or 0) if Center.COUNTERFACTUAL in centers else 0
+    if drawn and _is_open(plan):
+        # draws take the place of the one counterfactual; matched groups have draws of their own
+        drawn = drawn - 1 if any(m.needs_counterfactual and not m.matched for m in compared) else 0
     audits = len(plan.protections) if plan.combine == "multiple" else 1
     return audits * (1 + len(centers) + drawn)
+
+
+def _is_open(plan: Plan) -> bool:
+    """Tell whether the facts leave counterfactuals open, so that groups are averaged over draws."""
+    return (
+        plan.semantics.preset is None
+        and plan.worldview is not None
+        and bool(plan.worldview.couplings)
+    )
 
 
 @contextmanager

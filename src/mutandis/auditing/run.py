@@ -15,7 +15,7 @@ from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
 from mutandis.data.columns import frozen
-from mutandis.data.population import as_overlay
+from mutandis.data.population import as_overlay, patch_rows
 from mutandis.decision import Rule, compare_with_record, decide
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.semantics import Grouping, Situation
@@ -65,8 +65,8 @@ def _run(
         )
         made = replace(made, population=counterfactual)
     situation = make_situation(plan, counterfactual, would_be, threads=threads)
-    if made is not None and made.couplings:
-        situation = replace(situation, draws=made.draws)
+    if made is not None and made.couplings and plan.semantics.preset is None:
+        situation = _with_draws(plan, situation, made)
     grouping = plan.semantics.group(situation, plan.methods, progress=progress)
     with_record = None if provenance else _compare_with_record(plan)
     return Audit(
@@ -75,7 +75,7 @@ def _run(
         grouping=grouping,
         clipped={} if made is None else made.clipped,
         draw_counts={}
-        if made is None
+        if made is None or provenance
         else _count_draws(plan, situation, grouping, made.draws, progress=progress),
         provenance=provenance or record(plan, grouping, made, with_record=with_record),
         with_record=with_record,
@@ -129,6 +129,31 @@ def _ready_counterfactual(plan: Plan) -> Population | None:
     return None if plan.counterfactuals is None else plan.counterfactuals.population
 
 
+def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situation:
+    """Hold the draws of an open counterfactual, decided one by one.
+
+    What would have been decided is what most draws give; where they are half and half, it stays
+    what the most likely counterfactual gives.
+    """
+    draws, decided = [], []
+    for drawn in made.draws:
+        decided.append(_decide_counterfactuals(plan, drawn))
+        moved = {name: drawn.part(name, situation.protected) for name in made.moved}
+        draws.append(patch_rows(plan.population, situation.protected, moved))
+    known = [each for each in decided if each is not None]
+    would_be = situation.is_negative_cf
+    if not known or would_be is None:
+        return replace(situation, draws=tuple(draws))
+    refused = np.sum(known, axis=0)
+    would_be = np.where(2 * refused == len(known), would_be, 2 * refused > len(known))
+    return replace(
+        situation,
+        draws=tuple(draws),
+        is_negative_cf=frozen(would_be),
+        refused_in_draws=np.stack(known)[:, situation.complainants],
+    )
+
+
 def _count_draws(
     plan: Plan, situation: Situation, grouping: Grouping, draws: Draws, *, progress: Progress
 ) -> dict[str, NDArray[np.int64]]:
@@ -138,18 +163,22 @@ def _count_draws(
         return {}
     shape = (len(situation.complainants), len(plan.settings.ks))
     counts = {method.name: np.zeros(shape, dtype=np.int64) for method in methods}
-    for drawn in draws if methods else ():
-        other = replace(
-            situation,
-            counterfactual=drawn,
-            is_negative_cf=_decide_counterfactuals(plan, drawn),
-        )
-        regrouped = plan.semantics.group(
-            other, methods, control=grouping.control, progress=progress
-        )
+    for number in range(len(draws) if methods else 0):
+        searched, draw = grouping, number if situation.draws else None
+        if draw is None:
+            drawn = draws[number]
+            other = replace(
+                situation,
+                counterfactual=drawn,
+                is_negative_cf=_decide_counterfactuals(plan, drawn),
+            )
+            searched = plan.semantics.group(
+                other, methods, control=grouping.control, progress=progress
+            )
         for method in methods:
             for index in range(len(plan.settings.ks)):
-                found = compare_groups(plan, method, regrouped.at(method, index), depth="evidence")
+                groups = searched.at(method, index, draw=draw)
+                found = compare_groups(plan, method, groups, depth="evidence")
                 counts[method.name][:, index] += found.evidence
     return counts
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = ["Missing", "Overlay", "Population", "as_overlay"]
+__all__ = ["Missing", "Overlay", "Population", "as_overlay", "patch_rows"]
 
 Missing = Literal["error", "drop"]
 
@@ -455,6 +455,33 @@ def as_overlay(
         {name: changed[name][0] for name in changed if name not in known},
     )
     return replace(population, columns=columns)
+
+
+def patch_rows(
+    base: Population, rows: NDArray[np.intp], columns: Mapping[str, Column]
+) -> Population:
+    """Give a table with other values of some columns in some rows (ascending), held as these.
+
+    A column of other levels has no meaning in the rows beside.
+    """
+    alike = {
+        name for name, column in columns.items() if _levels(column) == _levels(base.columns[name])
+    }
+    whole = {
+        name: column.take(np.minimum(np.searchsorted(rows, np.arange(len(base))), len(rows) - 1))
+        for name, column in columns.items()
+        if name not in alike
+    }
+    patches = {name: columns[name] for name in alike}
+    return replace(
+        base,
+        columns=Overlay(base.columns, rows, patches, whole),
+        changed=base.changed | columns.keys(),
+    )
+
+
+def _levels(column: Column) -> tuple[object, ...] | None:
+    return column.levels if isinstance(column, Categories) else None
 
 
 def _differs(column: Column, other: Column) -> NDArray[np.bool_] | None:

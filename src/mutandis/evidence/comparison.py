@@ -136,9 +136,9 @@ def distinct_pairs(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArr
 
     Without ties, the two shares of a complainant are two whole numbers from 0 to k: a million
     complainants have at most (k + 1)² different pairs. Matched groups hardly ever agree in both
-    the share and the number of people that it counts as.
+    the share and the number of people that it counts as, and neither do means over draws.
     """
-    if control.people is not None or test.people is not None:
+    if control.people is not None or test.people is not None or test.split.dtype == object:
         everyone = np.arange(len(control.size))
         return everyone, everyone
     if _is_plain(control) and _is_plain(test):

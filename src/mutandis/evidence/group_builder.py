@@ -67,12 +67,17 @@ class GroupBuilder:
         """Find the control groups, each complainant excluded from her own by identity."""
         return self._find("control", self._situation.population, in_control=True)
 
-    def test(self, center: Center) -> NearestGroups:
-        """Find the test groups around factual or counterfactual centers."""
-        world = self._situation.counterfactual
-        if center is Center.FACTUAL or world is None:
-            world = self._situation.population
-        return self._find(center.value, world, in_control=False)
+    def test(self, center: Center, *, over_draws: bool = False) -> dict[str, NearestGroups]:
+        """Find the test groups around factual or counterfactual centers, or around each draw."""
+        name = center.value
+        if center is Center.FACTUAL:
+            return {name: self._find(name, self._situation.population, in_control=False)}
+        if not over_draws:
+            return {name: self._find(name, self._world, in_control=False)}
+        return {
+            (key := f"{name} {draw}"): self._find(key, world, in_control=False)
+            for draw, world in enumerate(self._situation.draws)
+        }
 
     def matched(self, control: NearestGroups) -> MatchedGroups:
         """Match the people of the control groups, which were the last to be searched for."""
@@ -143,11 +148,9 @@ class GroupBuilder:
             )
             centers: Iterable[Embedded]
             centers = (embedding.apply(world, stratum.control) for world in worlds)
-            places = 1
             if not situation.draws:
                 centers = draw_values(next(iter(centers)), space)
-                places = MATCHES
-            self._matches.append((matcher.find(centers, places), scale))
+            self._matches.append((matcher.find(centers, MATCHES), scale))
         return self._matches
 
     @property
@@ -186,7 +189,7 @@ class GroupBuilder:
             answered.note_stratum(stratum, sizes)
             names.append(searched.search.name)
         if names:
-            self.backends[what] = _name_backends(names, situation.strata)
+            self.backends[what.partition(" ")[0]] = _name_backends(names, situation.strata)
         return NearestGroups(
             found=answered.found,
             ks=situation.ks,

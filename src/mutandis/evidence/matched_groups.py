@@ -6,7 +6,7 @@ reference rows nearest to i's counterfactual, each with a part s_ij of it (Σ_j 
     p_control = Σ_i u_i y_i / Σ_i u_i,     p_test = Σ_j w_j y_j / Σ_j w_j,     w_j = Σ_i u_i s_ij.
 
 The test group inherits the shape and the density of the control group. Where the facts leave a
-counterfactual open, M(i) holds the reference row nearest to each of several draws of it. A caliper
+counterfactual open, M(i) is the average over several draws of it. A caliper
 cuts both N(c) and M(i); a person without matches has no part in the test group.
 """
 
@@ -415,10 +415,7 @@ class MatchedGroups:
         point = group_rows(points)[1]
         held = (weight / np.bincount(point) / space.parts)[point]
         chosen = np.flatnonzero(held > 0)
-        among, own = self.centers.among, np.array([complainant])
-        center = self.centers.embedding.apply(
-            self.centers.population, own if among is None else among[own]
-        )
+        center = self.centers.place(complainant)
         apart = control.metric.from_center(center.points, points.take(chosen))
         distance = control.metric.as_float(apart) + center.overflow_distance[0]
         return control.identity.members(space.test[chosen], distance, held[chosen])

@@ -27,8 +27,11 @@ from mutandis.search.engine import Queries, Space, find_neighbourhoods
 from mutandis.search.ties import share_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from mutandis.data.population import Population
     from mutandis.evidence.semantics import Situation
     from mutandis.search.ties import Neighbourhoods
 
@@ -73,7 +76,7 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
         population, situation.attributes, scaling=situation.similarity.scaling
     )
     points = embedding.apply(population, reference).points
-    centers = embedding.apply(counterfactual, complainants).points
+    worlds: Sequence[Population] = situation.draws or (counterfactual,)
     space, standing = Space.of(points, is_negative, embedding.metric)
     search = choose_search(space, threads=situation.threads)
     sizes = [k for k in _NEIGHBOURS if k < len(reference)]
@@ -86,12 +89,16 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
     left_out = Queries(points=points, own=standing, own_negative=is_negative)
     among = find_neighbourhoods(search, left_out, sizes)
     column = _best(among, sizes, is_negative)
-    around = find_neighbourhoods(search, Queries.outside(centers), sizes)
+    around = []
+    for world in worlds:
+        centers = Queries.outside(embedding.apply(world, complainants).points)
+        found = find_neighbourhoods(search, centers, sizes)
+        around.append(_shares(found, column, sizes[column]))
+    # where counterfactuals are open: the average over their draws
+    probability = around[0] if len(around) == 1 else np.mean(around, axis=0)
     return NullOutcomes(
         rows=np.concatenate([reference, complainants]),
-        probability=np.concatenate(
-            [_shares(found, column, sizes[column]) for found in (among, around)]
-        ),
+        probability=np.concatenate([_shares(among, column, sizes[column]), probability]),
         neighbours=sizes[column],
     )
 

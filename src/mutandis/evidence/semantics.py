@@ -15,6 +15,7 @@ import numpy as np
 
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
+from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, INTERVALS, TESTS, no_interval
@@ -66,7 +67,10 @@ class Situation:
     ks: tuple[int, ...]
     similarity: Similarity
     threads: int
-    draws: Sequence[Population] = ()  # draws of D^CF, where the facts leave it open
+    # draws of D^CF, where the facts leave it open, and which complainants would have been refused
+    # in each (draws × complainants; None: not decided)
+    draws: Sequence[Population] = ()
+    refused_in_draws: NDArray[np.bool_] | None = None
 
     @property
     def complainants(self) -> NDArray[np.intp]:
@@ -74,6 +78,13 @@ class Situation:
         if len(self.strata) == 1:
             return self.strata[0].complainants
         return np.sort(np.concatenate([stratum.complainants for stratum in self.strata]))
+
+    @property
+    def protected(self) -> NDArray[np.intp]:
+        """The rows of all control spaces, in the order of the table."""
+        if len(self.strata) == 1:
+            return self.strata[0].control
+        return np.unique(np.concatenate([stratum.control for stratum in self.strata]))
 
     @property
     def identity(self) -> RowIdentity:
@@ -91,6 +102,21 @@ class Situation:
             test=Centers(ids=ids, is_negative=self.is_negative_cf[rows]),
         )
 
+    @property
+    def refusal_cf(self) -> NDArray[Any] | None:
+        """Who would have been refused in D^CF: of complainants with draws, the share of them."""
+        if self.is_negative_cf is None or self.refused_in_draws is None:
+            return self.is_negative_cf
+        share = self.is_negative_cf.astype(np.float64)
+        share[self.complainants] = self.refused_in_draws.mean(axis=0)
+        return share
+
+    def drawn_centers(self) -> tuple[Centers, ...]:
+        """Give the outcomes that the complainants would have had in each draw."""
+        refused = () if self.refused_in_draws is None else self.refused_in_draws
+        ids = self.population.ids[self.complainants]
+        return tuple(Centers(ids=ids, is_negative=each) for each in refused)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouping:
@@ -102,8 +128,9 @@ class Grouping:
     # where people stand; None where the semantics has a scale of its own
     embedding: Embedding | None = None
     # the groups of people, without any centers, by what was searched: "control", and "factual" or
-    # "counterfactual" for the test groups around such centers. Empty where no groups were searched,
-    # and where the semantics has a scale of its own
+    # "counterfactual" for the test groups around such centers, or "counterfactual 0",
+    # "counterfactual 1" … around draws. Empty where no groups were searched, and where the
+    # semantics has a scale of its own
     nearest: Mapping[str, NearestGroups] = field(default_factory=dict)
     matched: MatchedGroups | None = None  # the test groups of the matched comparison
 
@@ -120,10 +147,21 @@ class Grouping:
         """
         return self.nearest.get("control")
 
-    def at(self, method: Method, index: int) -> Pair[Group]:
-        """Give both groups of a method, for every complainant at the index-th k."""
+    def around(self, center: Center) -> tuple[NearestGroups, ...]:
+        """Give the test groups that were searched around such centers: one, or one per draw."""
+        found = self.nearest.items()
+        return tuple(each for what, each in found if what.partition(" ")[0] == center.value)
+
+    def at(self, method: Method, index: int, *, draw: int | None = None) -> Pair[Group]:
+        """Give both groups of a method, for every complainant at the index-th k.
+
+        With `draw`, the test group of this draw alone, where groups are averaged over draws.
+        """
         pair = self.pairs[method.name]
-        return Pair(control=pair.control.at(index), test=pair.test.at(index))
+        test = pair.test
+        if draw is not None and isinstance(test, DrawnGroups | DrawnCenters):
+            test = test.draws[draw]
+        return Pair(control=pair.control.at(index), test=test.at(index))
 
 
 class Semantics(Protocol):
@@ -238,8 +276,14 @@ class PaperDefinitions:
         builder = GroupBuilder(situation, embedding, progress, counted, matched)
         compared = [m for m in methods if m.count_neighbours]
         wanted = {m.center for m in compared}
+        # the matched comparison has draws of its own, and one search says how far they lie
+        over_draws = bool(situation.draws) and any(
+            m.needs_counterfactual and not m.matched for m in compared
+        )
+        tests: dict[str, NearestGroups] = {}
         # one space after the other, so that each is prepared once
-        tests = {c.value: builder.test(c) for c in Center if c in wanted}
+        for center in (each for each in Center if each in wanted):
+            tests |= builder.test(center, over_draws=over_draws)
         is_matched = any(m.matched for m in compared)
         if is_matched:
             builder.match()
@@ -252,7 +296,9 @@ class PaperDefinitions:
             pairs=_pairs(situation, methods, searched, tested),
             distance_rules=embedding.rules,
             backends={
-                what: builder.backends[what] for what in searched if what in builder.backends
+                what: builder.backends[what]
+                for what in ("control", *(each.value for each in Center))
+                if what in builder.backends
             },
             embedding=embedding,
             nearest=searched,
@@ -292,17 +338,33 @@ def _pairs(
 ) -> dict[str, Pair[Groups]]:
     """Put the two groups of each method together from what was searched and from the centers."""
     centers = situation.centers() if any(m.count_centers for m in methods) else None
+    drawn = situation.drawn_centers()
+
+    def test(method: Method) -> Groups:
+        if method.center.value in searched:
+            found = searched[method.center.value]
+            return (
+                replace(found, centers=centers.test) if centers and method.count_centers else found
+            )
+        around = [each for what, each in searched.items() if what.startswith(method.center.value)]
+        if method.count_centers:
+            around = [replace(a, centers=c) for a, c in zip(around, drawn, strict=True)]
+        world = situation.counterfactual or situation.population
+        return DrawnGroups(
+            draws=tuple(around), origins=replace(around[0].origins, population=world)
+        )
 
     def pair(method: Method) -> Pair[Groups]:
         if method.matched and matched is not None:
             return Pair(control=searched["control"], test=matched)
         if centers is None or not method.count_centers:
-            return Pair(control=searched["control"], test=searched[method.center.value])
+            return Pair(control=searched["control"], test=test(method))
         if not method.count_neighbours:
-            return Pair(control=centers.control, test=centers.test)
+            return Pair(
+                control=centers.control, test=DrawnCenters(draws=drawn) if drawn else centers.test
+            )
         return Pair(
-            control=replace(searched["control"], centers=centers.control),
-            test=replace(searched[method.center.value], centers=centers.test),
+            control=replace(searched["control"], centers=centers.control), test=test(method)
         )
 
     return {method.name: pair(method) for method in methods}

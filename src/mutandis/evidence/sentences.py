@@ -16,7 +16,7 @@ from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS, Center
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from mutandis.evidence.methods import Method
 
@@ -25,6 +25,7 @@ __all__ = [
     "ExplanationContext",
     "answer_about_her",
     "explain",
+    "explain_drawn",
     "explain_insufficient",
     "explain_own_case",
     "explain_unfit",
@@ -176,6 +177,38 @@ def explain_unfit(unfit: str) -> str:
     if unfit == "far":
         return "most people in the control group have no match as near as the control group reaches"
     return f"the averages of both groups differ in {unfit!r}" if unfit else ""
+
+
+# of more values than these, the range says more than a list
+_FEW = 8
+
+
+def explain_drawn(
+    value: Any, drawn: Sequence[tuple[Any, float]], show: Callable[[Any], str]
+) -> str:
+    """Say how likely a counterfactual value is that the facts leave open; empty if they do not.
+
+    `drawn` are the values in draws, each with the share of them, the most frequent first.
+
+    Examples
+    --------
+    >>> explain_drawn("cook", [("cook", 0.6), ("clerk", 0.4)], str)
+    'most likely, 60% of draws'
+    >>> explain_drawn(2.0, [(3.0, 0.6), (2.0, 0.4)], "{:g}".format)
+    '40% of draws; most likely 3, 60%'
+    >>> explain_drawn(2.0, [(1.7, 0.5), (2.1, 0.5)], str)
+    'drawn from 1.7 to 2.1'
+    """
+    if not drawn:
+        return ""
+    share = dict(drawn).get(value, 0.0)
+    values = [each for each, _ in drawn]
+    if isinstance(value, float) and (share == 0 or len(values) > _FEW):
+        return f"drawn from {show(min(values))} to {show(max(values))}"
+    top, most = drawn[0]
+    if share == most:
+        return f"most likely, {share:.0%} of draws"
+    return f"{share:.0%} of draws; most likely {show(top)}, {most:.0%}"
 
 
 def _people(size: int) -> str:

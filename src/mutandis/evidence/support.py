@@ -25,7 +25,7 @@ from mutandis.search.choose import choose_search
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -124,10 +124,10 @@ def measure_support(
             "'eaamo23' has a scale for each world: leave it out."
         )
     index, threads = situation.ks.index(k), situation.threads
-    tests = grouping.nearest[method.center.value]
+    tests = grouping.around(method.center)
     return Support(
         ids=situation.population.ids[situation.complainants],
-        control=_measure_reach(grouping.nearest["control"], index, threads=threads),
+        control=_measure_reach([grouping.nearest["control"]], index, threads=threads),
         test=_measure_matches(grouping, index, threads=threads)
         if method.matched
         else _measure_reach(tests, index, threads=threads),
@@ -177,15 +177,19 @@ def typical_radii(
 
 def _measure_matches(grouping: Grouping, index: int, *, threads: int) -> Reach:
     """Compare the mean distance of each group's matches with that of as many nearest others."""
-    nearest, matched = grouping.nearest["counterfactual"], grouping.matched
+    nearest, matched = grouping.around(Center.COUNTERFACTUAL)[0], grouping.matched
     if matched is None:
         raise TypeError("the plan matches no groups")
-    reach = _measure_reach(replace(nearest, ks=(MATCHES,), places=None), 0, threads=threads)
+    reach = _measure_reach([replace(nearest, ks=(MATCHES,), places=None)], 0, threads=threads)
     return replace(reach, radius=matched.at(index).radius)
 
 
-def _measure_reach(nearest: NearestGroups, index: int, *, threads: int) -> Reach:
-    """Compare the radius of each group at the index-th k with what is usual in its space."""
+def _measure_reach(draws: Sequence[NearestGroups], index: int, *, threads: int) -> Reach:
+    """Compare the radius of each group at the index-th k with what is usual in its space.
+
+    Of several draws, the one that reaches farthest counts.
+    """
+    nearest = draws[0]
     usual = np.full((len(nearest.spaces), len(_PERCENTILES)), np.nan)
     for space, rows in enumerate(nearest.spaces):
         k = nearest.places_in(space, index)
@@ -193,30 +197,34 @@ def _measure_reach(nearest: NearestGroups, index: int, *, threads: int) -> Reach
         if len(radii):
             usual[space] = np.percentile(radii, _PERCENTILES)
     typical, large, limit = usual[nearest.space_of].T
-    return Reach(radius=nearest.radius(index), typical=typical, large=large, limit=limit)
+    radius = np.max([each.radius(index) for each in draws], axis=0)
+    return Reach(radius=radius, typical=typical, large=large, limit=limit)
 
 
-def _outside_range(nearest: NearestGroups, embedding: Embedding) -> dict[str, NDArray[np.bool_]]:
+def _outside_range(
+    draws: Sequence[NearestGroups], embedding: Embedding
+) -> dict[str, NDArray[np.bool_]]:
     """Tell, by attribute, which search centers no person of the search space reaches.
 
     For attributes with an order: below the smallest or above the largest value there. For nominal
     ones: at a level that does not occur there. Compared on exact coordinates, so that rounding
-    puts no center outside.
+    puts no center outside. Of several draws, one is enough.
     """
-    origins = nearest.origins
+    nearest = draws[0]
     outside = {
-        name: np.zeros(len(origins), dtype=np.bool_)
+        name: np.zeros(len(nearest.origins), dtype=np.bool_)
         for name in (*(axis.name for axis in embedding.axes), *embedding.nominal)
     }
     for space, rows in enumerate(nearest.spaces):
         mine = np.flatnonzero(nearest.space_of == space)
-        there, here = nearest.points.take(rows), origins.take(mine)
-        for place, axis in enumerate(embedding.axes):
-            values, column = here.coordinates[:, place], there.coordinates[:, place]
-            outside[axis.name][mine] = (values < column.min()) | (values > column.max())
-        for place, name in enumerate(embedding.nominal):
-            known = np.unique(there.codes[:, place])
-            outside[name][mine] = ~np.isin(here.codes[:, place], known)
+        there = nearest.points.take(rows)
+        for here in (each.origins.take(mine) for each in draws):
+            for place, axis in enumerate(embedding.axes):
+                values, column = here.coordinates[:, place], there.coordinates[:, place]
+                outside[axis.name][mine] |= (values < column.min()) | (values > column.max())
+            for place, name in enumerate(embedding.nominal):
+                known = np.unique(there.codes[:, place])
+                outside[name][mine] |= ~np.isin(here.codes[:, place], known)
     return outside
 
 
@@ -227,14 +235,16 @@ def measure_balance(
 
     Each difference is (center - mean of the group) / standard deviation in D; for a nominal
     attribute, the same of the indicator of the center's own level. NaN where a group is empty or
-    where D does not vary. Search centers among the members are left out.
+    where D does not vary. Search centers among the members are left out. Where the counterfactual
+    is open, the difference is the average over its draws.
     """
-    world = situation.population
+    worlds: Sequence[Population] = (situation.population,)
     if method.center is Center.COUNTERFACTUAL and situation.counterfactual is not None:
-        world = situation.counterfactual
+        worlds = situation.draws or (situation.counterfactual,)
+    drawn = [_balance(situation, groups.test, world, row) for world in worlds]
     return Pair(
         control=_balance(situation, groups.control, situation.population, row),
-        test=_balance(situation, groups.test, world, row),
+        test={name: fsum(each[name] for each in drawn) / len(drawn) for name in drawn[0]},
     )
 
 
@@ -247,7 +257,7 @@ def _balance(
     found = {}
     for attribute in situation.attributes:
         everyone = _numbers(population.columns[attribute.name])
-        center = float(_numbers(world.columns[attribute.name])[row])
+        center = float(_numbers(world.part(attribute.name, np.array([row])))[0])
         if attribute.kind is AttributeKind.NOMINAL:
             # the indicator of the center's own level
             everyone, center = (everyone == center).astype(np.float64), 1.0

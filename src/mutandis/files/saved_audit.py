@@ -28,7 +28,7 @@ from mutandis.auditing.provenance import Provenance, hash_population
 from mutandis.auditing.run import make_situation
 from mutandis.auditing.shared_neighbours import SharedNeighbours
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value
-from mutandis.data.population import Population
+from mutandis.data.population import Population, patch_rows
 from mutandis.decision import DescribedMaker, RecordAgreement, query_records
 from mutandis.errors import DecisionError, OutputError
 from mutandis.evidence.groups import Counted
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from mutandis.causal import Diagnosis
     from mutandis.data.columns import Column
     from mutandis.evidence.findings import Findings
+    from mutandis.evidence.semantics import Situation
 
 __all__ = ["open_results", "save_audit", "write_numbers"]
 
@@ -188,8 +189,17 @@ def _part_state(part: Audit) -> dict[str, Any]:
         "counted": {what: each.counted.arrays() for what, each in part.grouping.nearest.items()},
         "matched": None if part.grouping.matched is None else part.grouping.matched.arrays(),
         "draws": dict(part.draw_counts),
+        "drawn": [_store_drawn(part.situation, drawn) for drawn in part.situation.draws],
+        "refused_in_draws": part.situation.refused_in_draws,
         "overlaps": [asdict(each) for each in part.overlaps.values()],
     }
+
+
+def _store_drawn(situation: Situation, drawn: Population) -> list[tuple[str, NDArray[Any], Any]]:
+    """Store the rows of a draw that were compared."""
+    return _store_columns(
+        {name: drawn.part(name, situation.protected) for name in sorted(drawn.changed)}
+    )
 
 
 def _store_columns(columns: Mapping[str, Column]) -> list[tuple[str, NDArray[Any], Any]]:
@@ -308,6 +318,14 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
     supplied = _supplied(part, plan.population)
     made = None if supplied is None else supplied.population
     situation = make_situation(plan, made, part["refused"], threads=-1)
+    situation = replace(
+        situation,
+        draws=tuple(
+            patch_rows(plan.population, situation.protected, _columns(drawn))
+            for drawn in part.get("drawn", ())
+        ),
+        refused_in_draws=part.get("refused_in_draws"),
+    )
     counted = {what: Counted.of_arrays(arrays) for what, arrays in part["counted"].items()}
     outcome, with_record = plan.outcome, counts["with_record"]
     return Audit(

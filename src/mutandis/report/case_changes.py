@@ -13,6 +13,7 @@ import numpy as np
 
 from mutandis.data.columns import plain_value
 from mutandis.evidence.comparison import compare
+from mutandis.evidence.drawn_groups import mean_share
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
@@ -228,9 +229,10 @@ class _Comparer:
             for role, group in self._groups.items()
         )
         own = own.with_center(np.array([bool(self._found.is_negative[self._place])]))
-        decided = self._audit.situation.is_negative_cf
+        decided = self._decided()
         if self._method.name == "cst_without" and decided is not None:
-            there = there.with_center(np.array([bool(decided[self._case.row])]))
+            # a group and its center are averaged over the draws alike
+            there = mean_share([there.with_center(np.array([each])) for each in decided])
         return self._verdicts(own, there)[0]
 
     def compare_every_k(self) -> Comparison | None:
@@ -239,18 +241,32 @@ class _Comparer:
         plain = settings.similarity.group_size == "k" and settings.similarity.max_distance is None
         if not nearest or not plain or settings.similarity.min_group > 1 or self._method.matched:
             return None
-        situation, row = self._audit.situation, self._case.row
-        decided = situation.is_negative_cf
-        centers = (situation.is_negative[row], decided is not None and decided[row])
-        shares = []
-        for what, center in zip(("control", self._method.center.value), centers, strict=True):
-            share = self._shares_by_k(nearest[what], max(settings.ks))
-            if self._method.count_centers:
-                share = share.with_center(np.full(len(share.size), bool(center)))
-            shares.append(share)
-        return self._compare(*shares)
+        own = [bool(self._found.is_negative[self._place])]
+        control = self._shares_by_k([nearest["control"]], own, max(settings.ks))
+        around = self._audit.grouping.around(self._method.center)
+        test = self._shares_by_k(around, self._decided(), max(settings.ks))
+        return self._compare(control, test)
 
-    def _shares_by_k(self, nearest: NearestGroups, largest: int) -> Share:
+    def _decided(self) -> list[bool] | None:
+        """Say whether her counterfactual would have been refused, in each draw of it."""
+        situation = self._audit.situation
+        if situation.refused_in_draws is not None:
+            return [bool(each) for each in situation.refused_in_draws[:, self._place]]
+        decided = situation.is_negative_cf
+        return None if decided is None else [bool(decided[self._case.row])]
+
+    def _shares_by_k(
+        self, draws: Sequence[NearestGroups], centers: Sequence[bool] | None, largest: int
+    ) -> Share:
+        shares = [self._share_by_k(nearest, largest) for nearest in draws]
+        if self._method.count_centers and centers is not None:
+            shares = [
+                share.with_center(np.full(len(share.size), center))
+                for share, center in zip(shares, centers, strict=True)
+            ]
+        return shares[0] if len(shares) == 1 else mean_share(shares)
+
+    def _share_by_k(self, nearest: NearestGroups, largest: int) -> Share:
         rows, distance = nearest.others(self._place)
         near = distance <= nearest.found.radius[self._place].max()
         negative = self._audit.situation.is_negative[rows[near]].astype(np.int64)
@@ -276,8 +292,8 @@ def _sufficient_distance(case: Case) -> float | None:
     if settings.similarity.max_distance is None or METHODS[settings.primary[0]].matched:
         return None
     needed = []
-    for what in ("control", METHODS[settings.primary[0]].center.value):
-        searched = nearest[what]
+    around = case.audit.grouping.around(METHODS[settings.primary[0]].center)
+    for searched in (nearest["control"], *around):
         _, distance = searched.others(case.place)
         if len(distance) < settings.similarity.min_group:
             return None

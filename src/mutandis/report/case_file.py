@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
+    from mutandis.data.population import Population
     from mutandis.evidence.groups import Members, Pair
     from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import Role
@@ -106,6 +107,7 @@ def _complainant(case: Case) -> Complainant:
         negative=plan.outcome.negative,
         refused=bool(case.audit.situation.is_negative[case.row]),
         outcome_cf=case.outcome_cf,
+        outcome_cf_share=case.outcome_cf_share,
         attributes=dict(case.factual),
     )
 
@@ -162,7 +164,11 @@ class _GroupLister:
             role=role,
             around="the counterfactuals of the control group"
             if self._is_matched
-            else "the complainant" + "'s counterfactual" * self._around_other,
+            else "the complainant"
+            if not self._around_other
+            else "the draws of her counterfactual"
+            if self._audit.situation.draws
+            else "the complainant's counterfactual",
             places=self._found[f"n_{role}"],
             people=int(people.sum()),
             # who holds a whole place shares it with no other person
@@ -210,27 +216,31 @@ class _GroupLister:
         embedding = self._audit.grouping.embedding
         if embedding is None:
             return None
-        what = "control" if self._role == "control" else self._method.center.value
-        nearest = self._audit.grouping.nearest[what]
-        here = nearest.origins.take(np.array([self._case.place]))
-        there = nearest.points.take(rows)
-        unit = nearest.metric.unit
+        control = self._audit.grouping.nearest["control"]
+        here = embedding.apply(self._world, np.array([self._case.row])).points
+        there = control.points.take(rows)
+        metric, unit = control.metric, control.metric.unit
         parts = {}
         for index, axis in enumerate(embedding.axes):
             apart = np.abs(there.coordinates[:, index] - here.coordinates[0, index])
             parts[axis.name] = apart / unit + self._overflow(axis) / unit
         for index, name in enumerate(embedding.nominal):
             differs = there.codes[:, index] != here.codes[0, index]
-            parts[name] = differs * (nearest.metric.mismatch[index] / unit)
+            parts[name] = differs * (metric.mismatch[index] / unit)
         return {**parts, **{name: np.zeros(len(rows)) for name in embedding.constant}}
 
     def _overflow(self, axis: Axis) -> float:
         """Give how much farther the center lies on one axis than the metric reaches: mostly 0."""
-        world = self._audit.situation.counterfactual if self._around_other else None
-        column = (world or self._audit.plan.population).columns[axis.name]
+        column = self._world.part(axis.name, np.array([self._case.row]))
         values = column.values if isinstance(column, Numbers) else column.codes
-        _, beyond = axis.place(np.asarray(values[[self._case.row]], dtype=np.float64))
+        _, beyond = axis.place(np.asarray(values, dtype=np.float64))
         return float(beyond[0]) * axis.length
+
+    @property
+    def _world(self) -> Population:
+        """The world of the search center; of an open counterfactual, the most likely one."""
+        world = self._audit.situation.counterfactual if self._around_other else None
+        return world or self._audit.plan.population
 
 
 def _support(case: Case) -> tuple[SupportCheck, ...]:

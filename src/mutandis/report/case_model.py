@@ -64,7 +64,11 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complainant:
-    """Who complains and what was decided; `outcome_cf` is None where no decision was made on it."""
+    """Who complains and what was decided.
+
+    `outcome_cf` is None where no decision was made on her counterfactual; where that is open, it is
+    the outcome of most draws, `outcome_cf_share` of them.
+    """
 
     id: Any
     statuses: tuple[Status, ...]
@@ -73,6 +77,7 @@ class Complainant:
     negative: Any
     refused: bool
     outcome_cf: Any
+    outcome_cf_share: float | None = None
     attributes: Mapping[str, Any]
 
 
@@ -98,7 +103,9 @@ class Movement:
     product takes the factual value to the counterfactual one, but for the remainder), "total" (the
     equation gives the change as a whole), "given" (so does the table that was supplied), "held"
     (the worldview holds it fixed), "intervened" (it was set) or "unaffected" (nothing that was set
-    causes it). The remainder is what rounding, levels or bounds did after the causes.
+    causes it). The remainder is what rounding, levels or bounds did after the causes. Where the
+    facts leave it open, `drawn` lists the values that it has in draws, each with the share of them,
+    the most frequent first: then `counterfactual` is for readers, and decides nothing.
     """
 
     attribute: str
@@ -111,6 +118,7 @@ class Movement:
     remainder: float | None = None
     paths: tuple[str, ...] = ()
     coupling: str = ""
+    drawn: tuple[tuple[Any, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

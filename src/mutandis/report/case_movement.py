@@ -51,6 +51,7 @@ class _Mover:
 
     def __init__(self, audit: Audit, after: Population, row: int) -> None:
         plan = audit.plan
+        self._audit = audit
         self._before, self._after, self._row = plan.population, after, row
         self._do = plan.do
         self._worldview = plan.worldview
@@ -82,6 +83,7 @@ class _Mover:
             "counterfactual": counterfactual,
             "change": change,
             "coupling": self._couplings.get(name, ""),
+            "drawn": self._audit.drawn_values(self._row).get(name, ()),
         }
         if how != "total":
             return Movement(how=how, **shared)

@@ -9,6 +9,7 @@ from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
+from mutandis.evidence.sentences import explain_drawn
 from mutandis.report.formatting import (
     MISSING,
     group_by_value,
@@ -20,7 +21,7 @@ from mutandis.report.formatting import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
@@ -284,10 +285,19 @@ def shared_neighbours_of(audit: Audit) -> tuple[str, ...]:
 def movement_cells(each: Movement) -> tuple[str, str, str, str]:
     """Write an attribute in both worlds, its change, and through which causes it came."""
     if each.change is None:
-        return value(each.factual), value(each.counterfactual), MISSING, _through(each)
+        said = _with_likelihood(value(each.counterfactual), each, value)
+        return value(each.factual), said, MISSING, _through(each)
     decimals = _decimals(each)
-    both = _number(each.factual, decimals), _number(each.counterfactual, decimals)
-    return *both, _amount(each.change, decimals), _through(each)
+    said = _with_likelihood(
+        _number(each.counterfactual, decimals), each, lambda number: _number(number, decimals)
+    )
+    change = _amount(each.change, decimals)
+    return _number(each.factual, decimals), said, change, _through(each)
+
+
+def _with_likelihood(shown: str, each: Movement, show: Callable[[Any], str]) -> str:
+    said = explain_drawn(each.counterfactual, each.drawn, show)
+    return f"{shown} ({said})" if said else shown
 
 
 _STILL = {
@@ -328,6 +338,12 @@ def movement_lines(part: Part) -> Iterator[str]:
     for coupling, names in group_by_value(assumed).items():
         rests = "its counterfactual value rests" if len(names) == 1 else "their values there rest"
         yield f"{listed(names)}: {rests} on an assumption that no data can test, {coupling}."
+    drawn = [each.attribute for each in part.movements if each.drawn]
+    if drawn:
+        yield (
+            f"{listed(drawn)}: the facts leave open what would have been. Groups are averaged over "
+            "draws of it; the one value in the table is for reading, and decides nothing."
+        )
 
 
 def _decimals(each: Movement) -> int:

@@ -117,15 +117,18 @@ class ReportContext:
         return "" if self.plan.counterfactuals is None else "the counterfactuals supplied"
 
     @property
-    def decided_worlds(self) -> list[tuple[str, NDArray[np.bool_]]]:
-        """The counterfactual worlds that were decided on: the status there, and who is refused."""
+    def decided_worlds(self) -> list[tuple[str, NDArray[Any]]]:
+        """The counterfactual worlds that were decided on: the status there, and who is refused.
+
+        Where counterfactuals are open, that is a share of draws.
+        """
         references = {
             each.attribute: f"{each.attribute} = {each.reference}" for each in self.plan.protections
         }
         return [
-            (references.get(part, self.reference), audit.situation.is_negative_cf)
+            (references.get(part, self.reference), refusal)
             for part, audit in self.parts.items()
-            if audit.situation.is_negative_cf is not None
+            if (refusal := audit.situation.refusal_cf) is not None
         ]
 
     def by_part(self, part: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
-from mutandis.data.columns import Numbers
+from mutandis.data.columns import Categories, Numbers
 from mutandis.decision import required_columns
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.pictures.attributes import Spread, box_of, plot_groups, plot_levels, plot_numbers
@@ -283,10 +283,28 @@ def _world_groups(audit: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
     rows = situation.complainants
     yield "factual", "complainants, as they are", situation.population.columns[name].take(rows)
     if moves and situation.counterfactual is not None:
-        moved = situation.counterfactual.columns[name].take(rows)
-        yield "counterfactual", "complainants, counterfactual", moved
+        drawn = [draw.part(name, rows) for draw in situation.draws]
+        if len(set(map(_bytes_of, drawn))) > 1:
+            label = f"complainants, counterfactual (over {len(drawn)} draws)"
+            yield "counterfactual", label, _joined(drawn)
+        else:
+            moved = situation.counterfactual.part(name, rows)
+            yield "counterfactual", "complainants, counterfactual", moved
     others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
     yield "reference", "those compared with", situation.population.columns[name].take(others)
+
+
+def _bytes_of(column: Column) -> bytes:
+    return (column.values if isinstance(column, Numbers) else column.codes).tobytes()
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    """Put columns of the same kind and levels below each other."""
+    numbers = [each.values for each in columns if isinstance(each, Numbers)]
+    if numbers:
+        return Numbers(np.concatenate(numbers))
+    names = [each for each in columns if isinstance(each, Categories)]
+    return Categories(np.concatenate([each.codes for each in names]), names[0].levels)
 
 
 def _numbers(attribute: Attribute, groups: Sequence[_Group]) -> tuple[Picture, str]:
@@ -419,6 +437,12 @@ def _draw_group(
         caption=(
             f"k = {context.primary[1]}. Boxes hold the middle half of a group, thick lines are "
             "medians, whiskers reach to the smallest and the largest value."
+            + (
+                " The facts leave counterfactuals open: a diamond is the most likely one, and the "
+                "CST test group holds the people around all draws."
+                if audit.situation.draws
+                else ""
+            )
         ),
         description=f"Medians: {said}.",
     )

@@ -261,8 +261,18 @@ def _movements(movements: Sequence[Movement], population: Population) -> tuple[M
 def _round_change(each: Movement, population: Population) -> Movement:
     if each.change is None or each.how == "intervened":
         return each
-    change = _round(each.change, _digits(population, each.attribute))
-    return replace(each, change=change, counterfactual=each.factual + change)
+    digits = _digits(population, each.attribute)
+    change = _round(each.change, digits)
+    drawn: dict[float, float] = {}
+    for number, share in each.drawn:
+        near = each.factual + _round(number - each.factual, digits)
+        drawn[near] = drawn.get(near, 0.0) + share
+    return replace(
+        each,
+        change=change,
+        counterfactual=each.factual + change,
+        drawn=tuple(sorted(drawn.items(), key=lambda pair: (-pair[1], pair[0]))),
+    )
 
 
 def _digits(population: Population, name: str) -> int:

@@ -62,9 +62,10 @@ def _rates(context: ReportContext) -> str:
         return f"{said}."
     others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
     said += f", against {percent(float(facts[others].mean()))} of those they are compared with."
-    if situation.is_negative_cf is None:
+    refusal = situation.refusal_cf
+    if refusal is None:
         return said
-    would_be = float(situation.is_negative_cf[rows].mean())
+    would_be = float(refusal[rows].mean())
     return (
         f"{said} Had the complainants been {context.reference}, by "
         f"{context.source_of_counterfactuals}, {percent(would_be)} of them would have been."
@@ -182,15 +183,21 @@ def _left_out(context: ReportContext) -> str:
 def describe_flips(context: ReportContext) -> Iterator[str]:
     """Say how many complainants' outcomes change with their status."""
     for part, audit in context.parts.items():
-        situation = audit.situation
-        if situation.is_negative_cf is None:
+        situation, refusal = audit.situation, audit.situation.refusal_cf
+        if refusal is None:
             continue
         rows = situation.complainants
-        before, after = situation.is_negative[rows], situation.is_negative_cf[rows]
+        before, after = situation.is_negative[rows], refusal[rows]
+        # to whole people, where these are averages over draws
+        granted, refused = (
+            round(float((1 - after)[before].sum())),
+            round(float(after[~before].sum())),
+        )
+        average = ", on average over the draws," if situation.refused_in_draws is not None else ","
         yield (
-            f"In the counterfactual world{context.by_part(part)}, "
-            f"{count(int((before & ~after).sum()))} of the {count(int(before.sum()))} complainants "
-            f"who were refused would not have been, and {count(int((~before & after).sum()))} of "
+            f"In the counterfactual world{context.by_part(part)}{average} "
+            f"{count(granted)} of the {count(int(before.sum()))} complainants "
+            f"who were refused would not have been, and {count(refused)} of "
             f"the {count(int((~before).sum()))} others would."
         )
 

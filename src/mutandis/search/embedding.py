@@ -215,6 +215,11 @@ class LazyEmbedding:
             self._last[:] = [(rows, self.embedding.apply(self.population, chosen).points)]
         return self._last[0][1]
 
+    def place(self, row: int) -> Embedded:
+        """Place one row, with what is out of reach."""
+        chosen = np.array([row]) if self.among is None else self.among[[row]]
+        return self.embedding.apply(self.population, chosen)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AxisDraft:

@@ -1,0 +1,392 @@
+"""Open counterfactuals: the paper's methods average over draws, beside an oracle in fractions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import mutandis as mm
+from mutandis.auditing.run import make_situation
+from mutandis.data.columns import Numbers
+from mutandis.errors import MutandisWarning
+from mutandis.evidence.drawn_groups import mean_share
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.semantics import PAPER_DEFINITIONS
+from mutandis.search.share import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from mutandis.evidence.semantics import Grouping, Situation
+
+KS = (3, 7)
+OPEN = ("cst_without", "cst_with", "cf")
+Row = tuple[float, float]
+
+
+# --- an average of shares ---------------------------------------------------------------------
+
+
+def fractions(share: Share) -> list[Fraction | None]:
+    wholes = (int(size) * int(split) for size, split in zip(share.size, share.split, strict=True))
+    return [
+        Fraction(int(up), whole) if whole else None
+        for up, whole in zip(share.negatives, wholes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("largest", [4, 60, 5000])
+def test_a_mean_of_shares_is_exact(largest: int) -> None:
+    """With many different denominators, no int64 holds the common one."""
+    rng = np.random.default_rng(largest)
+    shares = []
+    for _ in range(20):
+        split = rng.integers(1, largest, 30)
+        size = np.full(30, 7)
+        shares.append(Share(negatives=rng.integers(0, size * split + 1), size=size, split=split))
+    mean = mean_share(shares)
+    each = [fractions(share) for share in shares]
+    assert fractions(mean) == [sum(parts) / 20 for parts in zip(*each, strict=True)]
+    assert mean.size.tolist() == [7] * 30
+    assert (mean.split.dtype == object) == (largest == 5000)
+    assert all(
+        int(up) <= 7 * int(split) for up, split in zip(mean.negatives, mean.split, strict=True)
+    )
+
+
+def test_a_mean_counts_as_the_smallest_group() -> None:
+    shares = [
+        Share(negatives=np.array(up), size=np.array(size), split=np.array([1, 1, 2]))
+        for up, size in (([2, 1, 3], [4, 2, 3]), ([1, 0, 6], [2, 0, 3]))
+    ]
+    mean = mean_share(shares)
+    assert mean.size.tolist() == [2, 0, 3]
+    assert fractions(mean) == [Fraction(1, 2), None, Fraction(3, 4)]
+
+
+# --- groups, beside the definition ------------------------------------------------------------
+
+
+def nearest(
+    center: Row, rows: Sequence[Row], spans: Sequence[Fraction], k: int, ties: str, caliper: Any
+) -> dict[int, Fraction]:
+    """The places that rows hold in the group of the k nearest."""
+    apart = [
+        sum(
+            (
+                abs(Fraction(x) - Fraction(y)) / s
+                for x, y, s in zip(center, row, spans, strict=True)
+            ),
+            Fraction(0),
+        )
+        / 2
+        for row in rows
+    ]
+    radius = sorted(apart)[k - 1]
+    if caliper is not None and radius > caliper:
+        return {row: Fraction(1) for row, far in enumerate(apart) if far <= caliper}
+    inside = [row for row, far in enumerate(apart) if far < radius]
+    rim = [row for row, far in enumerate(apart) if far == radius]
+    part = Fraction(1) if ties == "all" else Fraction(k - len(inside), len(rim))
+    return dict.fromkeys(inside, Fraction(1)) | dict.fromkeys(rim, part)
+
+
+def random_situation(
+    rng: np.random.Generator, draws: int, similarity: mm.Similarity
+) -> tuple[Grouping, Situation]:
+    """A table on a coarse grid, with draws on a grid of halves and a decision on each."""
+    size, women = 60, np.arange(60) % 3 == 0
+    cells = [rng.integers(0, 6, (2, size)).astype(float) for _ in range(draws + 2)]
+    for later in cells[1:]:
+        later[rng.random((2, size)) < 0.4] += 0.5
+        later[:, ~women] = cells[0][:, ~women]
+    refused = rng.random(size) < 0.4
+    table = {"woman": women, "a": cells[0][0], "b": cells[0][1], "no": refused}
+    plan = mm.plan(
+        {name: column.tolist() for name, column in table.items()},
+        outcome="no",
+        negative=True,
+        protected=mm.Protection("woman", value=True, reference=False),
+        attributes={"a": "continuous", "b": "continuous"},
+        counterfactuals={"a": cells[1][0], "b": cells[1][1], "no": refused},
+        methods=["st", "cst_without", "cst_with", "cf"],
+        ks=KS,
+        similarity=similarity,
+    )
+
+    def world(values: NDArray[np.float64]) -> Any:
+        return plan.population.with_columns({"a": Numbers(values[0]), "b": Numbers(values[1])})
+
+    situation = replace(
+        make_situation(plan, world(cells[1]), refused, threads=1),
+        draws=tuple(world(values) for values in cells[2:]),
+        refused_in_draws=rng.random((draws, int(women.sum()))) < 0.5,
+    )
+    return plan.semantics.group(situation, plan.methods), situation
+
+
+CASES = [
+    pytest.param({}, id="fair ties"),
+    pytest.param({"ties": "all"}, id="all ties"),
+    pytest.param({"max_distance": 0.1}, id="caliper"),
+    pytest.param({"max_distance": 0.02}, id="narrow caliper"),
+]
+
+
+@pytest.mark.parametrize("options", CASES)
+def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None:
+    """p_test is the mean of the shares around each draw, counted as the smallest group."""
+    empty = 0
+    for seed in range(4):
+        rng = np.random.default_rng([seed, len(str(options))])
+        draws = (3, 7, 20, 1)[seed]
+        similarity = mm.Similarity(**options)
+        grouping, situation = random_situation(rng, draws, similarity)
+        caliper = options.get("max_distance")
+        caliper = None if caliper is None else Fraction(str(caliper))
+        people = situation.population
+        men = np.flatnonzero(~people.categories("woman").codes.astype(bool))
+        a, b = people.numbers("a"), people.numbers("b")
+        spans = [Fraction(float(np.ptp(column))) for column in (a, b)]
+        rows = list(zip(a[men].tolist(), b[men].tolist(), strict=True))
+        refused = situation.is_negative[men]
+        assert situation.refused_in_draws is not None
+        for index, k in enumerate(KS):
+            found = {name: grouping.at(METHODS[name], index).test for name in OPEN}
+            for place, row in enumerate(situation.complainants.tolist()):
+                groups = []
+                for world in situation.draws:
+                    center = (world.numbers("a")[row], world.numbers("b")[row])
+                    groups.append(nearest(center, rows, spans, k, similarity.ties, caliper))
+                sizes = [sum(group.values(), Fraction(0)) for group in groups]
+                negatives = [
+                    sum((p for r, p in group.items() if refused[r]), Fraction(0))
+                    for group in groups
+                ]
+                own = [int(each) for each in situation.refused_in_draws[:, place]]
+                share = fractions(found["cf"].share)[place]
+                assert share == Fraction(sum(own), draws)
+                assert found["cf"].share.size[place] == 1
+                with_own = [
+                    (n + c) / (s + 1) for n, c, s in zip(negatives, own, sizes, strict=True)
+                ]
+                assert fractions(found["cst_with"].share)[place] == sum(with_own) / draws
+                assert found["cst_with"].share.size[place] == min(sizes) + 1
+                assert found["cst_without"].share.size[place] == min(sizes)
+                assert found["cst_without"].rows[place] == max(map(len, groups))
+                without = fractions(found["cst_without"].share)[place]
+                if min(sizes) == 0:
+                    empty += 1
+                    assert without is None
+                    continue
+                pairs = zip(negatives, sizes, strict=True)
+                assert without == sum(n / s for n, s in pairs) / draws
+                _check_members(grouping, situation, place, index, groups, men)
+    assert (empty > 0) == ("max_distance" in options)
+
+
+def _check_members(
+    grouping: Grouping,
+    situation: Situation,
+    place: int,
+    index: int,
+    groups: Sequence[dict[int, Fraction]],
+    men: NDArray[np.intp],
+) -> None:
+    """Each member holds the mean of her places, measured in the smallest group."""
+    least = min(sum(group.values(), Fraction(0)) for group in groups)
+    held: dict[int, Fraction] = {}
+    for group in groups:
+        for row, part in group.items():
+            more = part * least / sum(group.values()) / len(groups)
+            held[int(men[row])] = held.get(int(men[row]), Fraction(0)) + more
+    members = grouping.pairs["cst_without"].test.members(place, index)
+    listed = dict(zip(members.ids.tolist(), members.place.tolist(), strict=True))
+    assert listed == pytest.approx({row: float(part) for row, part in held.items()})
+    assert members.distance.tolist() == sorted(members.distance.tolist())
+    assert members.is_negative.tolist() == situation.is_negative[members.ids].tolist()
+    for name in ("cst_with", "cst_without"):
+        listed_members = grouping.pairs[name].test.members(place, index)
+        share = grouping.at(METHODS[name], index).test.share.values()[place]
+        total = listed_members.place.sum()
+        assert listed_members.place[listed_members.is_negative].sum() / total == pytest.approx(
+            share
+        )
+
+
+def test_one_draw_is_the_audit_of_that_draw() -> None:
+    """Draws that are all alike give what the same table gives as the counterfactuals."""
+    rng = np.random.default_rng(5)
+    grouping, situation = random_situation(rng, 1, mm.Similarity())
+    assert situation.refused_in_draws is not None
+    decided = situation.is_negative.copy()
+    decided[situation.complainants] = situation.refused_in_draws[0]
+    alone = replace(
+        situation,
+        counterfactual=situation.draws[0],
+        is_negative_cf=decided,
+        draws=(),
+        refused_in_draws=None,
+    )
+    methods = [METHODS[name] for name in ("st", *OPEN)]
+    plain = PAPER_DEFINITIONS.group(alone, methods)
+    thrice = PAPER_DEFINITIONS.group(
+        replace(
+            situation,
+            draws=tuple(situation.draws) * 3,
+            refused_in_draws=np.repeat(situation.refused_in_draws, 3, axis=0),
+        ),
+        methods,
+    )
+    for method in methods:
+        for index in range(len(KS)):
+            expected = plain.at(method, index).test
+            for found in (grouping.at(method, index).test, thrice.at(method, index).test):
+                assert fractions(found.share) == fractions(expected.share)
+                assert found.share.size.tolist() == expected.share.size.tolist()
+                assert found.rows.tolist() == expected.rows.tolist()
+                np.testing.assert_array_equal(found.radius, expected.radius)
+
+
+# --- whole audits -----------------------------------------------------------------------------
+
+SETTINGS: dict[str, Any] = {
+    "outcome": "granted",
+    "negative": "no",
+    "protected": mm.Protection("woman", value=1, reference=0),
+    "attributes": {
+        "salary": "continuous",
+        "loans": "continuous",
+        "grade": "nominal",
+        "job": "nominal",
+    },
+    "decision": "salary - 4 * loans > 6",
+    "ks": (5, 20),
+}
+WORLDVIEW = mm.Worldview(
+    {
+        "salary": mm.Linear("woman"),
+        "loans": mm.Count("woman", "salary"),
+        "job": mm.Categorical("woman"),
+    }
+)
+
+
+def people(size: int = 240, seed: int = 2) -> pd.DataFrame:
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    woman = (rng.random(size) < 0.4).astype(int)
+    salary = np.round(rng.normal(20 - 3 * woman, 4), 1)
+    loans = rng.poisson(np.exp(0.4 + 0.6 * woman))
+    job = np.where(rng.random(size) < 0.3 + 0.4 * woman, "clerk", "cook")
+    return pd.DataFrame(
+        {
+            "woman": woman,
+            "salary": salary,
+            "loans": loans,
+            "grade": np.where(rng.random(size) < 0.5, "low", "high"),
+            "job": job,
+            "granted": np.where(salary - 4 * loans > 6, "yes", "no"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def audited() -> mm.Audit:
+    return audit_people()
+
+
+def audit_people(table: Any = None, **changes: Any) -> mm.Audit:
+    options = {
+        "worldview": WORLDVIEW,
+        "uncertainty": mm.Uncertainty(draws=6, placebo=0),
+        "seed": 4,
+        **SETTINGS,
+        **changes,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        return mm.audit(people() if table is None else table, **options)
+
+
+def test_an_audit_averages_over_audits_of_its_draws(audited: mm.Audit) -> None:
+    """Each draw, handed over as a ready table, is an audit of its own."""
+    made = WORLDVIEW.counterfactuals(
+        audited.plan.population, do={"woman": 0}, draws=6, rng=np.random.default_rng(4)
+    )
+    alone = [
+        audit_people(
+            worldview=None,
+            counterfactuals=draw.frame().drop(columns="granted"),
+            uncertainty=mm.Uncertainty(placebo=0),
+        )
+        for draw in made.draws
+    ]
+    for method in OPEN:
+        for k in (5, 20):
+            mean = np.mean([each.findings(method, k=k)["p_test"] for each in alone], axis=0)
+            found = audited.findings(method, k=k)
+            np.testing.assert_allclose(found["p_test"], mean, rtol=1e-12, atol=1e-15)
+            assert set(found["n_test"]) == {k + (method == "cst_with") if method != "cf" else 1}
+            evidence = np.mean(
+                [each.findings(method, k=k)["delta_p"] > 0 for each in alone], axis=0
+            )
+            if "draw_share" in found:
+                assert found["draw_share"].tolist() == evidence.tolist()
+    most = np.mean([each.findings("cf", k=5)["outcome_cf"] == "no" for each in alone], axis=0)
+    decided = audited.findings("cf", k=5)["outcome_cf"] == "no"
+    assert (decided[most != 0.5] == (most > 0.5)[most != 0.5]).all()
+    assert 0 < most.mean() < 1
+
+
+def test_without_draws_the_point_stays() -> None:
+    found = audit_people(uncertainty=mm.Uncertainty(draws=0, placebo=0))
+    table = found.counterfactuals()
+    alone = audit_people(
+        worldview=None, counterfactuals=table, uncertainty=mm.Uncertainty(placebo=0)
+    )
+    for method in OPEN:
+        one, other = found.findings(method, k=20), alone.findings(method, k=20)
+        assert one["p_test"].tolist() == other["p_test"].tolist()
+        assert one["radius_test"].tolist() == pytest.approx(
+            other["radius_test"].tolist(), nan_ok=True
+        )
+
+
+def test_a_saved_audit_answers_as_before(audited: mm.Audit, tmp_path: Path) -> None:
+    audited.save(tmp_path / "results")
+    again = mm.open_results(tmp_path / "results")
+    for method in audited.methods:
+        assert again.findings(method, k=20).equals(audited.findings(method, k=20))
+    who = audited.findings("cf", k=5)["id"].iloc[3]
+    for method in audited.methods:
+        one, other = (each.case(who).groups(method, k=5).test for each in (audited, again))
+        for name in ("ids", "place", "distance", "is_negative", "is_center"):
+            assert getattr(one, name).tolist() == getattr(other, name).tolist(), (method, name)
+    for method in ("cst_without", "cst_matched"):
+        assert again.support(method, k=5).equals(audited.support(method, k=5))
+        assert again.case(who).balance(method, 5) == audited.case(who).balance(method, 5)
+    assert again.k_sweep([4, 9]).equals(audited.k_sweep([4, 9]))
+
+
+def test_shuffled_rows_change_nothing(audited: mm.Audit) -> None:
+    table = people().reset_index(names="id")
+    whole = audit_people(table, id="id")
+    shuffled = audit_people(table.sample(frac=1, random_state=1), id="id")
+    for method in whole.methods:
+        one, other = (each.findings(method, k=20).set_index("id") for each in (whole, shuffled))
+        assert one.sort_index().equals(other.sort_index())
+    assert (
+        whole.findings("cst_with", k=20)["p_test"].tolist()
+        == audited.findings("cst_with", k=20)["p_test"].tolist()
+    )
