@@ -22,7 +22,9 @@ BENCH := $(VENV)/.bench-installed
 DOCS := $(VENV)/.docs-installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALL := $(PIP) install --constraint constraints.txt --editable
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2
+# worksteal: tests of one file stay on one worker as long as there is work for both, and share what
+# they set up
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist worksteal
 
 DOWHY := .venv-dowhy
 DOWHY_READY := $(DOWHY)/.installed
@@ -37,6 +39,9 @@ help: ## show this list
 
 demo: $(CORE) ## install the core and run the demonstration
 	$(BIN)/mutandis demo
+
+# the suite starts some hundred processes: what they compile is kept, whatever the environment says
+test test-all test-second: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(DEV) packages ## run the tests and doctests but the slow ones (PYTEST_ARGS="-k ties" chooses)
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)

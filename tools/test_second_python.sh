@@ -76,4 +76,4 @@ if [ "$(cat "$environment/.installed" 2>/dev/null)" != "$stamp" ]; then
     "$environment/bin/python" -m pip install --constraint constraints.txt --editable '.[test]'
     echo "$stamp" >"$environment/.installed"
 fi
-"$environment/bin/python" -m pytest -n auto --maxprocesses 2 -m "not slow" tests src "$@"
+"$environment/bin/python" -m pytest -n auto --maxprocesses 2 --dist worksteal -m "not slow" tests src "$@"

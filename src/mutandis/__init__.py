@@ -79,41 +79,28 @@ __all__ = [
     "verify_results",
 ]
 
-# where each public name lives; imported when first asked for, so that `import mutandis` is instant
+# where public names live; imported when first asked for, so that `import mutandis` is instant
 _HOMES = {
-    "Additive": "mutandis.causal",
-    "Attribute": "mutandis.data.attribute",
-    "AttributeKind": "mutandis.data.attribute",
-    "Audit": "mutandis.auditing.audit",
-    "Case": "mutandis.auditing.case",
-    "Categorical": "mutandis.causal",
-    "Count": "mutandis.causal",
-    "Diagnosis": "mutandis.causal",
-    "Stated": "mutandis.causal",
-    "Latent": "mutandis.causal",
-    "Linear": "mutandis.causal",
-    "MutandisError": "mutandis.errors",
-    "MutandisWarning": "mutandis.errors",
-    "Evidence": "mutandis.evidence.settings",
-    "Ordinal": "mutandis.causal",
-    "Plan": "mutandis.auditing.plan",
-    "Similarity": "mutandis.evidence.settings",
-    "Uncertainty": "mutandis.evidence.settings",
-    "open_results": "mutandis.files.saved_audit",
-    "read_plan": "mutandis.files.audit_file",
-    "verify_results": "mutandis.files.verification",
-    "NoiseFloor": "mutandis.auditing.noise_floor",
-    "Placebo": "mutandis.auditing.placebo",
-    "Population": "mutandis.data.population",
-    "Protection": "mutandis.data.protection",
-    "Verdict": "mutandis.evidence.findings",
-    "Worldview": "mutandis.causal",
-    "audit": "mutandis.auditing.plan",
-    "audit_intersections": "mutandis.auditing.intersections",
-    "compare_worldviews": "mutandis.auditing.worldview_comparison",
-    "plan": "mutandis.auditing.plan",
-    "power": "mutandis.evidence.power:analyse_power",
+    "auditing.audit": "Audit",
+    "auditing.case": "Case",
+    "auditing.intersections": "audit_intersections",
+    "auditing.noise_floor": "NoiseFloor",
+    "auditing.placebo": "Placebo",
+    "auditing.plan": "Plan audit plan",
+    "auditing.worldview_comparison": "compare_worldviews",
+    "causal": "Additive Categorical Count Diagnosis Latent Linear Ordinal Stated Worldview",
+    "data.attribute": "Attribute AttributeKind",
+    "data.population": "Population",
+    "data.protection": "Protection",
+    "errors": "MutandisError MutandisWarning",
+    "evidence.findings": "Verdict",
+    "evidence.power": "power",
+    "evidence.settings": "Evidence Similarity Uncertainty",
+    "files.audit_file": "read_plan",
+    "files.saved_audit": "open_results",
+    "files.verification": "verify_results",
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -122,11 +109,10 @@ def __getattr__(name: str) -> Any:
 
     if name == "datasets":
         return import_module("mutandis.datasets")
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'mutandis' has no attribute {name!r}")
-    module, _, attribute = _HOMES[name].partition(":")
-    value = getattr(import_module(module), attribute or name)
-    globals()[name] = value
+    home = import_module(f"mutandis.{_HOME_OF[name]}")
+    globals()[name] = value = getattr(home, "analyse_power" if name == "power" else name)
     return value
 
 

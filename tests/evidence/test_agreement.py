@@ -165,3 +165,25 @@ def test_whether_cst_finds_all_cases_of_st_in_the_papers_scenarios(
         assert tuple(map(len, missed)) == expected
         for method, ids in zip(("cst_without", "cst_with"), missed, strict=True):
             assert agreement.contains(method, "st") == (not ids)
+
+
+def test_the_methods_of_an_audit_by_hand() -> None:
+    found = mm.audit(
+        {
+            "woman": [1, 1, 0, 0, 0, 0],
+            "salary": [10.0, 11.0, 10.0, 11.0, 15.0, 16.0],
+            "granted": ["no", "no", "no", "no", "yes", "yes"],
+        },
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"salary": "continuous"},
+        counterfactuals={"salary": [15.0, 12.0, 10.0, 11.0, 15.0, 16.0]},
+        decision="salary > 12",
+        methods=["st", "cst_without", "cst_with", "cf"],
+        ks=(1,),
+    )
+    assert found.agreement().table().to_dict("records") == [
+        {"st": False, "cst_without": True, "cst_with": True, "cf": True, "cases": 1}
+    ]
+    assert found.agreement().contains("cst_without", "st")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from math import erfc, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import elementwise
 
-from mutandis.evidence.intervals import INTERVALS, wald
+from mutandis.evidence.intervals import INTERVALS, find_crossing, wald
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
@@ -187,3 +188,22 @@ def test_large_groups_with_large_splits_keep_their_precision() -> None:
 
 def test_intervals_go_by_name() -> None:
     assert INTERVALS["wald"] is wald
+
+
+@pytest.mark.parametrize("size", [1, 2, 500])
+def test_curves_cross_zero_where_scipy_finds_it(size: int) -> None:
+    rng = np.random.default_rng(size)
+    root, steep, bend = rng.uniform(-1, 1, size), rng.uniform(0.1, 30, size), rng.random(size)
+
+    def falling(x: Any, root: Any, steep: Any, bend: Any) -> Any:
+        return np.clip(steep * (root - x) * (bend + (root - x) ** 2) ** 2, -50, 50)
+
+    found = find_crossing(falling, -1.0, 2.0, (root, steep, bend))
+    expected = elementwise.find_root(
+        falling, (np.full(size, -1.0), np.full(size, 2.0)), args=(root, steep, bend)
+    )
+    assert np.abs(falling(found, root, steep, bend)).max() < 1e-9
+    assert found == pytest.approx(expected.x, abs=1e-12)
+    # curves that lie on one side of zero end where the bracket does
+    assert find_crossing(falling, -4.0, -2.0, (root, steep, bend)).tolist() == [-2.0] * size
+    assert find_crossing(falling, 2.0, 4.0, (root, steep, bend)).tolist() == [2.0] * size

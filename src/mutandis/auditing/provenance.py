@@ -37,25 +37,15 @@ _PACKAGES = ("mutandis", "numpy", "scipy", "pandas", "narwhals", "networkx")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where an audit's numbers come from.
+    """Where an audit's numbers come from."""
 
-    Parameters
-    ----------
-    versions
-        Of mutandis, Python and the libraries that compute.
-    data
-        Rows, complainants, rows dropped by column, and a SHA-256 of all columns used.
-    settings
-        Every choice of the plan.
-    computed
-        What the run itself decided or observed: how equal distances were told, which search
-        answered, which attributes moved and which the worldview held, values clipped, the
-        couplings that were assumed, how b() and the record go together.
-    """
-
-    versions: Mapping[str, str]
+    versions: Mapping[str, str]  # of mutandis, Python and the libraries that compute
+    # rows, complainants, rows dropped by column, and a SHA-256 of all columns used
     data: Mapping[str, Any]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # every choice of the plan
+    # what the run itself decided or observed: how equal distances were told, which search answered,
+    # which attributes moved and which the worldview held, values clipped, the couplings that were
+    # assumed, how b() and the record go together
     computed: Mapping[str, Any]
 
     def as_dict(self) -> dict[str, Any]:

@@ -63,32 +63,7 @@ class Agreement:
 
     @classmethod
     def of_methods(cls, findings: Mapping[str, Findings], *, k: int, like: Any = None) -> Agreement:
-        """Compare the methods of one audit at one k; tables are given in the frame type `like`.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     {
-        ...         "woman": [1, 1, 0, 0, 0, 0],
-        ...         "salary": [10.0, 11.0, 10.0, 11.0, 15.0, 16.0],
-        ...         "granted": ["no", "no", "no", "no", "yes", "yes"],
-        ...     },
-        ...     outcome="granted",
-        ...     negative="no",
-        ...     protected=mm.Protection("woman", value=1, reference=0),
-        ...     attributes={"salary": "continuous"},
-        ...     counterfactuals={"salary": [15.0, 12.0, 10.0, 11.0, 15.0, 16.0]},
-        ...     decision="salary > 12",
-        ...     methods=["st", "cst_without", "cst_with", "cf"],
-        ...     ks=(1,),
-        ... )
-        >>> print(found.agreement().table().to_string(index=False))
-           st  cst_without  cst_with    cf  cases
-        False         True      True  True      1
-        >>> found.agreement().contains("cst_without", "st")
-        True
-        """
+        """Compare the methods of one audit at one k; tables are given in the frame type `like`."""
         return cls(
             complainants=next(iter(findings.values())).ids,
             found={name: each.comparison.evidence for name, each in findings.items()},

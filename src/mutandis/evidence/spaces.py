@@ -80,15 +80,8 @@ def draw_joint_strata(
     """Partition D for one intervention on all attributes: a stratum per combination of values.
 
     Combinations without rows are left out; pooled values of an attribute count as one. One
-    protection alone gives the strata that it has by itself.
-
-    Parameters
-    ----------
-    protections, statuses
-        The protected attributes, and the column of each.
-    test_space
-        Compare with people of the reference status on every attribute ("reference"), or with
-        all who are not protected on all of them ("complement").
+    protection alone gives the strata that it has by itself. The test space holds people of the
+    reference status on every attribute, or ("complement") all who are not protected on all.
 
     Examples
     --------

@@ -34,17 +34,10 @@ __all__ = ["Report", "make_report"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A report and its pictures.
+    """A report and its pictures."""
 
-    Parameters
-    ----------
-    html
-        The page; the same audit gives the same text.
-    plots
-        The pictures in it as SVG texts, by the stems of their file names.
-    """
-
-    html: str = field(repr=False)
+    html: str = field(repr=False)  # the page; the same audit gives the same text
+    # the pictures in it as SVG texts, by the stems of their file names
     plots: Mapping[str, str] = field(repr=False)
 
     def write(self, path: str | PathLike[str]) -> None:

@@ -79,76 +79,48 @@ class Movement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EquationCheck:
-    """How much an equation explains.
+    """How much an equation explains."""
 
-    Parameters
-    ----------
-    child, family, parents
-        The attribute, the family of its equation and its causes.
-    measure
-        How the fit is measured: "R²", "deviance explained" …, or "not available".
-    fit
-        The fit by that measure.
-    hidden
-        The hidden common cause that drives it too; the fit does not count what that explains.
-    """
-
+    # the attribute, the family of its equation and its causes
     child: str
     family: str
     parents: tuple[str, ...]
-    measure: str
-    fit: float | None = None
+    measure: str  # how the fit is measured: "R²", "deviance explained" …, or "not available"
+    fit: float | None = None  # the fit by that measure
+    # the hidden common cause that drives it too; the fit does not count what that explains
     hidden: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResidualCheck(Dependence):
-    """Whether what an equation leaves over still depends on a column.
+    """Whether what an equation leaves over still depends on a column."""
 
-    Parameters
-    ----------
-    child
-        The attribute.
-    on
-        The column; missing for the aspect "distribution", which is of the residuals alone.
-    with_column
-        For the aspect "interaction", the column that the effect of `on` may change with.
-    aspect
-        Whether the mean of the residuals changes with the column ("level"), how far they spread
-        ("spread"), whether the effects of two causes change with each other ("interaction"), or
-        whether values are spread as the family says ("distribution").
-    p_adjusted
-        The p-value, adjusted for the number of tests in the diagnosis by Holm's method.
-    movement
-        How far counterfactuals move where a problem is mended, if there is an intervention.
-    """
-
-    child: str
+    child: str  # the attribute
+    # the column; missing for the aspect "distribution", which is of the residuals alone
     on: str | None
+    # for the aspect "interaction", the column that the effect of `on` may change with
     with_column: str | None = None
+    # whether the mean of the residuals changes with the column ("level"), how far they spread
+    # ("spread"), whether the effects of two causes change with each other ("interaction"), or
+    # whether values are spread as the family says ("distribution")
     aspect: Aspect
+    # the p-value, adjusted for the number of tests in the diagnosis by Holm's method
     p_adjusted: float | None = None
+    # how far counterfactuals move where a problem is mended, if there is an intervention
     movement: Movement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndependenceCheck(Dependence):
-    """Whether two attributes are independent where the graph says so.
+    """Whether two attributes are independent where the graph says so."""
 
-    Parameters
-    ----------
-    first, second, given
-        The worldview says: among people alike in `given`, `first` tells nothing about `second`.
-    p_adjusted
-        The p-value, adjusted for the number of tests in the diagnosis by Holm's method.
-    movement
-        How far counterfactuals move where a problem is mended, if there is an intervention.
-    """
-
+    # the worldview says: among people alike in `given`, `first` tells nothing about `second`
     first: str
     second: str
     given: tuple[str, ...] = ()
+    # the p-value, adjusted for the number of tests in the diagnosis by Holm's method
     p_adjusted: float | None = None
+    # how far counterfactuals move where a problem is mended, if there is an intervention
     movement: Movement | None = None
 
 
