@@ -1,4 +1,4 @@
-"""What an audit finds where there is nothing to find: three null simulations.
+"""What an audit finds where there is nothing to find: null simulations.
 
 ``python benchmarks/null_simulations.py`` prints the tables of docs/null-simulations.md;
 ``--write`` puts them there, between the markers; ``--tables 40`` and ``--rows 5000`` are how many
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -64,16 +65,15 @@ def noisy(score: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.in
 
 def audit(table: pd.DataFrame, ks: Sequence[int], **options: Any) -> mm.Audit:
     """Audit from the record alone, as b() does not enter the two methods."""
+    settings: dict[str, Any] = {"worldview": WORLDVIEW, "methods": METHODS, **options}
     return mm.audit(
         table,
         outcome="granted",
         negative=0,
         protected=mm.Protection("woman", value=1, reference=0),
         attributes={"salary": "continuous", "balance": "continuous"},
-        worldview=WORLDVIEW,
-        methods=METHODS,
         ks=ks,
-        **options,
+        **settings,
     )
 
 
@@ -176,6 +176,69 @@ def simulate_compensating(*, tables: int, rows: int, ks: Sequence[int] = (15,)) 
     return _gather("compensating", drawn())
 
 
+BOTH = ("cst_without", "cst_matched")
+# where the two statuses differ although nothing is due to the status: in standard deviations
+SELECTED = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A world in which nobody is discriminated.
+
+    `differs`: "not" at all; by "selection", which is no effect of the status; or because the status
+    costs something that decisions make up for ("compensation").
+    """
+
+    differs: Literal["not", "selection", "compensation"]
+    sharp: bool
+    share: float
+    rows: int
+
+    @property
+    def label(self) -> str:
+        what = {
+            "not": "no difference",
+            "selection": "selection",
+            "compensation": "compensated loss",
+        }[self.differs]
+        return f"{what}, {'sharp' if self.sharp else 'noisy'}"
+
+    def draw(self, rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Draw a table, and its true counterfactuals had everybody been a man."""
+        table, score = people(rng, rows=self.rows, share=self.share, shape="gauss")
+        would_be = table[["salary", "balance"]].copy()
+        if self.differs == "selection":
+            moved = SELECTED * table["woman"]
+            table = table.assign(salary=table["salary"] - moved)
+            would_be = table[["salary", "balance"]].copy()
+            score = score - moved.to_numpy()
+        elif self.differs == "compensation":
+            lost = SELECTED * table["woman"]
+            table = table.assign(salary=table["salary"] - lost, balance=table["balance"] - lost)
+        decided = score > 0 if self.sharp else noisy(score, rng) == 1
+        return table.assign(granted=decided.astype(np.int64)), would_be
+
+
+def simulate_both(
+    world: World, *, tables: int, ks: Sequence[int] = (15, 50, 100), estimated: bool = False
+) -> list[Line]:
+    """Audit the record by the paper's comparison and by the matched one, k up to n_c / 3."""
+    options: dict[str, Any] = {"methods": BOTH, "uncertainty": mm.Uncertainty(placebo=0)}
+    sizes = [k for k in ks if k <= world.rows * world.share / 3]
+
+    def drawn() -> Iterator[dict[str, mm.Audit]]:
+        for seed in range(tables):
+            rng = np.random.default_rng([4, seed])
+            table, would_be = world.draw(rng)
+            if estimated:
+                yield {"real": audit(table, sizes, **options)}
+            else:
+                ready = {"worldview": None, "counterfactuals": would_be}
+                yield {"real": audit(table, sizes, **ready, **options)}
+
+    return _gather(f"{world.label} | {world.share:g}", drawn())
+
+
 # --- tables ------------------------------------------------------------------------------------
 
 
@@ -212,6 +275,38 @@ def _sharp_table(lines: list[Line]) -> str:
     )
 
 
+def _both_table(lines: list[Line]) -> str:
+    """Set the paper's comparison beside the matched one: significant / after adjustment / any."""
+    head = (
+        "| world | protected | k | CST w/o: significant | adjusted | any | "
+        "matched: significant | adjusted | any |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+    )
+
+    def cells(line: Line) -> str:
+        return " | ".join(
+            [
+                _with_error(line, "significant"),
+                _percent(line.mean("adjusted")),
+                _percent(line.any_adjusted()),
+            ]
+        )
+
+    by_method = {(line.label, line.k, line.method): line for line in lines}
+    return head + "\n".join(
+        f"| {label} | {k} | {cells(line)} | {cells(by_method[label, k, BOTH[1]])} |"
+        for (label, k, method), line in by_method.items()
+        if method == BOTH[0]
+    )
+
+
+def _worlds(rows: int) -> Iterator[World]:
+    for differs, sharp, share in product(
+        ("not", "selection", "compensation"), (False, True), (0.05, 0.15, 0.35, 0.5)
+    ):
+        yield World(differs=differs, sharp=sharp, share=share, rows=rows)  # type: ignore[arg-type]
+
+
 def _sections(tables: int, rows: int) -> dict[str, Callable[[], str]]:
     def sharp(shape: Shape, size: int) -> Callable[[], str]:
         return lambda: _sharp_table(
@@ -222,7 +317,19 @@ def _sections(tables: int, rows: int) -> dict[str, Callable[[], str]]:
             ]
         )
 
+    def both(size: int, *, estimated: bool) -> Callable[[], str]:
+        return lambda: _both_table(
+            [
+                line
+                for world in _worlds(size)
+                if not (estimated and world.differs == "selection")
+                for line in simulate_both(world, tables=tables, estimated=estimated)
+            ]
+        )
+
     return {
+        "both": both(3 * rows // 5, estimated=False),
+        "both-estimated": both(3 * rows // 10, estimated=True),
         "noisy": lambda: _plain_table(simulate_noisy(tables=tables, rows=rows)),
         "sharp-loan": sharp("loan", rows),
         "sharp-gauss": sharp("gauss", rows),
@@ -241,9 +348,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--only", help="one of the tables, by its name")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     for name, make in _sections(options.tables, options.rows).items():
+        if options.only not in (None, name):
+            continue
         table = make()
         print(f"{name}\n\n{table}\n", flush=True)
         if options.write:

@@ -43,6 +43,8 @@ FINDINGS = [
     "unfit",
     "p_own",
     "own_case",
+    "verdict_share",
+    "fragile",
 ]
 COUNTS = [
     "method",
@@ -72,6 +74,7 @@ SETTINGS: dict[str, Any] = {
     "attributes": {"salary": "continuous", "job": "nominal"},
     "worldview": mm.Worldview({"salary": mm.Linear("gender")}),
     "decision": "salary >= 15",
+    "uncertainty": mm.Uncertainty(refits=2),
     "ks": (2, 5),
 }
 
@@ -135,7 +138,7 @@ def test_column_types(found: mm.Audit) -> None:
         "rows_control",
         "rows_test",
     }
-    texts = {"outcome", "outcome_cf", "verdict", "unfit", "own_case"}
+    texts = {"outcome", "outcome_cf", "verdict", "unfit", "own_case", "fragile"}
     assert {name for name, kind in kinds.items() if kind == "f"} == (
         set(FINDINGS) - texts - {"id", "n_control", "n_test", "rows_control", "rows_test"}
     )
@@ -376,5 +379,10 @@ def test_results_are_of_numbers_only_where_numbers_are(found: mm.Audit) -> None:
     for method, kind in (("cst_matched", bool), ("cst_with", type(None))):
         result = found.case(0).result(method, k=2)
         assert type(result["own_case"]) is kind
-        assert {type(v) for n, v in result.items() if n != "own_case"} == {int, float, str}
+        assert {type(v) for n, v in result.items() if n not in {"own_case", "fragile"}} == {
+            int,
+            float,
+            str,
+        }
+        assert type(result["fragile"]) is bool
         assert not any(isinstance(value, np.generic) for value in result.values())

@@ -125,7 +125,7 @@ def test_every_setting_is_recorded() -> None:
             "ties": "fair",
         },
         "tau": 0.0,
-        "uncertainty": {"bootstrap": False, "draws": 0, "placebo": 19},
+        "uncertainty": {"draws": 0, "placebo": 19, "refits": 20},
         "worldview": "Worldview({'salary': Linear('gender', bounds=(12.0, None))})",
     }
     plain = {"kind": "continuous"}

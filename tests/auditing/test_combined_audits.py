@@ -198,21 +198,22 @@ def test_another_protected_attribute_enters_the_distance_if_it_is_listed(
     assert mine["delta_p"].tolist() != other.loc[mine.index, "delta_p"].tolist()
 
 
-def test_draws_are_told_for_each_attribute(table: pd.DataFrame) -> None:
+def test_doubt_is_told_for_each_attribute(table: pd.DataFrame) -> None:
     options: dict[str, Any] = {
-        "uncertainty": mm.Uncertainty(draws=3, bootstrap=True),
+        "uncertainty": mm.Uncertainty(refits=3),
         "seed": 4,
-        "methods": ["cf"],
+        "methods": ["cst_without"],
     }
     found = audit(table, combine="multiple", **options)
-    mine = found.findings("cf", k=5)
+    mine = found.findings("cst_without", k=5)
     # a draw of one intervention is no draw of the other: there is no share of both together
-    assert "draw_share" not in mine.columns
+    assert "verdict_share" not in mine.columns
     for each in BOTH:
-        alone = audit(table, protected=each, **options).findings("cf", k=5).set_index("id")
-        expected = alone.loc[mine["id"], "draw_share"]
-        assert mine[f"draw_share_{each.attribute}"].tolist() == expected.tolist()
-        assert 0 < expected.sum() < len(expected)
+        alone = audit(table, protected=each, **options).findings("cst_without", k=5)
+        cases = alone.set_index("id")["delta_p"].loc[mine["id"]] > 0
+        shares = mine[f"verdict_share_{each.attribute}"]
+        assert shares.notna().tolist() == cases.tolist()
+        assert 0 < (shares < 1).sum() < cases.sum()
 
 
 def test_insufficient_on_one_attribute_is_insufficient_on_all(table: pd.DataFrame) -> None:
@@ -293,6 +294,7 @@ def test_intersectional_is_a_single_audit_of_a_joint_column(
         combine="intersectional",
         similarity=mm.Similarity(test_space=test_space),
         worldview=rounded_worldview(),
+        uncertainty=mm.Uncertainty(refits=0),
     )
     assert found.counts().equals(expected.counts())
     for method in METHODS:
@@ -375,7 +377,7 @@ def test_a_ready_table_where_nobody_has_all_reference_values(table: pd.DataFrame
 
 
 def test_counterfactuals_can_be_handed_on(table: pd.DataFrame) -> None:
-    found = audit(table, combine="intersectional")
+    found = audit(table, combine="intersectional", uncertainty=mm.Uncertainty(refits=0))
     again = audit(
         table,
         combine="intersectional",

@@ -155,19 +155,20 @@ def test_no_difference_has_no_sign(table: pd.DataFrame) -> None:
 
 def test_draws_count_the_same_direction(table: pd.DataFrame) -> None:
     options: dict[str, Any] = {
-        "uncertainty": mm.Uncertainty(draws=4, bootstrap=True),
+        "uncertainty": mm.Uncertainty(refits=4),
         "seed": 1,
-        "methods": ["cf"],
+        "methods": ["cst_without"],
     }
     better, worse = (
         audit(table, evidence=mm.Evidence(direction="positive"), **options),
         audit(table, **options),
     )
-    share, other = better.findings("cf", k=5), worse.findings("cf", k=5)
-    assert (share["draw_share"] + other["draw_share"] <= 1).all()
-    cases = share["verdict"] == "evidence"
-    assert share.loc[cases, "draw_share"].mean() > 0.5
-    assert other.loc[cases, "draw_share"].mean() < 0.5
+    share, other = better.findings("cst_without", k=5), worse.findings("cst_without", k=5)
+    # a case in one direction is none in the other
+    assert not (share["verdict_share"].notna() & other["verdict_share"].notna()).any()
+    cases = share["delta_p"] < 0
+    assert share["verdict_share"].notna().tolist() == cases.tolist()
+    assert share.loc[cases, "verdict_share"].mean() > 0.5
 
 
 def test_directions_that_are_refused(table: pd.DataFrame) -> None:

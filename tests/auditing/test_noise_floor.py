@@ -106,7 +106,7 @@ def test_the_seed_is_that_of_the_audit() -> None:
     assert [line.placebos for line in found[0].lines] != [line.placebos for line in found[1].lines]
     assert mm.plan(decisions(), **settings()).settings.seed == 0
     # placebo=0 draws nothing, so there is no seed to record
-    none = mm.Uncertainty(placebo=0)
+    none = mm.Uncertainty(refits=0, placebo=0)
     assert mm.plan(decisions(), **settings(uncertainty=none)).settings.seed is None
 
 

@@ -34,7 +34,7 @@ def audited(progress: Any, **changes: Any) -> mm.Audit:
     [
         {},
         {"methods": ["st"]},
-        {"uncertainty": mm.Uncertainty(draws=3, bootstrap=True)},
+        {"uncertainty": mm.Uncertainty(refits=3)},
         {"preset": "eaamo23"},
         {"worldview": None},
         {"worldview": OPEN, "uncertainty": mm.Uncertainty(draws=3)},

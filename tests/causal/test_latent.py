@@ -197,10 +197,10 @@ def test_draws_can_be_repeated() -> None:
 
 def test_refitted_draws_move_additive_attributes_too() -> None:
     facts = people(150)
-    made = Worldview({}, latents=[LATENT]).counterfactuals(
-        facts, do={"Group": 0.0}, draws=2, rng=np.random.default_rng(7), bootstrap=True
+    made = Worldview({}, latents=[LATENT]).refits(
+        facts, do={"Group": 0.0}, refits=2, rng=np.random.default_rng(7)
     )
-    one, other = (world.numbers("Grade").tolist() for world in made.draws)
+    one, other = (world.numbers("Grade").tolist() for world in made)
     assert one != other
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.causal import FittedLinear, Linear, Worldview
+from mutandis.causal import Count, FittedLinear, Linear, Worldview
 from mutandis.causal.fitting.predictor import Slope
 from mutandis.data.population import Population
 from mutandis.errors import (
@@ -19,6 +19,9 @@ from mutandis.errors import (
     UnknownColumnError,
     WorldviewError,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LOAN = Worldview({"Salary": Linear("Gender"), "Balance": Linear("Salary", "Gender")})
 
@@ -208,23 +211,22 @@ def test_resolving_names_must_be_in_the_worldview() -> None:
         _ladder(resolving="Job")
 
 
-def test_bootstrap_draws_repeat_themselves_and_centre_on_the_point() -> None:
+def test_refits_repeat_themselves_and_centre_on_the_point() -> None:
     people = _ladder_people()
     made = [
-        _ladder().counterfactuals(
-            people, do={"Gender": 0}, draws=40, rng=np.random.default_rng(3), bootstrap=True
-        )
+        _ladder().refits(people, do={"Gender": 0}, refits=40, rng=np.random.default_rng(3))
         for _ in range(2)
     ]
-    salaries = [np.array([draw.numbers("Salary") for draw in each.draws]) for each in made]
+    salaries = [np.array([draw.numbers("Salary") for draw in each]) for each in made]
     assert np.array_equal(salaries[0], salaries[1])
-    # a draw is the same whichever were looked at before it
-    assert np.array_equal(made[0].draws[7].numbers("Salary"), salaries[0][7])
-    assert np.array_equal(made[0].draws[5:8][2].numbers("Salary"), salaries[0][7])
+    # a refit is the same whichever were looked at before it
+    assert np.array_equal(made[0][7].numbers("Salary"), salaries[0][7])
+    assert np.array_equal(made[0][5:8][2].numbers("Salary"), salaries[0][7])
+    point = _ladder().counterfactuals(people, do={"Gender": 0}).population
     women = people.numbers("Gender") == 1
     spread = salaries[0][:, women].std(axis=0)
     assert (spread > 0).all()
-    off = np.abs(salaries[0][:, women].mean(axis=0) - made[0].population.numbers("Salary")[women])
+    off = np.abs(salaries[0][:, women].mean(axis=0) - point.numbers("Salary")[women])
     assert (off < 4 * spread / np.sqrt(40)).all()
     assert (salaries[0][:, ~women] == people.numbers("Salary")[~women]).all()
 
@@ -281,27 +283,40 @@ def test_a_resample_that_lost_a_rare_level_is_drawn_again() -> None:
     table = pd.DataFrame({"Gender": gender, "Job": job, "Salary": salary})
     people = Population.from_frame(table, columns=list(map(str, table)))
     worldview = Worldview({"Salary": Linear("Gender", "Job")})
-    made = worldview.counterfactuals(
-        people, do={"Gender": 0}, draws=20, rng=np.random.default_rng(1), bootstrap=True
-    )
+    made = worldview.refits(people, do={"Gender": 0}, refits=20, rng=np.random.default_rng(1))
     # more than a third of all resamples have no judge
-    assert len({draw.numbers("Salary").tobytes() for draw in made.draws}) == 20
+    assert len({draw.numbers("Salary").tobytes() for draw in made}) == 20
+
+
+def test_refits_have_the_open_noise_in_common() -> None:
+    rng = np.random.default_rng(4)
+    gender = rng.integers(0, 2, 300)
+    visits = rng.poisson(np.where(gender == 1, 3.0, 5.0))
+    people = Population.from_frame({"g": gender, "v": visits}, columns=["g", "v"])
+    worldview = Worldview({"v": Count("g")})
+
+    def spread(worlds: Sequence[Population]) -> float:
+        return float(np.std([world.numbers("v") for world in worlds], axis=0).mean())
+
+    settings: dict[str, Any] = {"do": {"g": 0}, "rng": np.random.default_rng(1)}
+    refitted = worldview.refits(people, refits=10, **settings)
+    drawn = worldview.counterfactuals(people, draws=10, **settings).draws
+    # what is left are the coefficients, which 300 people determine well
+    assert 0 < spread(refitted) < spread(drawn) / 2
 
 
 def test_a_worldview_that_no_resample_fits_says_so() -> None:
     table = {"Gender": [0.0, 1.0, 1.0], "Salary": [1.0, 2.0, 4.0], "Age": [1.0, 2.0, 3.0]}
     people = Population.from_frame(table, columns=list(table))
     worldview = Worldview({"Salary": Linear("Gender", "Age")})
-    made = worldview.counterfactuals(
-        people, do={"Gender": 0}, draws=300, rng=np.random.default_rng(1), bootstrap=True
-    )
-    assert len(made.draws) == 300
+    made = worldview.refits(people, do={"Gender": 0}, refits=300, rng=np.random.default_rng(1))
+    assert len(made) == 300
     rare = Population.from_frame(
         {"Job": [f"job {n}" for n in range(40)], "Salary": np.arange(40.0)},
         columns=["Job", "Salary"],
     )
-    lost = Worldview({"Salary": Linear("Job")}).counterfactuals(
-        rare, do={"Job": "job 1"}, draws=1, rng=np.random.default_rng(1), bootstrap=True
+    lost = Worldview({"Salary": Linear("Job")}).refits(
+        rare, do={"Job": "job 1"}, refits=1, rng=np.random.default_rng(1)
     )
     with pytest.raises(EquationError, match="did not occur"):
-        lost.draws[0]
+        lost[0]

@@ -94,7 +94,7 @@ def by_api(config: Path) -> mm.Audit:
 def test_audit_writes_what_the_api_finds(out: Path) -> None:
     expected = by_api(out.parent / "audit.yaml")
     findings = duckdb.read_parquet(str(out / "findings.parquet")).df()
-    assert list(findings.columns) == ["method", "k", *COLUMNS]
+    assert list(findings.columns) == ["method", "k", *COLUMNS, "verdict_share", "fragile"]
     assert findings["method"].unique().tolist() == [
         *("st", "cst_without", "cst_with", "cf", "cst_matched")
     ]

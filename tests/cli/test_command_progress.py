@@ -58,5 +58,5 @@ def test_people_see_a_bar_on_stderr_and_stdout_stays_clean(tmp_path: Path) -> No
     assert done.returncode == 0
     assert "Searching" in seen.decode()
     assert "left" in seen.decode()
-    assert out.startswith("[\n")
+    assert out.startswith("{\n")
     assert "Searching" not in out

@@ -94,7 +94,10 @@ def test_the_columns_of_results_are_listed_in_their_order() -> None:
     text = page("reference/results.md")
     parts = {part.split("\n")[0]: part for part in text.split("\n## ")[1:]}
     for name, columns in (
-        ("findings.parquet", ["method", "k", *found.findings().columns, "draw_share"]),
+        (
+            "findings.parquet",
+            ["method", "k", *found.findings().columns, "verdict_share", "fragile"],
+        ),
         ("counts.csv", list(found.counts().columns)),
     ):
         rows = re.findall(r"^\| (`.*?`) \| ", parts[name], re.MULTILINE)

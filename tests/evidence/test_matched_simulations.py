@@ -133,3 +133,67 @@ def test_coarse_values_can_be_compared_and_make_no_cases(
         assert found.comparison.significant.mean() <= 0.12
     assert np.mean(tested) >= 0.95
     assert cases <= 1
+
+
+def draw_people(
+    seed: int, *, protected: float, tails: str, offset: float, harm: float, sharp: bool
+) -> tuple[dict[str, Any], Any]:
+    """Draw a table, and for each row how much likelier a woman there is refused than a man."""
+    rng = np.random.default_rng([7, seed])
+    size = 2000
+    status = (rng.random(size) < protected).astype(int)
+    draw = rng.standard_normal if tails == "normal" else lambda n: rng.standard_t(2, n)
+    x1 = draw(size)
+    x2 = x1 / 2 + draw(size)
+
+    def refusal(score: Any) -> Any:
+        return (score < 0).astype(float) if sharp else expit(-2 * score)
+
+    man, woman = (refusal(x1 + x2 + offset - lost) for lost in (0.0, harm))
+    refused = rng.random(size) < np.where(status == 1, woman, man)
+    table = {"status": status, "x1": x1, "x2": x2, "y": np.where(refused, "no", "yes")}
+    return table, (woman - man)[status == 1]
+
+
+def true_differences(table: dict[str, Any], harm: Any, k: int) -> Any:
+    """Average what the k nearest other women lose, found by measuring all distances."""
+    women = table["status"] == 1
+    scaled = np.column_stack([table[x][women] / np.ptp(table[x]) for x in ("x1", "x2")])
+    apart = np.abs(scaled[:, None, :] - scaled[None, :, :]).sum(axis=2)
+    np.fill_diagonal(apart, np.inf)
+    return harm[np.argsort(apart, axis=1)[:, :k]].mean(axis=1)
+
+
+COVERAGE: dict[str, tuple[dict[str, Any], tuple[float, float]]] = {
+    # world, then the share of intervals that hold the true difference: k = 15, 30
+    "noisy, nobody harmed": ({}, (0.90, 0.90)),
+    "noisy, harm 0.6": ({"harm": 0.6}, (0.90, 0.90)),
+    "noisy, harm 0.6, 6 % protected": ({"harm": 0.6, "protected": 0.06}, (0.90, 0.90)),
+    "noisy, harm 0.6, half protected": ({"harm": 0.6, "protected": 0.5}, (0.90, 0.90)),
+    "noisy, harm 0.6, heavy tails": ({"harm": 0.6, "tails": "t"}, (0.90, 0.90)),
+    "noisy, harm 0.6, refusals rare": ({"harm": 0.6, "offset": 2.5}, (0.90, 0.90)),
+    "sharp, nobody harmed": ({"sharp": True}, (0.90, 0.90)),
+    "sharp, harm 0.6": ({"sharp": True, "harm": 0.6}, (0.90, 0.90)),
+}
+
+
+def covered(world: dict[str, Any], *, tables: int) -> dict[int, list[float]]:
+    """Give the share of intervals that hold the true difference, for each k and table."""
+    plain = {"protected": 0.15, "tails": "normal", "offset": 0.0, "harm": 0.0, "sharp": False}
+    shares: dict[int, list[float]] = {15: [], 30: []}
+    for seed in range(tables):
+        table, harm = draw_people(seed, **{**plain, **world})
+        for k, found in found_in(table, tuple(shares)).items():
+            truth, told = true_differences(table, harm, k), ~found.comparison.insufficient
+            bounds = found.comparison.interval
+            holds = (bounds.low <= truth + 1e-12) & (truth <= bounds.high + 1e-12)
+            shares[k].append(float(holds[told].mean()))
+    return shares
+
+
+@pytest.mark.parametrize("world", COVERAGE)
+def test_intervals_hold_the_true_difference(world: str) -> None:
+    settings, least = COVERAGE[world]
+    for shares, share in zip(covered(settings, tables=TABLES).values(), least, strict=True):
+        error = float(np.std(shares, ddof=1)) / TABLES**0.5
+        assert np.mean(shares) >= share - 2 * error

@@ -115,7 +115,7 @@ def test_the_table_of_draws(table: pd.DataFrame) -> None:
         )
         point = _audit(table, run, "line and count, hidden cause", uncertainty=POINT)
         for what, method in (("CST without centers, k = 15", "cst_without"), ("CF", "cf")):
-            share = audit.findings(method, k=15)["draw_share"]
+            share = audit.findings(method, k=15)["verdict_share"]
             counts = (sum(_found(point, method, 15)), (share > 0.5).sum(), (share >= 0.95).sum())
             expected[f"{label}, {what}"] = [str(int(count)) for count in counts]
     assert printed == expected

@@ -53,7 +53,7 @@ def test_the_documented_draws(applicants: pd.DataFrame) -> None:
             applicants, which, "poisson", uncertainty=mm.Uncertainty(draws=20), seed=0, ks=(15,)
         )
         table = found.findings("cst_without", k=15)
-        shares[which] = table.loc[table["delta_p"] > 0, "draw_share"].to_numpy()
+        shares[which] = table.loc[table["delta_p"] > 0, "verdict_share"].to_numpy()
         assert found.provenance.computed["couplings"] == {"LSAT": "monotone coupling"}
     assert len(shares["race"]) == 432
     assert int((shares["race"] == 1).sum()) == 325

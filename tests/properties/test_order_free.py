@@ -72,10 +72,10 @@ NUMBERS = {"salary": "continuous", "balance": "continuous"}
 SCENARIOS: dict[str, dict[str, Any]] = {
     "fitted": {"worldview": mm.Worldview(LINEAR), "decision": "salary + balance > 24.5"},
     "recorded": {"worldview": mm.Worldview(LINEAR)},
-    "bootstrap": {
+    "refits": {
         "worldview": mm.Worldview(LINEAR),
         "decision": "salary + balance > 24.5",
-        "uncertainty": mm.Uncertainty(draws=3, bootstrap=True),
+        "uncertainty": mm.Uncertainty(refits=3),
     },
     "coupled": {
         "worldview": mm.Worldview(

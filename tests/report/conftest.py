@@ -105,7 +105,7 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         ks=(6,),
     ),
     "draws": lambda: make_audit(
-        worldview=WORLDVIEW, decision=RULE, uncertainty=mm.Uncertainty(draws=4, bootstrap=True)
+        worldview=WORLDVIEW, decision=RULE, uncertainty=mm.Uncertainty(refits=4)
     ),
     "coupled": lambda: make_audit(
         worldview=mm.Worldview(
@@ -137,7 +137,7 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         worldview=WORLDVIEW,
         methods=None,
         attributes={"salary": "continuous", "savings": "continuous"},
-        uncertainty=mm.Uncertainty(draws=4, bootstrap=True),
+        uncertainty=mm.Uncertainty(refits=4),
     ),
     "one-k": lambda: make_audit(worldview=WORLDVIEW, ks=(5,), tau=0.1),
 }

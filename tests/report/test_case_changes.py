@@ -262,8 +262,8 @@ def test_k_and_draws_are_told(audit_of: Auditing) -> None:
     assert told.by_k == {
         k: audit.findings(k=k).set_index("id").loc[who, "verdict"] for k in (5, 10, 20)
     }
-    assert told.draws == 4
-    assert told.draw_share == audit.findings().set_index("id").loc[who, "draw_share"]
+    assert told.worlds == 4
+    assert told.verdict_share == audit.findings().set_index("id").loc[who, "verdict_share"]
 
 
 def test_the_distance_that_would_be_enough(audit_applicants: Auditing) -> None:

@@ -225,13 +225,16 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         ('id="agreement"', 'id="k-sweep"'),
     ),
     "Wald, not adjusted": (
-        lambda: loan(evidence=mm.Evidence(interval="wald", adjust="none")),
+        lambda: loan(
+            evidence=mm.Evidence(interval="wald", adjust="none"),
+            uncertainty=mm.Uncertainty(refits=0, placebo=FEW),
+        ),
         ("not adjusted for", "interval without width"),
         ("that remain after adjustment",),
     ),
     "draws": (
-        lambda: loan(uncertainty=mm.Uncertainty(draws=3, bootstrap=True, placebo=FEW), seed=2),
-        ("3 draws of what the facts leave open, seed 2", "under every draw"),
+        lambda: loan(uncertainty=mm.Uncertainty(refits=3, placebo=FEW), seed=2),
+        ("3 refits of the equations to resampled rows, seed 2", "Of them fragile"),
         (),
     ),
     "multiple": (
@@ -303,23 +306,25 @@ def test_settings_in_the_page_can_be_read_as_an_audit_file(kind: str) -> None:
         assert read.get(name) == getattr(plan.settings, name)
 
 
-def test_cases_are_counted_where_just_enough_draws_keep_them() -> None:
+def test_verdicts_are_counted_that_fall_under_more_than_a_tenth_of_refits() -> None:
     audit = loan(
-        n=1500,
-        uncertainty=mm.Uncertainty(draws=20, bootstrap=True, placebo=FEW),
+        n=800,
+        uncertainty=mm.Uncertainty(refits=20, placebo=FEW),
         seed=1,
         methods=["cst_without"],
         ks=(10,),
     )
     found = audit.findings()
-    shares = found.loc[found["delta_p"] > 0, "draw_share"].to_numpy()
-    # 19 and 10 of 20 draws are exactly the borders
-    assert {1.0, 0.95, 0.5} <= set(shares)
-    table = (
-        audit.report().html.split("Cases that remain under other draws", 1)[1].split("</table>")[0]
-    )
+    # 18 of 20 are exactly the border
+    assert {1.0, 0.9, 0.85} <= set(found["verdict_share"])
+    table = audit.report().html.split("Verdicts that fall easily", 1)[1].split("</table>")[0]
     numbers = [int(each) for each in re.findall(r'<td class="number">(\d+)</td>', table)]
-    assert numbers == [len(shares), *(int((shares >= least).sum()) for least in (1.0, 0.95, 0.5))]
+    expected = []
+    for verdict in ("significant-adjusted", "significant", "evidence"):
+        shares = found.loc[found["verdict"] == verdict, "verdict_share"]
+        expected += [len(shares), int((shares < 0.9).sum())]
+    assert numbers == expected
+    assert expected[1] > 0
 
 
 def test_a_worldview_that_the_table_contradicts_is_said_in_the_summary() -> None:

@@ -86,13 +86,13 @@ class Audit:
         The groups of every method, as integer counts.
     clipped
         The number of counterfactual values that their bounds have moved, by attribute.
-    draw_counts
-        By method: the number of draws under which each complainant (row) has Δp > τ at each k
-        (column).
     provenance
         What is needed to repeat the audit.
     with_record
         How b(X) and the recorded outcomes go together, as counts (None: no b()).
+    verdict_shares
+        By method: the share of draws and refits under which the verdict on each complainant (row)
+        is the same or stronger, at each k (column); see docs/explanation/verdicts.md.
     overlaps
         How much control groups overlap, by k, as far as that was measured.
     floor
@@ -131,9 +131,9 @@ class Audit:
     situation: Situation
     grouping: Grouping
     clipped: Mapping[str, int]
-    draw_counts: Mapping[str, NDArray[np.int64]]
     provenance: Provenance
     with_record: RecordAgreement | None = None
+    verdict_shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     overlaps: dict[int, SharedNeighbours] = field(default_factory=dict)
     floor: list[NoiseFloor] = field(default_factory=list)
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
@@ -660,8 +660,14 @@ class Audit:
             q_value=self._adjust(comparison, METHODS[method]),
             alpha=self.plan.settings.alpha,
             **self._own_case(METHODS[method], is_negative),
-            draw_share=self._draw_share(method, index, comparison),
+            verdict_share=self._verdict_share(method, index),
         )
+
+    def _verdict_share(self, method: str, index: int) -> NDArray[np.float64] | None:
+        if not self.plan.settings.uncertainty.worlds:
+            return None
+        unknown = np.full((len(self.situation.complainants), len(self.ks)), np.nan)
+        return self.verdict_shares.get(method, unknown)[:, index]
 
     def _own_case(self, method: Method, is_negative: NDArray[np.bool_]) -> dict[str, Any]:
         own = self.grouping.own_matches
@@ -690,18 +696,6 @@ class Audit:
             alpha=self.plan.settings.alpha,
             is_negative=self.situation.is_negative[self.situation.complainants],
         )
-
-    def _draw_share(
-        self, method: str, index: int, comparison: Comparison
-    ) -> NDArray[np.float64] | None:
-        draws = self.plan.settings.uncertainty.draws
-        if not draws:
-            return None
-        # where no counterfactual has a part, every draw says the same
-        share = comparison.evidence.astype(np.float64)
-        if method in self.draw_counts:
-            share = self.draw_counts[method][:, index] / draws
-        return np.where(comparison.insufficient, np.nan, share)
 
     def sweep(self, sizes: tuple[int, ...]) -> Sweep:
         """Search once for other group sizes.

@@ -183,8 +183,8 @@ class Case:
         return "\n".join(lines)
 
     def _draw_heading(self) -> str:
-        drawn = any("draw_share" in result for result in self.results.values())
-        return f"{'share of draws':>30}" if drawn else ""
+        drawn = any("verdict_share" in result for result in self.results.values())
+        return f"{'verdict stays':>30}" if drawn else ""
 
     @property
     def outcome_cf_share(self) -> float | None:
@@ -224,8 +224,8 @@ def _result_line(method: str, k: int, result: Mapping[str, Any]) -> str:
     low, high = result["ci_low"], result["ci_high"]
     interval = "" if np.isnan(low) else f"[{low:6.3f}, {high:6.3f}]"
     share = (
-        f"{result['draw_share']:>{37 - len(result['verdict'])}.2f}"
-        if "draw_share" in result
+        f"{result['verdict_share']:>{37 - len(result['verdict'])}.2f}"
+        if "verdict_share" in result
         else ""
     )
     return (

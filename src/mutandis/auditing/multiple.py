@@ -169,7 +169,6 @@ def run_multiple(plan: Plan, run: Callable[[Plan], Audit]) -> MultipleAudit:
         situation=replace(first.situation, counterfactual=None, is_negative_cf=None),
         grouping=grouping,
         clipped={},
-        draw_counts={},
         provenance=replace(
             provenance,
             computed={

@@ -324,7 +324,7 @@ def _redrawn(result: Audit, methods: tuple[Method, ...]) -> _Repeat:
             plan=plan,
             situation=other,
             grouping=plan.semantics.group(other, methods),
-            draw_counts={},
+            verdict_shares={},
         )
 
     return repeat
@@ -369,7 +369,9 @@ def _quiet(plan: Plan, methods: tuple[Method, ...], ks: tuple[int, ...]) -> Plan
         plan.settings,
         ks=ks,
         evidence=replace(plan.settings.evidence, primary=(methods[0].name, ks[0])),
-        uncertainty=Uncertainty(draws=plan.settings.uncertainty.draws if is_open else 0, placebo=0),
+        uncertainty=Uncertainty(
+            draws=plan.settings.uncertainty.draws if is_open else 0, refits=0, placebo=0
+        ),
     )
     asks = any(method.needs_counterfactual_outcome for method in methods)
     return replace(

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from mutandis.auditing.counterfactual_table import CounterfactualTable
+from mutandis.auditing.doubt import REFITS
 from mutandis.auditing.protections import (
     apart_from,
     check_one_table,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["Origin", "Plan", "audit", "plan"]
 
 _DEFAULT_DRAWS = 20
+# from here on, what a table says about coefficients is doubted only if asked for
+_FEW_ROWS = 2_000
 _Arguments = ParamSpec("_Arguments")
 
 
@@ -333,7 +336,6 @@ def plan(
         )
     semantics = _read_semantics(preset)
     settled = semantics.settle(wanted, compared)
-    drawn = _settle_draws(uncertainty, worldview)
 
     statuses = [each.attribute for each in protections]
     others = [*(worldview.names if worldview else ()), *needed]
@@ -371,6 +373,14 @@ def plan(
     )
     for strata in spaces:
         check_group_sizes(strata, settled.ks, group_size=similarity.group_size)
+    doubt = _settle_doubt(
+        uncertainty,
+        worldview,
+        rows=len(population),
+        # an exact test has no place for a variance
+        tested=any(each.matched for each in chosen) and settled.interval != "fisher",
+    )
+    drawn = doubt.worlds or doubt.placebo
     return Plan(
         population=population,
         outcome=recorded,
@@ -386,8 +396,8 @@ def plan(
             settled,
             methods=tuple(method.name for method in chosen),
             evidence=_settle_primary(settled.evidence, chosen, settled.ks, spaces),
-            uncertainty=drawn,
-            seed=0 if settled.seed is None and (drawn.draws or drawn.placebo) else settled.seed,
+            uncertainty=doubt,
+            seed=0 if settled.seed is None and drawn else settled.seed,
         ),
         semantics=semantics,
         id=id,
@@ -481,27 +491,32 @@ def _read_semantics(preset: str | None) -> Semantics:
     return AS_PUBLISHED
 
 
-def _settle_draws(wanted: Uncertainty, worldview: Worldview | None) -> Uncertainty:
-    """Settle the number of draws; refuse those that cannot be made, or would all be the same.
+def _settle_doubt(
+    wanted: Uncertainty, worldview: Worldview | None, *, rows: int, tested: bool
+) -> Uncertainty:
+    """Settle the number of draws and of refits; refuse those that cannot be made.
 
-    Where counterfactuals rest on an assumed coupling, a verdict is shown with the share of draws
-    that agree: some are made even without being asked for.
+    Where counterfactuals rest on an assumed coupling, and where a test would take what a small
+    table estimates for a fact, some are made even without being asked for.
     """
-    varies = worldview is not None and bool(worldview.couplings or worldview.latents)
-    assumed = worldview is not None and bool(worldview.couplings)
-    draws = wanted.draws
+    draws, refits = wanted.draws, wanted.refits
     if draws is None:
-        draws = _DEFAULT_DRAWS if assumed or wanted.bootstrap else 0
-    if draws and worldview is None:
-        raise PlanError(
-            f"draws={draws} needs worldview=: draws come from its equations, not from a table."
-        )
-    if draws and not (wanted.bootstrap or varies):
+        draws = _DEFAULT_DRAWS if worldview is not None and worldview.couplings else 0
+    if refits is None:
+        refits = REFITS if worldview is not None and tested and rows < _FEW_ROWS else 0
+    for name, number in (("draws", draws), ("refits", refits)):
+        if number and worldview is None:
+            raise PlanError(
+                f"{name}={number} needs worldview=: {name} come from its equations, not from a "
+                "table."
+            )
+    if draws and worldview is not None and not (worldview.couplings or worldview.latents):
         raise PlanError(
             f"draws={draws} would all be the same: in this worldview the facts determine every "
-            "noise. Add bootstrap=True to see the doubt about the coefficients, or leave draws out."
+            f"noise. Write refits={draws} to see the doubt about the coefficients, or leave draws "
+            "out."
         )
-    return replace(wanted, draws=draws)
+    return replace(wanted, draws=draws, refits=refits)
 
 
 def _choose_methods(

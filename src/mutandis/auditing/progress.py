@@ -85,8 +85,12 @@ def _count_searches(plan: Plan) -> int:
         return 0
     drawn = (plan.settings.uncertainty.draws or 0) if Center.COUNTERFACTUAL in centers else 0
     if drawn and _is_open(plan):
-        # draws take the place of the one counterfactual; matched groups have draws of their own
-        drawn = drawn - 1 if any(m.needs_counterfactual and not m.matched for m in compared) else 0
+        # draws take the place of the one counterfactual; matched groups are found anew in each
+        averaged = any(m.needs_counterfactual and not m.matched for m in compared)
+        matched = any(m.matched for m in compared)
+        drawn = averaged * (drawn - 1) + matched * drawn
+    if any(m.needs_counterfactual and not m.count_centers for m in compared):
+        drawn += plan.settings.uncertainty.refits or 0
     audits = len(plan.protections) if plan.combine == "multiple" else 1
     return audits * (1 + len(centers) + drawn)
 

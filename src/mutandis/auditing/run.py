@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.auditing.audit import Audit
-from mutandis.auditing.group_comparison import compare_groups
+from mutandis.auditing.doubt import refits_of, weigh_doubt
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
@@ -18,7 +18,7 @@ from mutandis.data.columns import frozen
 from mutandis.data.population import as_overlay, patch_rows
 from mutandis.decision import Rule, compare_with_record, decide
 from mutandis.errors import MutandisWarning
-from mutandis.evidence.semantics import Grouping, Situation
+from mutandis.evidence.semantics import Situation
 from mutandis.evidence.settings import read_whole
 from mutandis.search.engine import discard_progress
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.progress import Report
     from mutandis.auditing.provenance import Provenance
-    from mutandis.causal import Counterfactuals, Draws
+    from mutandis.causal import Counterfactuals
     from mutandis.data.outcome import Outcome
     from mutandis.data.population import Population
     from mutandis.decision import DecisionMaker, RecordAgreement
@@ -69,16 +69,22 @@ def _run(
         situation = _with_draws(plan, situation, made)
     grouping = plan.semantics.group(situation, plan.methods, progress=progress)
     with_record = None if provenance else _compare_with_record(plan)
-    return Audit(
+    audit = Audit(
         plan=plan,
         situation=situation,
         grouping=grouping,
         clipped={} if made is None else made.clipped,
-        draw_counts={}
-        if made is None or provenance
-        else _count_draws(plan, situation, grouping, made.draws, progress=progress),
         provenance=provenance or record(plan, grouping, made, with_record=with_record),
         with_record=with_record,
+    )
+    if made is None or provenance:
+        return audit
+    return weigh_doubt(
+        audit,
+        draws=made.draws,
+        refits=refits_of(plan, plan.settings.uncertainty.refits or 0),
+        decide=partial(_decide_counterfactuals, plan),
+        progress=progress,
     )
 
 
@@ -113,7 +119,6 @@ def _make_counterfactuals(plan: Plan) -> Counterfactuals | None:
         do=plan.do,
         draws=doubt.draws or 0,
         rng=np.random.default_rng(plan.settings.seed) if doubt.draws else None,
-        bootstrap=doubt.bootstrap,
     )
     if not set(made.moved) & {attribute.name for attribute in plan.attributes}:
         warnings.warn(
@@ -152,35 +157,6 @@ def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situ
         is_negative_cf=frozen(would_be),
         refused_in_draws=np.stack(known)[:, situation.complainants],
     )
-
-
-def _count_draws(
-    plan: Plan, situation: Situation, grouping: Grouping, draws: Draws, *, progress: Progress
-) -> dict[str, NDArray[np.int64]]:
-    """Count, for each method that looks at counterfactuals, the draws under which Δp > τ."""
-    methods = [m for m in plan.methods if m.needs_counterfactual and not m.matched]
-    if not len(draws):
-        return {}
-    shape = (len(situation.complainants), len(plan.settings.ks))
-    counts = {method.name: np.zeros(shape, dtype=np.int64) for method in methods}
-    for number in range(len(draws) if methods else 0):
-        searched, draw = grouping, number if situation.draws else None
-        if draw is None:
-            drawn = draws[number]
-            other = replace(
-                situation,
-                counterfactual=drawn,
-                is_negative_cf=_decide_counterfactuals(plan, drawn),
-            )
-            searched = plan.semantics.group(
-                other, methods, control=grouping.control, progress=progress
-            )
-        for method in methods:
-            for index in range(len(plan.settings.ks)):
-                groups = searched.at(method, index, draw=draw)
-                found = compare_groups(plan, method, groups, depth="evidence")
-                counts[method.name][:, index] += found.evidence
-    return counts
 
 
 def _decide_counterfactuals(

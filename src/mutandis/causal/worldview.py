@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mutandis.causal.counterfactual import (
     Counterfactuals,
     StructuralEquation,
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import networkx as nx
-    import numpy as np
 
+    from mutandis.causal.counterfactual import Draws
     from mutandis.causal.diagnostics.diagnosis import Diagnosis
     from mutandis.causal.equations.equation import Rng
     from mutandis.causal.latent.latent import FittedLatent, Latent
@@ -321,7 +323,6 @@ class Worldview(Declaration):
         do: Mapping[str, Any],
         draws: int = 0,
         rng: Rng = None,
-        bootstrap: bool = False,
     ) -> Counterfactuals:
         """Fit to a population, and ask what would have been.
 
@@ -336,23 +337,35 @@ class Worldview(Declaration):
             person's draws do not depend on how the table is sorted.
         rng
             The generator of the draws.
-        bootstrap
-            Refit the equations for each draw, on as many rows drawn with replacement: the draws
-            then show the doubt about the coefficients too. A resample from which a rare level is
-            missing, so that an equation cannot be fitted or applied, is drawn again.
         """
         population = _population(table, (*self.names, *do))
-        fitted = self.fit(population)
-        if not bootstrap:
-            return fitted.counterfactuals(population, do=do, draws=draws, rng=rng)
+        return self.fit(population).counterfactuals(population, do=do, draws=draws, rng=rng)
+
+    def refits(self, table: Any, *, do: Mapping[str, Any], refits: int, rng: Rng) -> Draws:
+        """Ask what would have been by equations that are fitted to resampled rows.
+
+        As many rows are drawn with replacement as there are; a resample from which a rare level is
+        missing, so that an equation cannot be fitted or applied, is drawn again. Noise that the
+        facts leave open is the same in all refits, so that they show the doubt about coefficients
+        alone.
+
+        Parameters
+        ----------
+        table, do
+            As in `counterfactuals`.
+        refits
+            How many to make. They do not depend on how the table is sorted.
+        rng
+            Their generator.
+        """
+        population = _population(table, (*self.names, *do))
+        noise = [] if rng is None else rng.integers(0, 2**32, size=4).tolist()
 
         def refit(ordered: Population, generator: np.random.Generator) -> Counterfactuals:
             again = self._fit_resampled(ordered, do, generator)
-            return again.counterfactuals_once(ordered, do=do, rng=generator)
+            return again.counterfactuals_once(ordered, do=do, rng=np.random.default_rng(noise))
 
-        point = fitted.counterfactuals_once(population, do=do)
-        made = make_draws(population, self.names, do=do, draws=draws, rng=rng, draw=refit)
-        return replace(point, draws=made)
+        return make_draws(population, self.names, do=do, draws=refits, rng=rng, draw=refit)
 
     def check(
         self,

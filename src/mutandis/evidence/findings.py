@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "FIRM",
     "Findings",
     "Verdict",
     "answer_own_case",
@@ -51,6 +52,10 @@ COLUMNS = (
     "own_case",
 )
 """The columns of a findings table, in this order."""
+
+
+FIRM = 0.9
+"""The share of draws and refits under which a verdict has to stay, or it is fragile."""
 
 
 class Verdict(StrEnum):
@@ -90,8 +95,9 @@ class Findings(ByRow):
     comparison: Comparison  # what comparing them gives
     q_value: NDArray[np.float64]  # the p-value after adjustment for the number of complainants
     alpha: float  # the level at which verdicts are given
-    # the share of counterfactual draws under which Δp > τ; None where none were made
-    draw_share: NDArray[np.float64] | None = None
+    # the share of draws and refits under which the verdict is the same or stronger, missing where
+    # there is no evidence; None where neither was made
+    verdict_share: NDArray[np.float64] | None = None
     # the share refused among her own matches, NaN where she has none; None unless people were
     # matched
     p_own: NDArray[np.float64] | None = None
@@ -127,6 +133,13 @@ class Findings(ByRow):
             return np.zeros(len(self), dtype=np.bool_)
         return _are(self.own_case, answer=True)
 
+    @property
+    def fragile(self) -> NDArray[np.bool_]:
+        """Whose verdict falls under too many draws and refits of the counterfactuals."""
+        if self.verdict_share is None:
+            return np.zeros(len(self), dtype=np.bool_)
+        return np.asarray(self.verdict_share < FIRM, dtype=np.bool_)
+
     def verdicts(self) -> NDArray[np.object_]:
         """Give each complainant's verdict."""
         verdict = np.full(len(self), Verdict.NO_EVIDENCE.value, dtype=object)
@@ -139,7 +152,8 @@ class Findings(ByRow):
     def columns(self) -> dict[str, NDArray[Any]]:
         """Compute the findings table, in the order of `COLUMNS`.
 
-        After these, `draw_share` if it is known, and the columns of each attribute by itself.
+        After these, `verdict_share` and `fragile` if they are known, and the columns of each
+        attribute by itself.
         """
         unknown = np.full(len(self), None, dtype=object)
         interval = self.comparison.interval
@@ -167,14 +181,15 @@ class Findings(ByRow):
             unknown if self.own_case is None else self.own_case,
         )
         table = dict(zip(COLUMNS, values, strict=True))
-        if self.draw_share is not None:
-            table["draw_share"] = self.draw_share
+        if self.verdict_share is not None:
+            table["verdict_share"] = self.verdict_share
+            table["fragile"] = self.fragile
         for attribute, found in self.parts.items():
             table[f"delta_p_{attribute}"] = found.comparison.delta_p
             table[f"p_value_{attribute}"] = found.comparison.interval.p_value
             table[f"verdict_{attribute}"] = found.verdicts()
-            if found.draw_share is not None:
-                table[f"draw_share_{attribute}"] = found.draw_share
+            if found.verdict_share is not None:
+                table[f"verdict_share_{attribute}"] = found.verdict_share
         return table
 
     def counts(self) -> dict[str, Any]:

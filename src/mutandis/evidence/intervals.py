@@ -70,12 +70,13 @@ def _nowhere(like: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 class Counts(NamedTuple):
-    """The shares of both groups and their sizes, as floats."""
+    """The shares of both groups, their sizes, and the variance of estimates, as floats."""
 
     p_control: NDArray[np.float64]
     p_test: NDArray[np.float64]
     n_control: NDArray[np.float64]
     n_test: NDArray[np.float64]
+    doubt: NDArray[np.float64]
 
     @classmethod
     def of(cls, control: Share, test: Share) -> Counts:
@@ -84,6 +85,7 @@ class Counts(NamedTuple):
             p_test=test.values(),
             n_control=control.weight,
             n_test=test.weight,
+            doubt=_doubt(control, test),
         )
 
     @property
@@ -93,7 +95,13 @@ class Counts(NamedTuple):
     @property
     def exchanged(self) -> Counts:
         """The same with control and test group exchanged."""
-        return Counts(self.p_test, self.p_control, self.n_test, self.n_control)
+        return Counts(self.p_test, self.p_control, self.n_test, self.n_control, self.doubt)
+
+
+def _doubt(control: Share, test: Share) -> NDArray[np.float64]:
+    """Give the variance of Δp that comes from estimates, and not from who was decided upon."""
+    known = [share.doubt for share in (control, test) if share.doubt is not None]
+    return np.asarray(sum(known, np.zeros(len(control.size))), dtype=np.float64)
 
 
 def find_crossing(
@@ -188,9 +196,10 @@ def miettinen_nurminen(control: Share, test: Share, *, tau: float, alpha: float)
 
     .. math:: z(\delta) = \frac{\hat p_c - \hat p_t - \delta}
               {\sqrt{\left(\frac{\tilde p_c (1 - \tilde p_c)}{n_c} +
-              \frac{\tilde p_t (1 - \tilde p_t)}{n_t}\right) \frac{n_c + n_t}{n_c + n_t - 1}}}
+              \frac{\tilde p_t (1 - \tilde p_t)}{n_t}\right) \frac{n_c + n_t}{n_c + n_t - 1} + s^2}}
 
-    with the shares of highest likelihood among those that differ by δ. It falls as δ grows. The
+    with the shares of highest likelihood among those that differ by δ, and the variance s² of
+    shares that rest on estimates (0 elsewhere). It falls as δ grows. The
     lower bound is where it reaches :math:`z_\alpha`, the upper where it reaches
     :math:`-z_\alpha`, the p-value of π ≤ τ is :math:`1 - \Phi(z(\tau))`: three readings of one
     curve, so that significance, p-value and bound cannot contradict each other.
@@ -236,18 +245,19 @@ def _score_p_value(
     return np.asarray(ndtr(-statistic), dtype=np.float64)
 
 
-def score_statistic(
+def score_statistic(  # noqa: PLR0917 - the columns of `Counts`
     p_control: NDArray[np.float64],
     p_test: NDArray[np.float64],
     n_control: NDArray[np.float64],
     n_test: NDArray[np.float64],
+    doubt: NDArray[np.float64],
     delta: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Give z(δ); 0 where Δp is δ itself, infinite where δ leaves no room for chance."""
     first, second = constrained_shares(p_control, p_test, n_control, n_test, delta)
     together = n_control + n_test
     variance = first * (1 - first) / n_control + second * (1 - second) / n_test
-    error = np.sqrt(np.maximum(variance, 0.0) * together / (together - 1))
+    error = np.sqrt(np.maximum(variance, 0.0) * together / (together - 1) + doubt)
     distance = p_control - p_test - delta
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(distance == 0, 0.0, distance / error)
@@ -331,7 +341,7 @@ def _plus_one(control: Share, test: Share) -> tuple[NDArray[np.float64], NDArray
         for share, size in zip((control, test), sizes, strict=True)
     ]
     variances = [p * (1 - p) / size for p, size in zip(shares, sizes, strict=True)]
-    return shares[0] - shares[1], np.sqrt(variances[0] + variances[1])
+    return shares[0] - shares[1], np.sqrt(variances[0] + variances[1] + _doubt(control, test))
 
 
 def _plus_one_p_value(
@@ -389,16 +399,18 @@ def _newcombe_rejects(
     return np.asarray(_hybrid_lower(critical, *counts) >= tau, dtype=np.bool_)
 
 
-def _hybrid_lower(
+def _hybrid_lower(  # noqa: PLR0917
     z: NDArray[np.float64],
     p_control: NDArray[np.float64],
     p_test: NDArray[np.float64],
     n_control: NDArray[np.float64],
     n_test: NDArray[np.float64],
+    doubt: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     low, _ = _wilson(p_control, n_control, z)
     _, high = _wilson(p_test, n_test, z)
-    return p_control - p_test - np.hypot(p_control - low, high - p_test)
+    chance = np.hypot(p_control - low, high - p_test)
+    return p_control - p_test - np.hypot(chance, z * np.sqrt(doubt))
 
 
 def _lower_gap(z: NDArray[np.float64], *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -459,7 +471,7 @@ def _difference_and_error(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     numerator, denominator = difference(control, test)
     delta = np.asarray(numerator / denominator, dtype=np.float64)
-    return delta, np.sqrt(_variance(control) + _variance(test))
+    return delta, np.sqrt(_variance(control) + _variance(test) + _doubt(control, test))
 
 
 def _variance(share: Share) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ cuts both N(c) and M(i); a person without matches has no part in the test group.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -354,6 +354,14 @@ class MatchedGroups:
         """Give the groups for the index-th k."""
         return self.at_k[index]
 
+    def with_doubt(self, doubts: Mapping[int, NDArray[np.float64]]) -> MatchedGroups:
+        """Add the variance of the shares that comes from estimates, by the index of k."""
+        at_k = [
+            replace(group, share=replace(group.share, doubt=doubts[index]))
+            for index, group in enumerate(self.at_k)
+        ]
+        return replace(self, at_k=tuple(at_k))
+
     def arrays(self) -> dict[str, Any]:
         """Give all that was found as arrays: what `restored` needs."""
         return {
@@ -424,13 +432,12 @@ class MatchedGroups:
 def _share_arrays(share: Share) -> dict[str, Any]:
     """Give a share as arrays; integers that no array holds are written as text."""
     arrays = {"negatives": share.negatives, "size": share.size, "split": share.split}
-    if share.people is not None:
-        arrays["people"] = share.people
+    arrays |= {n: a for n in ("people", "doubt") if (a := getattr(share, n)) is not None}
     return {n: a.astype(np.str_) if a.dtype == object else a for n, a in arrays.items()}
 
 
 def _share_of(arrays: Mapping[str, NDArray[Any]]) -> Share:
-    names = ("negatives", "size", "split", "people")
+    names = ("negatives", "size", "split", "people", "doubt")
     parts: dict[str, Any] = {name: arrays[name] for name in names if name in arrays}
     for name, array in parts.items():
         if array.dtype.kind == "U":

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.evidence.groups import Caliper
+from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Queries, group_rows
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.search.distance import Points
-    from mutandis.search.embedding import Embedded, Embedding
+    from mutandis.search.embedding import Embedding
     from mutandis.search.engine import Listing, Search, Space
     from mutandis.search.ties import Neighbourhoods, Ties
 
@@ -64,6 +65,8 @@ _IMBALANCE, _IMBALANCE_BY_K = 1 / 16, 4.0
 _PARTS, _FEWER_PARTS, _LARGE = 720_720, 2_520, 2_000
 # moments are counted from the middle of a range, and nothing beyond twice the range matters
 _FARTHEST = 2.0
+# people of several worlds who are searched for at once
+_TOGETHER = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +241,11 @@ class Matcher:
         With several worlds, which are draws, each has the same part in M(i).
         """
         here = self.scale.moments(self.space.points)
-        found = [self._find(world, places, here) for world in worlds]
+        found: list[Matches] = []
+        for batch in _batches(worlds):
+            together = self._find(Embedded.join(batch), places, here)
+            keys = np.split(together.key, len(batch))
+            found += [replace(together, key=key) for key in keys]
         return found[0] if len(found) == 1 else _average(found)
 
     def _find(self, world: Embedded, places: int, here: NDArray[np.int64]) -> Matches:
@@ -301,6 +308,18 @@ class Matcher:
         query, point, distance = (np.concatenate(part) for part in zip(*listed, strict=True))
         sorting = np.lexsort((distance, query))
         return query[sorting], point[sorting], distance[sorting]
+
+
+def _batches(worlds: Iterable[Embedded]) -> Iterator[list[Embedded]]:
+    """Put worlds of few people together: draws often coincide, and are then searched for once."""
+    batch: list[Embedded] = []
+    for world in worlds:
+        batch.append(world)
+        if len(batch) * len(world.points) >= _TOGETHER:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def draw_values(world: Embedded, space: Space) -> list[Embedded]:

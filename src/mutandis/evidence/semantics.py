@@ -147,6 +147,17 @@ class Grouping:
         """
         return self.nearest.get("control")
 
+    def with_doubt(self, doubts: Mapping[int, NDArray[np.float64]]) -> Grouping:
+        """Add the variance of the shares in matched test groups, by the index of k."""
+        if self.matched is None or not doubts:
+            return self
+        matched = self.matched.with_doubt(doubts)
+        pairs = {
+            name: replace(pair, test=matched) if pair.test is self.matched else pair
+            for name, pair in self.pairs.items()
+        }
+        return replace(self, pairs=pairs, matched=matched)
+
     def around(self, center: Center) -> tuple[NearestGroups, ...]:
         """Give the test groups that were searched around such centers: one, or one per draw."""
         found = self.nearest.items()

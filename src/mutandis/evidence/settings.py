@@ -251,15 +251,18 @@ class Evidence(_Section):
 class Uncertainty(_Section):
     """What is doubted: how far verdicts depend on open noise and on estimated coefficients.
 
+    With draws or refits, findings have a `verdict_share`: the share of them under which the verdict
+    is the same or stronger. Below .9 a verdict is `fragile`.
+
     Parameters
     ----------
     draws
-        The number of further counterfactual tables to draw, where the facts leave the noise open
-        (hidden causes, counts, categories) or, with `bootstrap`, with refitted equations. Findings
-        then end with `draw_share`: the share of draws under which Δp > τ. Default: 20 where a
-        coupling is assumed or the equations are refitted, else none.
-    bootstrap
-        Refit the equations on resampled rows for each draw.
+        The number of counterfactual tables to draw, where the facts leave the noise open (hidden
+        causes, counts, categories). Default: 20 where a coupling is assumed, else none.
+    refits
+        The number of times that the equations are fitted again, to resampled rows. In the matched
+        comparison, the variance of p_test over refits is added to the one under the null. Default:
+        20 below 2,000 rows where that comparison is run on an estimated worldview, else none.
     placebo
         The number of placebo audits, in which there is nothing to find (docs/placebo.md). The
         largest count among them is set beside the audit's; 0 runs none.
@@ -267,20 +270,18 @@ class Uncertainty(_Section):
     Examples
     --------
     >>> import mutandis as mm
-    >>> mm.Uncertainty(draws=50, bootstrap=True).draws
+    >>> mm.Uncertainty(refits=50).refits
     50
     """
 
     draws: int | None = _setting(None, _unless_none(_read_draws))
-    bootstrap: bool = _setting(False, _read_flag)
+    refits: int | None = _setting(None, _unless_none(_read_draws))
     placebo: int = _setting(19, _read_draws)
 
-    def __post_init__(self) -> None:
-        _Section.__post_init__(self)
-        if self.bootstrap and self.draws == 0:
-            raise PlanError(
-                "bootstrap=True refits the equations for each draw; draws=0 makes none."
-            )
+    @property
+    def worlds(self) -> int:
+        """How many other counterfactual worlds verdicts are tried in."""
+        return (self.draws or 0) + (self.refits or 0)
 
 
 def _section(kind: type[Any]) -> Reader:

@@ -188,7 +188,7 @@ def _part_state(part: Audit) -> dict[str, Any]:
         "refused": part.situation.is_negative_cf,
         "counted": {what: each.counted.arrays() for what, each in part.grouping.nearest.items()},
         "matched": None if part.grouping.matched is None else part.grouping.matched.arrays(),
-        "draws": dict(part.draw_counts),
+        "verdict_shares": dict(part.verdict_shares),
         "drawn": [_store_drawn(part.situation, drawn) for drawn in part.situation.draws],
         "refused_in_draws": part.situation.refused_in_draws,
         "overlaps": [asdict(each) for each in part.overlaps.values()],
@@ -335,11 +335,11 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
             situation, plan.methods, counted=counted, matched=part["matched"]
         ),
         clipped=computed["clipped"],
-        draw_counts=part["draws"],
         provenance=replace(provenance, computed=computed),
         with_record=None
         if with_record is None
         else RecordAgreement(negative=outcome.negative, positive=outcome.positive, **with_record),
+        verdict_shares=part["verdict_shares"],
         overlaps={each["k"]: SharedNeighbours(**each) for each in part["overlaps"]},
         floor=[no_noise_floor(plan, "the results hold that of the whole audit only.")],
     )

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.doubt import REFITS, doubt_verdict
 from mutandis.data.columns import plain_value
 from mutandis.evidence.comparison import compare
 from mutandis.evidence.drawn_groups import mean_share
-from mutandis.evidence.findings import Verdict
+from mutandis.evidence.findings import FIRM, Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
 from mutandis.report.case_model import Change, Changes, Step
@@ -45,8 +46,7 @@ def changes_of(case: Case) -> Changes:
     row = case.result(method, k=k)
     shared: dict[str, Any] = {
         "by_k": {size: case.result(method, k=size)["verdict"] for size in settings.ks},
-        "draws": settings.uncertainty.draws,
-        "draw_share": known(row.get("draw_share")),
+        **_doubt(case, row),
         "herself_counted": METHODS[method].count_centers,
     }
     if not METHODS[method].count_neighbours:
@@ -101,19 +101,31 @@ class _Weights:
             accumulate(steps, lambda total, step: total + sign * step, initial=self.negatives)
         )
 
-    def share(
-        self, negatives: Sequence[Fraction], *, size: int, people: float | None = None
-    ) -> Share:
-        """Write shares of this group as one integer over another, counted as so many people."""
+    def share(self, negatives: Sequence[Fraction], like: Share) -> Share:
+        """Write shares of this group as one integer over another, all else as in the one found."""
+        size, number = int(like.size[0]), len(negatives)
         places = sum(self.place, Fraction(0))
         unit = lcm(*(n.denominator for n in negatives), places.denominator)
         whole = int(places * unit)
         return Share(
             negatives=_whole([int(n * unit) * size for n in negatives]),
-            size=_whole([size] * len(negatives)),
-            split=_whole([whole] * len(negatives)),
-            people=None if people is None else np.full(len(negatives), people),
+            size=_whole([size] * number),
+            split=_whole([whole] * number),
+            people=None if like.people is None else np.repeat(like.people, number),
+            doubt=None if like.doubt is None else np.repeat(like.doubt, number),
         )
+
+
+def _doubt(case: Case, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Say under how many draws and refits her verdict stays; some are made for her if need be."""
+    share, worlds = known(row.get("verdict_share")), case.audit.plan.settings.uncertainty.worlds
+    if not worlds:
+        share, worlds = doubt_verdict(case.audit, case.place), REFITS
+    return {
+        "worlds": worlds,
+        "verdict_share": share,
+        "fragile": share is not None and share < FIRM,
+    }
 
 
 class _Comparer:
@@ -128,14 +140,10 @@ class _Comparer:
             "control": _Weights.of(members.control),
             "test": _Weights.of(members.test),
         }
-        self._sizes: dict[Role, int] = {
-            "control": int(self._found.control.share.size[self._place]),
-            "test": int(self._found.test.share.size[self._place]),
-        }
-        people = self._found.test.share.people
-        self._people: dict[Role, float | None] = {
-            "control": None,
-            "test": None if people is None else float(people[self._place]),
+        own = np.array([self._place])
+        self._shares: dict[Role, Share] = {
+            "control": self._found.control.share.take(own),
+            "test": self._found.test.share.take(own),
         }
 
     def _compare(self, control: Share, test: Share) -> Comparison:
@@ -187,8 +195,7 @@ class _Comparer:
                 shares = {
                     name: each.share(
                         counts if name == role else [each.negatives] * len(counts),
-                        size=self._sizes[name],
-                        people=self._people[name],
+                        self._shares[name],
                     )
                     for name, each in self._groups.items()
                 }
@@ -225,7 +232,7 @@ class _Comparer:
         if self._method.count_centers or self._method.matched:
             return None
         own, there = (
-            group.share([group.negatives], size=self._sizes[role])
+            group.share([group.negatives], self._shares[role])
             for role, group in self._groups.items()
         )
         own = own.with_center(np.array([bool(self._found.is_negative[self._place])]))

@@ -182,7 +182,7 @@ class Figures:
     rows_test: int | None = None
     radius_control: float | None = None
     radius_test: float | None = None
-    draw_share: float | None = None
+    verdict_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,8 +249,9 @@ class Changes:
     searched_ks: int | None = None
     herself: str | None = None
     herself_counted: bool = False
-    draws: int = 0
-    draw_share: float | None = None
+    worlds: int = 0
+    verdict_share: float | None = None
+    fragile: bool = False
     sufficient_distance: float | None = None
 
 

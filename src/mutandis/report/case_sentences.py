@@ -214,7 +214,7 @@ def limits_of(
         *((_NO_CLEARANCE,) if verdict in {Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT} else ()),
         *_on_support(parts),
         *(_on_table(audit) if counts else ()),
-        *_on_draws(audit),
+        *_on_doubt(audit),
     )
 
 
@@ -251,16 +251,17 @@ def _on_table(audit: Audit) -> Iterator[str]:
                 )
 
 
-def _on_draws(audit: Audit) -> Iterator[str]:
-    draws = audit.plan.settings.uncertainty.draws
-    if draws:
-        doubt = (
-            " and in the estimated equations" if audit.plan.settings.uncertainty.bootstrap else ""
-        )
+def _on_doubt(audit: Audit) -> Iterator[str]:
+    doubt = audit.plan.settings.uncertainty
+    made = []
+    if doubt.draws:
+        made.append(f"{plural(doubt.draws, 'draw')} of the noise that the facts leave open")
+    if doubt.refits:
+        made.append(f"{plural(doubt.refits, 'refit')} of the equations to resampled rows")
+    if made:
         yield (
-            f"{plural(draws, 'further table')} of counterfactuals {'was' if draws == 1 else 'were'}"
-            f" drawn to show the doubt in the noise{doubt}. The share of draws with evidence "
-            "is not a probability of discrimination."
+            f"Counterfactuals were doubted by {listed(made)}. The share of them under which a "
+            "verdict stays is not a probability of discrimination."
         )
     method, _ = audit.plan.settings.primary
     if METHODS[method].count_centers and not METHODS[method].count_neighbours:
@@ -390,10 +391,11 @@ def thresholds(part: Part, document: CaseDocument) -> Iterator[str]:
         same = changes.herself == part.verdict
         then = "the verdict stays" if same else f"the verdict would be {changes.herself}"
         yield f"Herself: with her own outcome {doing} the comparison, {then}."
-    if changes.draws and changes.draw_share is not None:
+    if changes.worlds and changes.verdict_share is not None:
         yield (
-            f"Draws: {percent(changes.draw_share)} of {plural(changes.draws, 'draw')} of her "
-            "counterfactual give evidence."
+            f"Counterfactuals: the verdict is the same or stronger under "
+            f"{percent(changes.verdict_share)} of {changes.worlds} draws of what the facts leave "
+            f"open and refits of the equations{': it is fragile' if changes.fragile else ''}."
         )
 
 

@@ -191,7 +191,7 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
 def _figures(rows: Sequence[Figures], told: Told) -> Iterator[Figures]:
     for row in rows:
         if not METHODS[row.method].count_neighbours:
-            yield replace(row, draw_share=None)  # her own outcome and her counterfactual's
+            yield replace(row, verdict_share=None)  # her own outcome and her counterfactual's
         elif row.primary or (row.method, row.k) in told:
             yield _row(row, told.get((row.method, row.k), []))
 

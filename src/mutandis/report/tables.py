@@ -28,7 +28,7 @@ __all__ = [
     "Samples",
     "agreement_of",
     "choose_samples",
-    "count_by_draws",
+    "count_fragile",
     "count_verdicts",
     "explain_samples",
     "mean_delta_p",
@@ -42,7 +42,6 @@ __all__ = [
 
 # more group sizes than these belong in a file, not on a page
 _MOST_KS = 12
-_STAY = ((1.0, "under every draw"), (0.95, "under 95% or more"), (0.5, "under half or more"))
 _PLACES = (
     (0.0, "largest"),
     (0.25, "upper quartile"),
@@ -168,14 +167,17 @@ def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
     return rows
 
 
-def count_by_draws(context: ReportContext) -> list[tuple[str, int]]:
-    """Count the headline's cases by how many draws keep them; empty where none were made."""
+def count_fragile(context: ReportContext) -> list[tuple[str, int, int]]:
+    """Count the headline's cases by verdict, and those that are fragile; empty if none is known."""
     found = context.headline
-    if found.draw_share is None:
+    if found.verdict_share is None:
         return []
-    shares = found.draw_share[found.comparison.evidence]
-    kept = [(f"of them {label}", int((shares >= least).sum())) for least, label in _STAY]
-    return [("all cases", len(shares)), *kept]
+    verdicts = found.verdicts()
+    rows = []
+    for each in (Verdict.SIGNIFICANT_ADJUSTED, Verdict.SIGNIFICANT, Verdict.EVIDENCE):
+        members = verdicts == each.value
+        rows.append((each.value, int(members.sum()), int((members & found.fragile).sum())))
+    return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

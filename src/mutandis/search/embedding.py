@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
+from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Numbers
 from mutandis.errors import InputError, MutandisWarning, PlanError
 from mutandis.search.distance import Metric, Points
@@ -102,7 +103,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
+class Embedded(ByRow):
     """Rows as points, with the distance that was left out of reach (almost always 0)."""
 
     points: Points

@@ -42,6 +42,8 @@ _ROUNDING = 1e-9
 _FIRST_WIDTH = 32
 # candidates held at a time (queries x neighbours): bounds the memory of a search
 _BATCH = 2_000_000
+# candidates that are found faster than threads start
+_WORTH_THREADS = 50_000
 
 
 def tree_dimensions(points: Points) -> int:
@@ -149,7 +151,8 @@ class TreeSearch:
         """Measure the `width` nearest points, and how far (in the tree's unit) none is missing."""
         ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
         places = _floats(self.space, centers, self.levels, self.unit)
-        near, candidates = self.tree.query(places, k=ranks, p=1, workers=self.threads)
+        workers = 1 if len(centers) * width < _WORTH_THREADS else self.threads
+        near, candidates = self.tree.query(places, k=ranks, p=1, workers=workers)
         candidates = np.asarray(candidates, dtype=np.intp)
         distances = self.space.metric.to_candidates(centers, self.space.points, candidates)
         if width == len(self.space.points):

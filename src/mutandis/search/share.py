@@ -31,13 +31,14 @@ class Share(ByRow):
     `negatives` counts in `split`-ths, `size` is the number of places, and `split` the number of
     parts of a place (1: no ties); both are integers of Python where int64 has no room for them.
     `people` is the number of people that the share counts as where chance is judged, if that is
-    not its size.
+    not its size, and `doubt` the variance that the share has besides, where it rests on estimates.
     """
 
     negatives: NDArray[Any]
     size: NDArray[np.int64]
     split: NDArray[Any]
     people: NDArray[np.float64] | None = None
+    doubt: NDArray[np.float64] | None = None
 
     def values(self) -> NDArray[np.float64]:
         """Give the shares as floats; the share of an empty group is missing."""

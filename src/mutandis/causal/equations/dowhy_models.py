@@ -56,7 +56,7 @@ class DowhyMechanism:
     g(pa', N), and for additive noise x + (f(pa') - f(pa)); in floating point it alone leaves a
     value untouched when the causes do not change.
 
-    Fitting changes nothing, so draws that refit the other equations (`bootstrap=True`) show no
+    Fitting changes nothing, so draws that refit the other equations (`refits`) show no
     doubt about this one.
     """
 

@@ -1,0 +1,231 @@
+"""Doubt about counterfactuals: verdicts under other draws of them, and under refitted equations.
+
+Draws differ in the noise that the facts leave open, refits in the coefficients that were estimated
+from the table. Over the refits, the share of refusals in a matched test group varies; that variance
+is added to the one under the null, so that a test does not take estimates for facts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.auditing.group_comparison import compare_groups
+from mutandis.errors import EquationError, MutandisWarning
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.spaces import restrict_complainants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
+    from mutandis.data.population import Population
+    from mutandis.evidence.findings import Findings
+    from mutandis.evidence.groups import Group, Pair
+    from mutandis.evidence.methods import Method
+    from mutandis.evidence.semantics import Situation
+    from mutandis.search.engine import Progress
+
+__all__ = ["REFITS", "doubt_verdict", "refits_of", "weigh_doubt"]
+
+REFITS = 20
+"""How often equations are refitted where nothing else is said."""
+
+# with more, refits take longer than the reader of a case waits, and coefficients are known well
+_MANY_ROWS = 100_000
+
+_World = dict[tuple[str, int], "Pair[Group]"]
+
+
+def weigh_doubt(
+    audit: Audit,
+    *,
+    draws: Iterable[Population],
+    refits: Iterable[Population],
+    decide: Callable[[Population], NDArray[np.bool_] | None],
+    progress: Progress,
+) -> Audit:
+    """Add the variance over refits to an audit, and how often each verdict stays.
+
+    `decide` asks b() about another counterfactual world.
+    """
+    methods = [method for method in audit.plan.methods if method.needs_counterfactual]
+    sizes = range(len(audit.ks))
+    here = {(m.name, index): audit.grouping.at(m, index) for m in methods for index in sizes}
+
+    def regroup(
+        world: Population,
+        chosen: Sequence[Method],
+        would_be: NDArray[np.bool_] | None = None,
+    ) -> _World:
+        """Search for the test groups in another world; control groups stay as they are."""
+        other = _in_world(audit.situation, world, would_be)
+        grouping = audit.plan.semantics.group(
+            other, chosen, control=audit.grouping.control, progress=progress
+        )
+        return {
+            (m.name, index): replace(here[m.name, index], test=grouping.at(m, index).test)
+            for m in chosen
+            for index in sizes
+        }
+
+    def redraw(number: int, world: Population) -> _World:
+        """Take the groups of one draw: where all of them were averaged, they are known."""
+        if not audit.situation.draws:
+            return regroup(world, methods, decide(world))
+        known = {
+            (m.name, index): audit.grouping.at(m, index, draw=number)
+            for m in methods
+            for index in sizes
+        }
+        return known | regroup(world, [method for method in methods if method.matched])
+
+    # no model or endpoint is asked to decide on worlds that nobody asked for
+    chosen = [method for method in methods if not method.count_centers]
+    refitted: list[_World] = []
+    try:
+        refitted = [regroup(world, chosen) for world in refits] if chosen else []
+    except EquationError as error:
+        warnings.warn(
+            f"The equations cannot be fitted to resampled rows: {error} No verdict takes the doubt "
+            "about them into account.",
+            MutandisWarning,
+            stacklevel=2,
+        )
+    drawn = audit.situation.draws or draws
+    worlds = [*refitted, *(redraw(n, world) for n, world in enumerate(drawn) if methods)]
+    doubts = _doubts(refitted)
+    audit = replace(audit, grouping=audit.grouping.with_doubt(doubts))
+    shares = {method.name: _verdict_shares(audit, method, worlds, doubts) for method in methods}
+    return replace(audit, verdict_shares={n: each for n, each in shares.items() if each.size})
+
+
+def _verdict_shares(
+    audit: Audit,
+    method: Method,
+    worlds: Sequence[_World],
+    doubts: Mapping[int, NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Give each verdict's share at every k; empty where a method has no part in these worlds."""
+    columns = []
+    for index, k in enumerate(audit.ks):
+        pairs = [world[method.name, index] for world in worlds if (method.name, index) in world]
+        if method.matched:
+            pairs = [_doubtful(pair, doubts.get(index)) for pair in pairs]
+        if pairs:
+            found = audit.compute_findings(method.name, k, depth="significance")
+            columns.append(_share_that_stays(audit.plan, method, found, _bound(found), pairs))
+    return np.column_stack(columns) if columns else np.empty((0, 0))
+
+
+def doubt_verdict(audit: Audit, place: int) -> float | None:
+    """Give the verdict share of one complainant's headline, from refits made for her alone.
+
+    Only the people of her control group are matched again. None where there is no verdict that
+    could fall, where the headline is not the matched comparison, and where refits take too long.
+    """
+    plan, situation = audit.plan, audit.situation
+    method, k = plan.choose(None, None)
+    worldview, rows = plan.worldview, len(plan.population)
+    if not method.matched or worldview is None or worldview.latents or rows > _MANY_ROWS:
+        return None
+    found, own = audit.evaluate(), np.array([place])
+    if not found.comparison.evidence[place]:
+        return None
+    row = situation.complainants[own]
+    ids = audit.members(place, method.name, k).control.ids
+    group = np.union1d(row, np.flatnonzero(np.isin(plan.population.ids, ids)))
+    strata = [
+        replace(each, complainants=row, control=np.intersect1d(group, each.control))
+        for each in restrict_complainants(situation.strata, row)
+    ]
+
+    def regroup(world: Population) -> _World:
+        other = replace(_in_world(situation, world), strata=tuple(strata), ks=(k,))
+        return {(method.name, 0): plan.semantics.group(other, [method]).at(method, 0)}
+
+    worlds = [regroup(world) for world in refits_of(plan, REFITS)]
+    doubt = _doubts(worlds)[0]
+    pairs = [_doubtful(world[method.name, 0], doubt) for world in worlds]
+    share = _share_that_stays(plan, method, found.take(own), _bound(found)[own], pairs)
+    return float(share[0])
+
+
+def refits_of(plan: Plan, number: int) -> Sequence[Population]:
+    """Prepare the counterfactuals of equations that are fitted to resampled rows."""
+    if plan.worldview is None or not number:
+        return ()
+    worldview = plan.semantics.worldview(plan.worldview)
+    # not the numbers of the draws
+    rng = np.random.default_rng([plan.settings.seed or 0, 1])
+    return worldview.refits(plan.population, do=plan.do, refits=number, rng=rng)
+
+
+def _in_world(
+    situation: Situation, world: Population, would_be: NDArray[np.bool_] | None = None
+) -> Situation:
+    return replace(
+        situation, counterfactual=world, is_negative_cf=would_be, draws=(), refused_in_draws=None
+    )
+
+
+def _doubts(refitted: Sequence[_World]) -> dict[int, NDArray[np.float64]]:
+    """Give the variance over refits of p_test in matched groups, by the index of k."""
+    if len(refitted) < 2:
+        return {}
+    return {
+        index: _variance(np.array([world[name, index].test.share.values() for world in refitted]))
+        for name, index in refitted[0]
+        if METHODS[name].matched
+    }
+
+
+def _variance(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the variance of each column, whose empty groups are left out."""
+    known = ~np.isnan(shares)
+    number = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, shares, 0.0).sum(axis=0) / number
+    squares = np.where(known, shares - mean, 0.0) ** 2
+    return np.asarray(squares.sum(axis=0) / np.maximum(number - 1, 1), dtype=np.float64)
+
+
+def _doubtful(pair: Pair[Group], doubt: NDArray[np.float64] | None) -> Pair[Group]:
+    if doubt is None:
+        return pair
+    test = pair.test
+    return replace(pair, test=replace(test, share=replace(test.share, doubt=doubt)))
+
+
+def _bound(found: Findings) -> NDArray[np.float64]:
+    """Give the largest p-value with which each verdict is the same.
+
+    What it takes to remain after adjustment is as in the audit itself.
+    """
+    adjusted = found.significant_adjusted
+    cutoff = np.max(found.comparison.interval.p_value, where=adjusted, initial=0.0)
+    return np.where(adjusted, cutoff, np.where(found.comparison.significant, found.alpha, np.inf))
+
+
+def _share_that_stays(
+    plan: Plan,
+    method: Method,
+    found: Findings,
+    bound: NDArray[np.float64],
+    pairs: Sequence[Pair[Group]],
+) -> NDArray[np.float64]:
+    """Give the share of worlds in which each verdict is the same or stronger.
+
+    It is missing where there is no evidence that could stay.
+    """
+    stays = np.zeros(len(found))
+    for pair in pairs:
+        other = compare_groups(plan, method, pair, depth="significance")
+        # a comparison of two outcomes has no p-value
+        stays += other.evidence & ~(other.interval.p_value > bound)
+    return np.where(found.comparison.evidence, stays / len(pairs), np.nan)
