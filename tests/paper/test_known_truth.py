@@ -82,6 +82,37 @@ def published(applications: pd.DataFrame, flips: NDArray[np.bool_]) -> dict[tupl
     return matched(mm.audit(applications, **LOAN.settings), flips)
 
 
+def answers(audit: mm.Audit, truth: NDArray[np.bool_]) -> list[str]:
+    """Grade the two answers of the matched comparison."""
+    rows = []
+    for k in KS:
+        found = audit.findings("cst_matched", k=k)
+        pattern = (found["verdict"] == "significant-adjusted").to_numpy()
+        own = found["own_case"].eq(True).to_numpy()
+        for name, cases in (("pattern", pattern), ("pattern and own case", pattern & own)):
+            match = Match(int(truth.sum()), int(cases.sum()), int((cases & truth).sum()))
+            rows.append(
+                f"| {name} | {k} | {match.found} | {match.both} | "
+                f"{match.precision:.2f} | {match.recall:.2f} |"
+            )
+    return rows
+
+
+def test_the_page_grades_both_answers(applications: pd.DataFrame, flips: NDArray[np.bool_]) -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    settings = {name: each for name, each in LOAN.settings.items() if name != "worldview"}
+    true = loan_counterfactuals(applications)[["AnnualSalary", "AccountBalance"]]
+    for audit, heading in (
+        (mm.audit(applications, **LOAN.settings), "the fitted worldview:"),
+        (
+            mm.audit(applications, counterfactuals=true, **settings),
+            "the true counterfactuals:",
+        ),
+    ):
+        table = page.split(heading, 1)[1].split("\n\n", 2)[1].splitlines()[2:]
+        assert sorted(table) == sorted(answers(audit, flips))
+
+
 def test_357_women_were_truly_refused_for_being_women(
     applications: pd.DataFrame, flips: NDArray[np.bool_]
 ) -> None:
