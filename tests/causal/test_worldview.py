@@ -290,7 +290,7 @@ def test_a_resample_that_lost_a_rare_level_is_drawn_again() -> None:
 
 def test_refits_have_the_open_noise_in_common() -> None:
     rng = np.random.default_rng(4)
-    gender = rng.integers(0, 2, 300)
+    gender = rng.integers(0, 2, 3000)
     visits = rng.poisson(np.where(gender == 1, 3.0, 5.0))
     people = Population.from_frame({"g": gender, "v": visits}, columns=["g", "v"])
     worldview = Worldview({"v": Count("g")})
@@ -301,7 +301,7 @@ def test_refits_have_the_open_noise_in_common() -> None:
     settings: dict[str, Any] = {"do": {"g": 0}, "rng": np.random.default_rng(1)}
     refitted = worldview.refits(people, refits=10, **settings)
     drawn = worldview.counterfactuals(people, draws=10, **settings).draws
-    # what is left are the coefficients, which 300 people determine well
+    # what is left are the coefficients, which 3,000 people determine well
     assert 0 < spread(refitted) < spread(drawn) / 2
 
 

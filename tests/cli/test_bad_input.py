@@ -197,9 +197,11 @@ def test_ten_thousand_columns_of_which_few_are_needed(workplace: Workplace) -> N
 
 
 @pytest.mark.slow
-def test_ten_thousand_attributes(workplace: Workplace) -> None:
+def test_ten_thousand_attributes(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     more = "".join(f", column_{n}: continuous" for n in range(10_000))
     workplace.write_config("AccountBalance: continuous", f"AccountBalance: continuous{more}")
+    workplace.refused("10,002 attributes", "The limit is 1,000 attributes")
+    monkeypatch.setenv("MUTANDIS_LIMITS", "20")
     workplace.refused("column_0")
 
 

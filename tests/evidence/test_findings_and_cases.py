@@ -179,7 +179,8 @@ def case(**changes: Any) -> Case:
         "factual": {"salary": 35_000.0, "job": "cook"},
         "counterfactual": {"salary": 50_796.5, "job": "cook"},
         "results": MappingProxyType({("st", 4): row, ("cf", 4): missing}),
-        "audit": SimpleNamespace(plan=PLAN),  # nothing else is asked for
+        # nothing else is asked for
+        "audit": SimpleNamespace(plan=PLAN, situation=SimpleNamespace(refused_in_draws=None)),
         "place": 0,
         "row": 8,
     }
