@@ -55,7 +55,7 @@ def share_of_draws(audit: mm.Audit, method: str, k: int) -> NDArray[np.float64]:
         for draw in range(len(audit.situation.draws))
     ]
     found = [pair.control.share.values() - pair.test.share.values() > 1e-12 for pair in pairs]
-    return np.mean(found, axis=0, dtype=np.float64)
+    return np.asarray(np.mean(found, axis=0), dtype=np.float64)
 
 
 @pytest.mark.slow

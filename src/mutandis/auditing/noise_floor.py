@@ -73,7 +73,7 @@ class NoiseFloor:
     ...     ks=(50,),
     ... )
     >>> found.noise_floor.count, found.noise_floor.largest
-    (234, 62)
+    (202, 62)
     >>> found.noise_floor.more_than_every_placebo
     True
     """
