@@ -117,7 +117,7 @@ def test_a_broken_peer_ends_up_in_the_table_and_not_among_the_times(
     monkeypatch.setattr(engines.SciPy, "search", lambda self, n, k: right(self, n, k - 1))
     data = importlib.import_module("search_data")
     sources = data.synthetic([1_000], [20], shapes=[(2, 1)], dependences=["correlated"])
-    settings = search.Settings(minutes=0.01, repeats=1, peer_sample=50)
+    settings = search.Settings(minutes=1, repeats=1, peer_sample=50)
     (case,) = search.measure(sources, settings=settings)
     assert case.peers["scipy"].status.startswith("disagrees: cKDTree")
     assert case.peers["scipy"].search_us is None
