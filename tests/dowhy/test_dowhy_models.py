@@ -292,6 +292,8 @@ def _audit(table: pd.DataFrame, **source: Any) -> mm.Audit:
         attributes={"Salary": "continuous", "Balance": "continuous"},
         decision="Salary + 2 * Balance > 44",
         ks=(5, 15),
+        # a mechanism that DoWhy has fitted is not fitted again
+        uncertainty=mm.Uncertainty(refits=0),
         **source,
     )
 
