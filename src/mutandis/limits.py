@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from zipfile import ZipFile
 
@@ -24,15 +25,10 @@ _VARIABLE = "MUTANDIS_LIMITS"
 
 def limit(standard: int) -> int:
     """Give a limit as it holds here: its standard, times MUTANDIS_LIMITS if that is set."""
-    written = os.environ.get(_VARIABLE, "1")
-    try:
-        factor = float(written)
-        return int(standard * factor) if factor > 0 else _refuse_factor()
-    except (ValueError, OverflowError):
-        return _refuse_factor()
-
-
-def _refuse_factor() -> int:
+    with suppress(ValueError, OverflowError):
+        factor = float(os.environ.get(_VARIABLE, "1"))
+        if factor > 0:
+            return int(standard * factor)
     raise MutandisError(
         f"The environment variable {_VARIABLE} is not a number above 0. It multiplies all limits: "
         "set it to 10, or remove it."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from statistics import NormalDist, variance
 from typing import Any
 
@@ -58,16 +59,23 @@ def score_p_value(
     return 0.5 if p_control == p_test else NormalDist().cdf((p_test - p_control) / error)
 
 
-def test_the_variance_over_refits_is_added_under_the_null(decisions: pd.DataFrame) -> None:
-    refits = 6
-    found = mm.audit(
-        decisions,
-        **SETTINGS,
-        worldview=WORLDVIEW,
-        uncertainty=mm.Uncertainty(refits=refits),
-        seed=11,
-    )
-    alone = refitted_audits(decisions, refits, seed=11)
+@dataclass(frozen=True)
+class Doubted:
+    """An audit with refits, and the audit of each refit by itself."""
+
+    found: mm.Audit
+    alone: list[mm.Audit]
+
+
+@pytest.fixture(scope="module")
+def doubted(decisions: pd.DataFrame) -> Doubted:
+    doubt = mm.Uncertainty(refits=6)
+    found = mm.audit(decisions, **SETTINGS, worldview=WORLDVIEW, uncertainty=doubt, seed=11)
+    return Doubted(found, refitted_audits(decisions, 6, seed=11))
+
+
+def test_the_variance_over_refits_is_added_under_the_null(doubted: Doubted) -> None:
+    found, alone = doubted.found, doubted.alone
     for k in (5, 20):
         table = found.findings("cst_matched", k=k)
         shares = np.array([each.findings("cst_matched", k=k)["p_test"] for each in alone])
@@ -97,16 +105,9 @@ def test_bounds_belong_to_the_test_that_knows_the_doubt(decisions: pd.DataFrame)
     assert ((unsure["p_value"] <= 0.05) == (unsure["ci_low"] >= 0)).all()
 
 
-def test_a_verdict_share_is_what_auditing_each_refit_gives(decisions: pd.DataFrame) -> None:
-    refits = 6
-    found = mm.audit(
-        decisions,
-        **SETTINGS,
-        worldview=WORLDVIEW,
-        uncertainty=mm.Uncertainty(refits=refits),
-        seed=11,
-    )
-    alone = refitted_audits(decisions, refits, seed=11)
+def test_a_verdict_share_is_what_auditing_each_refit_gives(doubted: Doubted) -> None:
+    found, alone = doubted.found, doubted.alone
+    refits = len(alone)
     seen = set()
     method = "cst_without"
     for k in (5, 20):

@@ -13,14 +13,17 @@ import mutandis as mm
 from mutandis.causal import FittedCount
 from mutandis.data.formula import Formula
 from mutandis.data.population import Population
-from mutandis.evidence.methods import METHODS
 from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
     from numpy.typing import NDArray
 
     from mutandis.causal import Counterfactuals, FittedLatent, Worldview
+
+    ShareOfDraws = Callable[[mm.Audit, str, int], NDArray[np.float64]]
 
 # that the hidden cause is the grades in disguise is part of what the page says
 pytestmark = pytest.mark.filterwarnings("ignore:The hidden cause 'Knowledge' is all but 'UGPA'")
@@ -107,19 +110,8 @@ def test_the_tables_of_cases(table: pd.DataFrame, run: str, heading: str) -> Non
         assert _found(one, "cf", 15) == _found(other, "cf", 15)
 
 
-def share_of_draws(audit: mm.Audit, method: str, k: int) -> NDArray[np.float64]:
-    """Give the share of draws that find a difference, each looked at alone."""
-    index = audit.ks.index(k)
-    pairs = [
-        audit.grouping.at(METHODS[method], index, draw=draw)
-        for draw in range(len(audit.situation.draws))
-    ]
-    found = [pair.control.share.values() - pair.test.share.values() > 1e-12 for pair in pairs]
-    return np.asarray(np.mean(found, axis=0), dtype=np.float64)
-
-
 @pytest.mark.slow
-def test_the_table_of_draws(table: pd.DataFrame) -> None:
+def test_the_table_of_draws(table: pd.DataFrame, share_of_draws: ShareOfDraws) -> None:
     printed = _rows("Draws do not have that bias")
     expected = {}
     for label, run in (("race", "law_race"), ("gender", "law_gender")):

@@ -10,12 +10,15 @@ import pytest
 
 import mutandis as mm
 from mutandis.data.formula import Formula
-from mutandis.evidence.methods import METHODS
 from mutandis.published.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
     from numpy.typing import NDArray
+
+    ShareOfDraws = Callable[[mm.Audit, str, int], NDArray[np.float64]]
 
 ROOT = Path(__file__).parents[2]
 RUNS = {"race": SCENARIOS[1], "gender": SCENARIOS[2]}
@@ -47,19 +50,8 @@ def test_the_documented_counts(applicants: pd.DataFrame, which: str, family: str
     assert f"| {which} | {family} | {' | '.join(map(str, cells))} |" in documented
 
 
-def share_of_draws(audit: mm.Audit, method: str, k: int) -> NDArray[np.float64]:
-    """Give the share of draws that find a difference, each looked at alone."""
-    index = audit.ks.index(k)
-    pairs = [
-        audit.grouping.at(METHODS[method], index, draw=draw)
-        for draw in range(len(audit.situation.draws))
-    ]
-    found = [pair.control.share.values() - pair.test.share.values() > 1e-12 for pair in pairs]
-    return np.asarray(np.mean(found, axis=0), dtype=np.float64)
-
-
 @pytest.mark.slow
-def test_the_documented_draws(applicants: pd.DataFrame) -> None:
+def test_the_documented_draws(applicants: pd.DataFrame, share_of_draws: ShareOfDraws) -> None:
     shares = {}
     for which in RUNS:
         found = run(

@@ -175,14 +175,14 @@ class Case:
         lines.extend(wrap(self.explain_own_case(), width=96, subsequent_indent="  "))
         lines.append(
             f"  {'method':<12} {'k':>4} {'p_control':>9} {'p_test':>7} {'Δp':>7}  interval"
-            f"          verdict{self._draw_heading()}"
+            f"          verdict{self._share_heading()}"
         )
         lines.extend(
             _result_line(method, k, result) for (method, k), result in self.results.items()
         )
         return "\n".join(lines)
 
-    def _draw_heading(self) -> str:
+    def _share_heading(self) -> str:
         drawn = any("verdict_share" in result for result in self.results.values())
         return f"{'verdict stays':>30}" if drawn else ""
 

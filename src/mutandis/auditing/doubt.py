@@ -82,11 +82,12 @@ def weigh_doubt(
         known = {
             (m.name, index): audit.grouping.at(m, index, draw=number)
             for m in methods
+            if not m.matched
             for index in sizes
         }
         return known | regroup(world, [method for method in methods if method.matched])
 
-    # no model or endpoint is asked to decide on worlds that nobody asked for
+    # b() may be slow or cost money: refits leave out the methods that ask it
     chosen = [method for method in methods if not method.count_centers]
     refitted: list[_World] = []
     try:
@@ -128,7 +129,8 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     """Give the verdict share of one complainant's headline, from refits made for her alone.
 
     Only the people of her control group are matched again. None where there is no verdict that
-    could fall, where the headline is not the matched comparison, and where refits take too long.
+    could fall, where the headline is not the matched comparison, and where refits take too long
+    or the equations cannot be fitted to resampled rows.
     """
     plan, situation = audit.plan, audit.situation
     method, k = plan.choose(None, None)
@@ -150,7 +152,10 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
         other = replace(_in_world(situation, world), strata=tuple(strata), ks=(k,))
         return {(method.name, 0): plan.semantics.group(other, [method]).at(method, 0)}
 
-    worlds = [regroup(world) for world in refits_of(plan, REFITS)]
+    try:
+        worlds = [regroup(world) for world in refits_of(plan, REFITS)]
+    except EquationError:
+        return None
     doubt = _doubts(worlds)[0]
     pairs = [_doubtful(world[method.name, 0], doubt) for world in worlds]
     share = _share_that_stays(plan, method, found.take(own), _bound(found)[own], pairs)

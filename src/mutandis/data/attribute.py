@@ -99,7 +99,7 @@ def read_attributes(declarations: Mapping[str, AttributeDeclaration]) -> tuple[A
     if len(declarations) > limit(_MOST):
         raise PlanError(
             f"There are {len(declarations):,} attributes to compare people on. With so many, "
-            f"nobody is like anybody: name those that count. {explain_limit(_MOST, 'attributes')}"
+            f"no two people are alike: name those that matter. {explain_limit(_MOST, 'attributes')}"
         )
     return tuple(_read(name, declared) for name, declared in declarations.items())
 

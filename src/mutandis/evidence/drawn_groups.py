@@ -85,9 +85,8 @@ class DrawnGroups:
     """The k nearest people around each draw, averaged."""
 
     draws: tuple[NearestGroups, ...]  # with the search centers of the draw, where they are counted
-    origins: (
-        LazyEmbedding  # the most likely counterfactuals: members are listed by distance to them
-    )
+    # the most likely counterfactuals: members are listed by distance to them
+    origins: LazyEmbedding
     _kept: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def at(self, index: int) -> Group:

@@ -68,7 +68,7 @@ def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool)
         "method": pd.Series([found.method] * len(found), dtype="string"),
         "k": np.full(len(found), found.k, dtype=np.int32),
     }
-    # what nobody decided, and what no method before has answered, has the type of an answer
+    # columns without any value, in one method or in all, get the type that their values have
     answers = {"outcome_cf": found.outcome, "own_case": found.is_negative}
     for name, values in found.columns().items():
         example = answers.get(name, values)
