@@ -29,6 +29,7 @@ SETTINGS: dict[str, Any] = {
     "attributes": {"salary": "continuous", "job": "nominal"},
     "worldview": mm.Worldview({"salary": mm.Linear("gender")}),
     "decision": "salary >= 15",
+    "uncertainty": mm.Uncertainty(refits=0),
     "ks": (3,),
 }
 
@@ -222,8 +223,7 @@ def test_without_counterfactuals_st_is_what_it_is() -> None:
     assert found.case(0).counterfactual is None
     ours = found.findings("st", k=3)
     assert ours["outcome_cf"].isna().all()
-    doubtless = mm.Uncertainty(refits=0)
-    expected = audit(uncertainty=doubtless).findings("st", k=3).drop(columns="outcome_cf")
+    expected = audit().findings("st", k=3).drop(columns="outcome_cf")
     assert ours.drop(columns="outcome_cf").equals(expected)
     # nor is anybody matched, so that nobody is known to have a case of her own
     case = found.case(0)
@@ -348,7 +348,7 @@ def test_a_constant_attribute_is_pointed_out() -> None:
 )
 def test_a_worldview_that_moves_nothing_is_pointed_out(worldview: mm.Worldview) -> None:
     with pytest.warns(MutandisWarning, match="'gender' affects none of the attributes"):
-        found = audit(worldview=worldview, uncertainty=mm.Uncertainty(refits=0))
+        found = audit(worldview=worldview)
     assert found.findings("cst_without", k=3).equals(found.findings("st", k=3))
     # under do() the status is another one all the same
     assert set(found.counterfactuals()["gender"]) == {"m"}
@@ -364,13 +364,15 @@ def test_a_worldview_that_moves_what_only_the_decision_reads_is_pointed_out() ->
 
 def test_an_ordinary_audit_warns_of_nothing() -> None:
     # warnings are errors in this suite
-    assert len(audit().findings("st", k=3)) == 10
+    assert len(audit(uncertainty=mm.Uncertainty()).findings("st", k=3)) == 10
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_change_nothing(threads: int) -> None:
     large = pd.concat([TABLE.assign(salary=TABLE["salary"] + n / 7) for n in range(20)])
-    expected, found = audit(large), audit(large, threads=threads)
+    doubt = mm.Uncertainty(refits=2)
+    expected = audit(large, uncertainty=doubt)
+    found = audit(large, uncertainty=doubt, threads=threads)
     for method in expected.methods:
         assert found.findings(method, k=3).equals(expected.findings(method, k=3))
 

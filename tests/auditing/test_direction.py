@@ -53,6 +53,7 @@ def audit(table: pd.DataFrame, **options: Any) -> mm.Audit:
         "attributes": {"salary": "continuous", "age": "continuous"},
         "worldview": mm.Worldview({"salary": mm.Linear("gender")}),
         "decision": decide,
+        "uncertainty": mm.Uncertainty(refits=0),
         "ks": KS,
     }
     return mm.audit(table, **{**settings, **options})

@@ -112,6 +112,7 @@ def test_a_verdict_share_is_what_auditing_each_refit_gives(doubted: Doubted) -> 
     method = "cst_without"
     for k in (5, 20):
         table = found.findings(method, k=k)
+        refitted = [list(each.findings(method, k=k).itertuples()) for each in alone]
         adjusted = table["verdict"] == "significant-adjusted"
         cutoff = table["p_value"][adjusted].max()
         for place, row in enumerate(table.itertuples()):
@@ -119,7 +120,7 @@ def test_a_verdict_share_is_what_auditing_each_refit_gives(doubted: Doubted) -> 
                 assert np.isnan(row.verdict_share)
                 assert not row.fragile
                 continue
-            others = [each.findings(method, k=k).iloc[place] for each in alone]
+            others = [rows[place] for rows in refitted]
             bound = {"significant": 0.05, "significant-adjusted": cutoff}.get(row.verdict)
             stays = [
                 other.delta_p > 0 and (bound is None or other.p_value <= bound) for other in others

@@ -20,6 +20,7 @@ def audited(**changes: Any) -> mm.Audit:
         "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
         "worldview": mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+        "uncertainty": mm.Uncertainty(refits=2),
         "ks": (5, 15),
         **changes,
     }
@@ -30,7 +31,7 @@ def audited(**changes: Any) -> mm.Audit:
     "changes",
     [
         {},
-        {"preset": "eaamo23"},
+        {"preset": "eaamo23", "uncertainty": mm.Uncertainty()},
         {"evidence": mm.Evidence(interval="newcombe")},
         {"similarity": mm.Similarity(max_distance=0.02, min_group=3)},
     ],

@@ -41,13 +41,23 @@ def settings(**options: Any) -> dict[str, Any]:
         "protected": mm.Protection("woman", value=1, reference=0),
         "attributes": {"salary": "continuous", "balance": "continuous"},
         "worldview": WORLDVIEW,
+        "uncertainty": mm.Uncertainty(refits=0),
         "ks": (10, 30),
         **options,
     }
 
 
-def test_it_is_the_placebo_of_the_primary_method() -> None:
-    audit = mm.audit(decisions(), **settings(seed=3))
+@pytest.fixture(scope="module")
+def audit() -> mm.Audit:
+    return mm.audit(decisions(), **settings(seed=3, uncertainty=mm.Uncertainty()))
+
+
+@pytest.fixture(scope="module")
+def of_thirty() -> mm.Audit:
+    return mm.audit(decisions(), **settings(ks=(30,)))
+
+
+def test_it_is_the_placebo_of_the_primary_method(audit: mm.Audit) -> None:
     method, k = audit.plan.settings.primary
     floor = audit.noise_floor
     placebo = audit.placebo(repeats=19, seed=3, kind="a")
@@ -66,8 +76,8 @@ def test_it_is_the_placebo_of_the_primary_method() -> None:
     assert audit.noise_floor is floor
 
 
-def test_a_count_beyond_the_largest_is_more_than_every_placebo() -> None:
-    floor = mm.audit(decisions(), **settings(ks=(30,))).noise_floor
+def test_a_count_beyond_the_largest_is_more_than_every_placebo(of_thirty: mm.Audit) -> None:
+    floor = of_thirty.noise_floor
     assert floor.line is not None
     for share, largest in ((0.1, 0.1), (0.1, 0.2), (0.2, 0.1), (0.0, 0.0)):
         line = replace(floor.line, share=share, placebos=(0.0, largest))
@@ -87,7 +97,7 @@ def test_rows_in_another_order_have_the_same_noise_floor(
 ) -> None:
     monkeypatch.setattr(noise_floor, "_MOST", most)
     table = decisions(rows=300)
-    options = settings(ks=(10,), uncertainty=mm.Uncertainty(placebo=5))
+    options = settings(ks=(10,), uncertainty=mm.Uncertainty(refits=0, placebo=5))
     floor = mm.audit(table, **options).noise_floor
     assert floor.lines[0].complainants == min(most, round(len(table) * 0.65 * 0.35)) or most > 20
     for seed in (1, 2):
@@ -97,22 +107,24 @@ def test_rows_in_another_order_have_the_same_noise_floor(
 
 
 def test_the_seed_is_that_of_the_audit() -> None:
-    few = mm.Uncertainty(placebo=4)
+    few = mm.Uncertainty(refits=0, placebo=4)
     found = {
         seed: mm.audit(decisions(), **settings(seed=seed, uncertainty=few)).noise_floor
         for seed in (None, 0, 1)
     }
     assert found[None] == found[0]
     assert [line.placebos for line in found[0].lines] != [line.placebos for line in found[1].lines]
-    assert mm.plan(decisions(), **settings()).settings.seed == 0
+    plain, none = mm.Uncertainty(), mm.Uncertainty(refits=0, placebo=0)
+    assert mm.plan(decisions(), **settings(uncertainty=plain)).settings.seed == 0
     # placebo=0 draws nothing, so there is no seed to record
-    none = mm.Uncertainty(refits=0, placebo=0)
     assert mm.plan(decisions(), **settings(uncertainty=none)).settings.seed is None
 
 
 def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(noise_floor, "run_kind", None)  # not to be called
-    audit = mm.audit(decisions(), **settings(uncertainty=mm.Uncertainty(placebo=0)))
+    audit = mm.audit(
+        decisions(), **settings(ks=(10,), uncertainty=mm.Uncertainty(refits=0, placebo=0))
+    )
     floor = audit.noise_floor
     assert (floor.line, floor.count, floor.largest, floor.more_than_every_placebo) == (None,) * 4
     assert floor.sentence() == "No noise floor: the audit was run with placebo = 0."
@@ -199,7 +211,7 @@ def test_an_endpoint_is_not_asked_about_every_row_again(monkeypatch: pytest.Monk
 
 
 def test_what_the_headline_counts_depends_on_its_method() -> None:
-    few = mm.Uncertainty(placebo=2)
+    few = mm.Uncertainty(refits=0, placebo=2)
     plain = settings(ks=(10,), uncertainty=few, decision="salary + balance > 22")
     alone = {**plain, "evidence": mm.Evidence(primary=("cf", 10))}
     assert mm.audit(decisions(), **alone).noise_floor.measure == "cases"
@@ -208,9 +220,8 @@ def test_what_the_headline_counts_depends_on_its_method() -> None:
 
 
 def test_saved_results_hold_it_and_nothing_is_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    audit: mm.Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audit = mm.audit(decisions(), **settings())
     audit.save(tmp_path / "results")
     record = json.loads((tmp_path / "results" / "audit.json").read_text("utf-8"))
     assert record["noise_floor"]["count"] == audit.noise_floor.count
@@ -224,23 +235,21 @@ def test_saved_results_hold_it_and_nothing_is_run_again(
     assert repr(again) == repr(audit)
 
 
-def test_documents_set_it_beside_the_headline() -> None:
-    audit = mm.audit(decisions(), **settings(ks=(30,)))
-    floor = audit.noise_floor
-    page = audit.report().html
+def test_documents_set_it_beside_the_headline(of_thirty: mm.Audit) -> None:
+    floor = of_thirty.noise_floor
+    page = of_thirty.report().html
     assert floor.sentence() in page
     assert floor.verdict() in page.replace("&#39;", "'")
     assert f"<strong>{floor.largest}</strong> <span>at most, significant after adjustment" in page
     someone = int(np.flatnonzero(decisions()["woman"] == 1)[0])
-    document = audit.case_file(someone)
+    document = of_thirty.case_file(someone)
     assert document.noise_floor == f"{floor.sentence()} {floor.verdict()}"
     assert floor.sentence() in document.to_html()
 
 
-def test_a_redacted_case_file_counts_nobody_in_the_table() -> None:
-    audit = mm.audit(decisions(), **settings(ks=(30,)))
+def test_a_redacted_case_file_counts_nobody_in_the_table(of_thirty: mm.Audit) -> None:
     someone = int(np.flatnonzero(decisions()["woman"] == 1)[0])
-    document = audit.case_file(someone, redact=True)
+    document = of_thirty.case_file(someone, redact=True)
     assert document.noise_floor == ""
     assert "placebo audits" not in document.to_html()
 
@@ -250,6 +259,8 @@ def test_tables_without_discrimination_rarely_exceed_every_placebo() -> None:
     exceeded = 0
     for seed in range(40):
         table = decisions(rows=400, seed=1000 + seed, harm=0.0, shift=0.0)
-        options = settings(ks=(20,), evidence=mm.Evidence(adjust="none"))
+        options = settings(
+            ks=(20,), evidence=mm.Evidence(adjust="none"), uncertainty=mm.Uncertainty()
+        )
         exceeded += bool(mm.audit(table, **options).noise_floor.more_than_every_placebo)
     assert exceeded <= 6

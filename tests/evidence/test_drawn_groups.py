@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,11 +77,8 @@ def test_a_mean_counts_as_the_smallest_group() -> None:
 # --- groups, beside the definition ------------------------------------------------------------
 
 
-def nearest(
-    center: Row, rows: Sequence[Row], spans: Sequence[Fraction], k: int, ties: str, caliper: Any
-) -> dict[int, Fraction]:
-    """The places that rows hold in the group of the k nearest."""
-    apart = [
+def distances(center: Row, rows: Sequence[Row], spans: Sequence[Fraction]) -> list[Fraction]:
+    return [
         sum(
             (
                 abs(Fraction(x) - Fraction(y)) / s
@@ -91,6 +89,10 @@ def nearest(
         / 2
         for row in rows
     ]
+
+
+def nearest(apart: Sequence[Fraction], k: int, ties: str, caliper: Any) -> dict[int, Fraction]:
+    """The places that rows hold in the group of the k nearest."""
     radius = sorted(apart)[k - 1]
     if caliper is not None and radius > caliper:
         return {row: Fraction(1) for row, far in enumerate(apart) if far <= caliper}
@@ -160,13 +162,15 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
         rows = list(zip(a[men].tolist(), b[men].tolist(), strict=True))
         refused = situation.is_negative[men]
         assert situation.refused_in_draws is not None
+        # many draws share a center on the grid
+        apart = cache(partial(distances, rows=rows, spans=spans))
         for index, k in enumerate(KS):
             found = {name: grouping.at(METHODS[name], index).test for name in OPEN}
             for place, row in enumerate(situation.complainants.tolist()):
                 groups = []
                 for world in situation.draws:
-                    center = (world.numbers("a")[row], world.numbers("b")[row])
-                    groups.append(nearest(center, rows, spans, k, similarity.ties, caliper))
+                    center = (float(world.numbers("a")[row]), float(world.numbers("b")[row]))
+                    groups.append(nearest(apart(center), k, similarity.ties, caliper))
                 sizes = [sum(group.values(), Fraction(0)) for group in groups]
                 negatives = [
                     sum((p for r, p in group.items() if refused[r]), Fraction(0))
@@ -350,7 +354,7 @@ def test_an_audit_averages_over_audits_of_its_draws(audited: mm.Audit) -> None:
 
 
 def test_without_draws_the_point_stays() -> None:
-    found = audit_people(uncertainty=mm.Uncertainty(draws=0, placebo=0))
+    found = audit_people(uncertainty=mm.Uncertainty(draws=0, refits=0, placebo=0))
     table = found.counterfactuals()
     alone = audit_people(
         worldview=None, counterfactuals=table, uncertainty=mm.Uncertainty(placebo=0)
