@@ -12,14 +12,8 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.decision import (
-    DecisionMaker,
-    HttpMaker,
-    load_onnx,
-    load_skops,
-    query_records,
-    with_threshold,
-)
+from mutandis.decision import HttpMaker, load_onnx, load_skops, with_threshold
+from mutandis.decision.maker import DecisionMaker, query_records
 from mutandis.errors import DecisionError, PlanError
 
 if TYPE_CHECKING:

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.causal import Additive, AdditiveNoise, Equation, FittedAdditive, Linear, Worldview
-from mutandis.causal.equations.additive import features_of
+from mutandis.causal import Additive, Linear, Worldview
+from mutandis.causal.equations.additive import FittedAdditive, features_of
+from mutandis.causal.equations.equation import Equation
+from mutandis.causal.equations.numeric import AdditiveNoise
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, KindError

@@ -11,15 +11,16 @@ import pytest
 import statsmodels.api as sm  # type: ignore[import-untyped]
 from scipy import integrate, stats
 
-from mutandis.causal import (
-    Categorical,
-    Equation,
+from mutandis.causal import Categorical, Worldview
+from mutandis.causal.equations.categorical import (
     FittedCategorical,
-    Worldview,
+    Race,
     counterfactual_probabilities,
+    draw_race,
+    most_probable,
+    winners,
 )
-from mutandis.causal.equations.categorical import Race, draw_race, most_probable, winners
-from mutandis.causal.equations.equation import KnownLevels, coupling_of
+from mutandis.causal.equations.equation import Equation, KnownLevels, coupling_of
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population

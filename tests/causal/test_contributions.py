@@ -7,8 +7,9 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from mutandis.causal import Graph, Linear, Stated
+from mutandis.causal import Linear, Stated
 from mutandis.causal.contributions import decompose, paths_between
+from mutandis.causal.graph import Graph
 from mutandis.data.columns import Categories, Numbers
 
 

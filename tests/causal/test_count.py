@@ -11,9 +11,15 @@ import pytest
 import statsmodels.api as sm  # type: ignore[import-untyped]
 from scipy import stats
 
-from mutandis.causal import Count, Equation, FittedCount, Worldview
-from mutandis.causal.equations.count import abduct_counts, count_at, poisson_tails, predict_counts
-from mutandis.causal.equations.equation import coupling_of
+from mutandis.causal import Count, Worldview
+from mutandis.causal.equations.count import (
+    FittedCount,
+    abduct_counts,
+    count_at,
+    poisson_tails,
+    predict_counts,
+)
+from mutandis.causal.equations.equation import Equation, coupling_of
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population

@@ -12,21 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.causal import (
-    FittedLinear,
-    FittedWorldview,
-    Graph,
-    Linear,
-    Predicted,
-    StructuralEquation,
-    Worldview,
-    abduct,
-    act,
-    finish,
-    predict,
-)
-from mutandis.causal.equations.equation import numbers_of
+from mutandis.causal import Linear, Worldview
+from mutandis.causal.counterfactual import StructuralEquation, abduct, act, predict
+from mutandis.causal.equations.equation import Predicted, numbers_of
+from mutandis.causal.equations.linear import FittedLinear
+from mutandis.causal.equations.numeric import finish
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
+from mutandis.causal.graph import Graph
+from mutandis.causal.worldview import FittedWorldview
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Column, Numbers
 from mutandis.data.population import Population

@@ -11,17 +11,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from mutandis.causal import (
-    Categorical,
-    Diagnosis,
-    Latent,
-    Linear,
-    Predicted,
-    ResidualCheck,
-    Stated,
-    Worldview,
-)
+from mutandis.causal import Categorical, Diagnosis, Latent, Linear, Stated, Worldview
 from mutandis.causal.diagnostics.check import check_worldview
+from mutandis.causal.diagnostics.diagnosis import ResidualCheck
+from mutandis.causal.equations.equation import Predicted
 from mutandis.data.columns import Numbers
 from mutandis.data.population import Population
 from mutandis.errors import (

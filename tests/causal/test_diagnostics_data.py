@@ -10,9 +10,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm  # type: ignore[import-untyped]
 
-from mutandis.causal import (
-    ResidualCheck,
-)
+from mutandis.causal.diagnostics.diagnosis import ResidualCheck
 from mutandis.data.population import Population
 from mutandis.datasets import loan
 from mutandis.published.scenarios import SCENARIOS

@@ -19,10 +19,10 @@ from mutandis.causal import (
     Latent,
     Linear,
     Ordinal,
-    ResidualCheck,
     Stated,
     Worldview,
 )
+from mutandis.causal.diagnostics.diagnosis import ResidualCheck
 from mutandis.data.population import Population
 
 Table = dict[str, Any]

@@ -9,13 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.causal import (
-    Diagnosis,
-    IndependenceCheck,
-    Linear,
-    ResidualCheck,
-    Worldview,
-)
+from mutandis.causal import Diagnosis, Linear, Worldview
+from mutandis.causal.diagnostics.diagnosis import IndependenceCheck, ResidualCheck
 from mutandis.data.population import Population
 
 if TYPE_CHECKING:

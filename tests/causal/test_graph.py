@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from mutandis.causal import Graph
+from mutandis.causal.graph import Graph
 from mutandis.errors import CycleError, WorldviewError
 
 

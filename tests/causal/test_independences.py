@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import pytest
 
-from mutandis.causal import Graph, Independence, implied_independences
+from mutandis.causal.diagnostics.independences import Independence, implied_independences
+from mutandis.causal.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mutandis.causal import FittedLinear, Linear, Worldview
+from mutandis.causal import Linear, Worldview
 from mutandis.causal.fitting.predictor import Interaction, LevelShifts, Slope, fit_linear_predictor
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from mutandis.causal.equations.linear import FittedLinear
 
 
 def _numbers(*values: float) -> Numbers:

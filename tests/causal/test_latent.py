@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mutandis.causal import Count, FittedLatent, Latent, Linear, Ordinal, Worldview
+from mutandis.causal import Count, Latent, Linear, Ordinal, Worldview
 from mutandis.causal.fitting.predictor import LinearPredictor, Slope
 from mutandis.causal.latent.fit import Driven
-from mutandis.causal.latent.latent import HiddenCount
+from mutandis.causal.latent.latent import FittedLatent, HiddenCount
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, UnknownColumnError, WorldviewError

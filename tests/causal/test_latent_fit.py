@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mutandis.causal import Count, FittedLatent, Latent, Linear, Worldview
+from mutandis.causal import Count, Latent, Linear, Worldview
 from mutandis.causal.latent.fit import log_posterior, maximise
-from mutandis.causal.latent.latent import standard_attributes
+from mutandis.causal.latent.latent import FittedLatent, standard_attributes
 from mutandis.causal.latent.quadrature import moments
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population

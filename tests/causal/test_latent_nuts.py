@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from mutandis.causal import Count, Latent, LatentSample, Linear
+from mutandis.causal import Count, Latent, Linear
 from mutandis.causal.latent.fit import log_posterior, maximise
 from mutandis.causal.latent.latent import standard_attributes
 from mutandis.data.columns import Numbers
 from mutandis.errors import PlanError, WorldviewError
+
+if TYPE_CHECKING:
+    from mutandis.causal.latent.nuts import LatentSample
 
 LATENT = Latent("Skill", {"Maths": Linear("Group"), "Prizes": Count("Group")})
 

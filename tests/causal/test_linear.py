@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mutandis.causal import AdditiveNoise, Equation, FittedLinear, Linear, finish
+from mutandis.causal import Linear
+from mutandis.causal.equations.equation import Equation
+from mutandis.causal.equations.linear import FittedLinear
+from mutandis.causal.equations.numeric import AdditiveNoise, finish
 from mutandis.causal.fitting.predictor import LinearPredictor, Slope
 from mutandis.data.columns import Numbers
 from mutandis.errors import EquationError

@@ -13,15 +13,13 @@ from mutandis.causal import (
     Categorical,
     Count,
     Diagnosis,
-    IndependenceCheck,
     Latent,
     Linear,
-    Movement,
     Ordinal,
-    ResidualCheck,
     Stated,
     Worldview,
 )
+from mutandis.causal.diagnostics.diagnosis import IndependenceCheck, Movement, ResidualCheck
 from mutandis.causal.diagnostics.movement import MovementMeter
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.causal import Additive, Linear, Stated, finish
+from mutandis.causal import Additive, Linear, Stated
 from mutandis.causal.equations.equation import naming
-from mutandis.causal.equations.numeric import read_levels
+from mutandis.causal.equations.numeric import finish, read_levels
 from mutandis.data.columns import Numbers
 from mutandis.errors import EquationError, FormulaError
 

@@ -13,9 +13,9 @@ import pytest
 from scipy import special, stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel  # type: ignore[import-untyped]
 
-from mutandis.causal import Equation, FittedOrdinal, Ordinal, Worldview
-from mutandis.causal.equations.equation import KnownLevels, coupling_of
-from mutandis.causal.equations.ordinal import FittedShares
+from mutandis.causal import Ordinal, Worldview
+from mutandis.causal.equations.equation import Equation, KnownLevels, coupling_of
+from mutandis.causal.equations.ordinal import FittedOrdinal, FittedShares
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Column, Numbers

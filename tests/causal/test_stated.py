@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.causal import Equation, FittedStated, Linear, Stated, Worldview
+from mutandis.causal import Linear, Stated, Worldview
+from mutandis.causal.equations.equation import Equation
+from mutandis.causal.equations.stated import FittedStated
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import CycleError, EquationError, FormulaError, UnknownColumnError

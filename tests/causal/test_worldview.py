@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.causal import Count, FittedLinear, Linear, Worldview
+from mutandis.causal import Count, Linear, Worldview
+from mutandis.causal.equations.linear import FittedLinear
 from mutandis.causal.fitting.predictor import Slope
 from mutandis.data.population import Population
 from mutandis.errors import (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import compare_with_record
+from mutandis.decision.agreement import compare_with_record
 
 
 def test_the_four_counts() -> None:

@@ -24,17 +24,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import (
-    HttpMaker,
-    RelabelledMaker,
-    RetryPolicy,
-    Rule,
-    decide,
-    query_records,
-    with_progress,
-    with_threshold,
-)
+from mutandis.decision import HttpMaker, RetryPolicy, with_threshold
 from mutandis.decision.endpoint import distinct_rows
+from mutandis.decision.maker import decide, query_records, with_progress
+from mutandis.decision.rule import Rule
+from mutandis.decision.threshold import RelabelledMaker
 from mutandis.errors import DecisionError, MissingValuesError, UnknownColumnError
 
 if TYPE_CHECKING:

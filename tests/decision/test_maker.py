@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import DecisionMaker, FunctionMaker, Rule, decide
+from mutandis.decision.maker import DecisionMaker, decide
+from mutandis.decision.model import FunctionMaker
+from mutandis.decision.rule import Rule
 from mutandis.errors import DecisionError, FormulaError, MissingValuesError, UnknownColumnError
 
 if TYPE_CHECKING:

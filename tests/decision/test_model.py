@@ -13,14 +13,9 @@ import pytest
 
 from mutandis.data.formula import Formula
 from mutandis.data.outcome import Outcome
-from mutandis.decision import (
-    FunctionMaker,
-    ModelMaker,
-    Rule,
-    as_decision_maker,
-    decide,
-    required_columns,
-)
+from mutandis.decision.maker import decide, required_columns
+from mutandis.decision.model import FunctionMaker, ModelMaker, as_decision_maker
+from mutandis.decision.rule import Rule
 from mutandis.errors import (
     DecisionError,
     FormulaError,

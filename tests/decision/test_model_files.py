@@ -13,16 +13,9 @@ import pandas as pd
 import pytest
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import (
-    FunctionMaker,
-    decide,
-    describe_maker,
-    load_function,
-    load_pickle,
-    load_skops,
-    required_columns,
-    with_threshold,
-)
+from mutandis.decision import load_function, load_pickle, load_skops, with_threshold
+from mutandis.decision.maker import decide, describe_maker, required_columns
+from mutandis.decision.model import FunctionMaker
 from mutandis.errors import DecisionError
 
 if TYPE_CHECKING:

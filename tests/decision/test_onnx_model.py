@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import decide, describe_maker, load_onnx, required_columns, with_threshold
+from mutandis.decision import load_onnx, with_threshold
+from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.errors import DecisionError, KindError, MissingValuesError, UnknownColumnError
 
 if TYPE_CHECKING:

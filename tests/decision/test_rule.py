@@ -11,9 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mutandis.data.formula import Formula
-from mutandis.decision import (
-    Rule,
-)
+from mutandis.decision.rule import Rule
 from mutandis.errors import (
     FormulaError,
     KindError,

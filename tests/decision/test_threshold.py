@@ -11,18 +11,11 @@ import polars as pl
 import pytest
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import (
-    FunctionMaker,
-    ModelMaker,
-    RelabelledMaker,
-    Rule,
-    Thresholded,
-    as_decision_maker,
-    decide,
-    describe_maker,
-    required_columns,
-    with_threshold,
-)
+from mutandis.decision import with_threshold
+from mutandis.decision.maker import decide, describe_maker, required_columns
+from mutandis.decision.model import FunctionMaker, ModelMaker, as_decision_maker
+from mutandis.decision.rule import Rule
+from mutandis.decision.threshold import RelabelledMaker, Thresholded
 from mutandis.errors import DecisionError, FormulaError
 
 TABLE = pd.DataFrame({"salary": [10.0, 20.0, 30.0, 5.0], "job": ["a", "b", "a", "b"]})

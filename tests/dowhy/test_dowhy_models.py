@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.causal import DowhyMechanism, Linear, Worldview
+from mutandis.causal import Linear, Worldview
+from mutandis.causal.equations.dowhy_models import DowhyMechanism
 from mutandis.data.population import Population
 from mutandis.errors import RootError, WorldviewError
 

@@ -11,14 +11,10 @@ import pandas as pd
 import pytest
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import (
-    HttpMaker,
-    Thresholded,
-    as_decision_maker,
-    decide,
-    describe_maker,
-    required_columns,
-)
+from mutandis.decision import HttpMaker
+from mutandis.decision.maker import decide, describe_maker, required_columns
+from mutandis.decision.model import as_decision_maker
+from mutandis.decision.threshold import Thresholded
 from mutandis.errors import DecisionError, FormulaError, MutandisError, SettingsError
 from mutandis.files.decision_section import DecisionSection, read_decision_section
 from mutandis.files.yaml_nodes import read_yaml

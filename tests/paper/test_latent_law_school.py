@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.causal import FittedCount
+from mutandis.causal.equations.count import FittedCount
 from mutandis.data.formula import Formula
 from mutandis.data.population import Population
 from mutandis.published.scenarios import SCENARIOS
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from mutandis.causal import Counterfactuals, FittedLatent, Worldview
+    from mutandis.causal import Worldview
+    from mutandis.causal.counterfactual import Counterfactuals
+    from mutandis.causal.latent.latent import FittedLatent
 
     ShareOfDraws = Callable[[mm.Audit, str, int], NDArray[np.float64]]
 

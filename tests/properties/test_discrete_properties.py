@@ -12,15 +12,13 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mutandis.causal import (
-    Categorical,
-    Count,
-    Linear,
-    Ordinal,
-    Worldview,
+from mutandis.causal import Categorical, Count, Linear, Ordinal, Worldview
+from mutandis.causal.equations.categorical import (
     counterfactual_probabilities,
+    draw_race,
+    most_probable,
+    winners,
 )
-from mutandis.causal.equations.categorical import draw_race, most_probable, winners
 from mutandis.causal.equations.count import abduct_counts, predict_counts
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Column, Numbers

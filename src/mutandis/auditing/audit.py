@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mutandis.causal import Diagnosis
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.decision import RecordAgreement
+    from mutandis.decision.agreement import RecordAgreement
     from mutandis.evidence.comparison import Comparison, Depth
     from mutandis.evidence.groups import Members
     from mutandis.evidence.methods import Method

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.causal.fitting.ordering import canonical_order
-from mutandis.decision import decide
+from mutandis.decision.maker import decide
 from mutandis.frames import open_frame
 
 if TYPE_CHECKING:

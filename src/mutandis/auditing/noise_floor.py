@@ -14,7 +14,7 @@ from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
 from mutandis.auditing.placebo import PlaceboLine, run_kind
-from mutandis.decision import query_records
+from mutandis.decision.maker import query_records
 from mutandis.errors import MutandisError, PlanError
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from mutandis.auditing.protections import (
 from mutandis.data.attribute import Attribute, AttributeKind, read_attributes
 from mutandis.data.outcome import Outcome
 from mutandis.data.population import Population
-from mutandis.decision import as_decision_maker, required_columns
+from mutandis.decision.maker import required_columns
+from mutandis.decision.model import as_decision_maker
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS, Method
 from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.population import Missing
     from mutandis.data.protection import Protection
-    from mutandis.decision import DecisionMaker
+    from mutandis.decision.maker import DecisionMaker
     from mutandis.evidence.settings import MethodName, Preset
     from mutandis.evidence.spaces import Combine
 

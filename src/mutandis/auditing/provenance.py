@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import Numbers
-from mutandis.decision import describe_maker
+from mutandis.decision.maker import describe_maker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
-    from mutandis.causal import Counterfactuals
+    from mutandis.causal.counterfactual import Counterfactuals
     from mutandis.data.population import Population
-    from mutandis.decision import RecordAgreement
+    from mutandis.decision.agreement import RecordAgreement
     from mutandis.evidence.semantics import Grouping
 
 __all__ = ["Provenance", "hash_population", "record"]

@@ -16,7 +16,9 @@ from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
 from mutandis.data.columns import frozen
 from mutandis.data.population import as_overlay, patch_rows
-from mutandis.decision import Rule, compare_with_record, decide
+from mutandis.decision.agreement import compare_with_record
+from mutandis.decision.maker import decide
+from mutandis.decision.rule import Rule
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.settings import read_whole
@@ -28,10 +30,11 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.progress import Report
     from mutandis.auditing.provenance import Provenance
-    from mutandis.causal import Counterfactuals
+    from mutandis.causal.counterfactual import Counterfactuals
     from mutandis.data.outcome import Outcome
     from mutandis.data.population import Population
-    from mutandis.decision import DecisionMaker, RecordAgreement
+    from mutandis.decision.agreement import RecordAgreement
+    from mutandis.decision.maker import DecisionMaker
     from mutandis.search.engine import Progress
 
 __all__ = ["make_situation", "run_plan", "run_quietly"]

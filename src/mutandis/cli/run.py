@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mutandis.cli.progress import progress_bars
-from mutandis.decision import with_progress
+from mutandis.decision.maker import with_progress
 from mutandis.errors import MutandisWarning
 
 if TYPE_CHECKING:

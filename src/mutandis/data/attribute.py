@@ -11,8 +11,6 @@ from typing import Any, Literal
 from mutandis.errors import PlanError
 from mutandis.limits import explain_limit, limit
 
-__all__ = ["Attribute", "AttributeDeclaration", "AttributeKind", "read_attributes"]
-
 _MOST = 1_000
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ByRow"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByRow:

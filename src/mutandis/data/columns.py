@@ -26,21 +26,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Columns = Mapping[str, "Column"]
 
-__all__ = [
-    "Categories",
-    "Column",
-    "Numbers",
-    "describe_levels",
-    "factorise",
-    "frozen",
-    "in_order",
-    "jsonable",
-    "plain_value",
-    "read_categories",
-    "read_column",
-    "read_numbers",
-]
-
 _T = TypeVar("_T", bound=np.generic)
 
 # A column with more values than this is neither an outcome nor a status; it may hold names.

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["group_equal", "row_digests"]
-
 # The golden ratio in 64 bits, and two multipliers of the finaliser of splitmix64 (Steele, Lea and
 # Flood 2014, OOPSLA), which spread every bit of a number over all others.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

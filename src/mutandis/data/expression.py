@@ -26,22 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "FUNCTIONS",
-    "ColumnName",
-    "ComparisonChain",
-    "Constant",
-    "Excerpt",
-    "Expression",
-    "Logic",
-    "Numeric",
-    "Rows",
-    "ValueKind",
-    "Where",
-    "kind_of",
-    "not_a_boolean",
-]
-
 
 class ValueKind(Enum):
     """What an expression evaluates to, as far as its text tells."""

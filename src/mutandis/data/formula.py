@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Formula"]
-
 _LONGEST_TEXT = 4_000
 _MOST_PARTS = 1_000
 _DEEPEST = 200

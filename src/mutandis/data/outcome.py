@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Categories
 
-__all__ = ["Outcome"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = ["Missing", "Overlay", "Population", "as_overlay", "patch_rows"]
-
 Missing = Literal["error", "drop"]
 
 

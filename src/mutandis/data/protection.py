@@ -13,8 +13,6 @@ from mutandis.errors import PlanError, ProtectionError
 if TYPE_CHECKING:
     from mutandis.data.columns import Categories
 
-__all__ = ["Protection"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Protection:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from mutandis.data.outcome import Outcome
 
-__all__ = ["RecordAgreement", "compare_with_record"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordAgreement:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = ["HttpMaker", "RetryPolicy", "distinct_rows", "read_reply"]
-
 # whole numbers up to here are the same number as a float and as an integer
 _EXACT = 2**53
 # some model servers call what they send back predictions, whatever it is

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 
     from mutandis.decision.endpoint import RetryPolicy
 
-__all__ = [
-    "Address",
-    "Reply",
-    "Transport",
-    "TransportError",
-    "check_headers",
-    "check_token",
-    "read_token",
-]
-
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
 _SECRETS = {

@@ -25,23 +25,6 @@ if TYPE_CHECKING:
 
     from mutandis.data.outcome import Outcome
 
-__all__ = [
-    "BooleanMaker",
-    "DecisionMaker",
-    "DescribedMaker",
-    "decide",
-    "describe_maker",
-    "distinct_answers",
-    "label_of",
-    "query_records",
-    "read_answers",
-    "read_columns",
-    "read_scores",
-    "required_columns",
-    "select_columns",
-    "with_progress",
-]
-
 # More different answers than this are scores or something else; they are counted, not shown.
 _SHOWN_ANSWERS = 5
 

@@ -15,15 +15,6 @@ from mutandis.errors import DecisionError, listed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "FunctionMaker",
-    "ModelFile",
-    "ModelMaker",
-    "ModelScores",
-    "ScoreSource",
-    "as_decision_maker",
-]
-
 ScoreSource = Literal["predict_proba", "decision_function", "predict"]
 
 

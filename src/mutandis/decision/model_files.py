@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from mutandis.decision.maker import DecisionMaker
 
-__all__ = ["load_function", "load_pickle", "load_skops", "read_model_file", "require_trust"]
-
 _BYTES = 1_000_000_000
 # what a skops file says about its model; 100 trees of 1,000 nodes take 100 kilobytes
 _SCHEMA = "schema.json"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from mutandis.decision.model import ModelFile
 
-__all__ = ["OnnxMaker", "load_onnx"]
-
 # rows per run: enough to be fast, few enough that a deep model's layers fit into memory
 _ROWS = 50_000
 

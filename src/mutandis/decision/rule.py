@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-__all__ = ["FormulaScores", "Rule"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rule(BooleanMaker):

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from mutandis.decision.model import ScoreSource
 
-__all__ = ["Favourable", "RelabelledMaker", "Thresholded", "with_threshold"]
-
 Favourable = Literal["above", "below"]
 
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.data.attribute import Attribute, AttributeDeclaration
     from mutandis.data.population import Population
-    from mutandis.decision import DecisionMaker
+    from mutandis.decision.maker import DecisionMaker
     from mutandis.files.sources import Source
 
 __all__ = ["SavedInputs", "read_arguments", "read_plan", "read_plan_text", "write_plan"]
@@ -324,7 +324,8 @@ def _worldview(planned: Plan) -> str:
 
 
 def _decision(planned: Plan) -> str:
-    from mutandis.decision import Rule, describe_maker
+    from mutandis.decision.maker import describe_maker
+    from mutandis.decision.rule import Rule
 
     maker = planned.decision
     if maker is None:

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from mutandis.data.formula import Formula
 from mutandis.decision import (
-    FunctionMaker,
     HttpMaker,
-    RelabelledMaker,
     RetryPolicy,
-    Rule,
     load_function,
     load_onnx,
     load_pickle,
     load_skops,
     with_threshold,
 )
-from mutandis.decision.model import ScoreSource
+from mutandis.decision.model import FunctionMaker, ScoreSource
 from mutandis.decision.model_files import require_trust
-from mutandis.decision.threshold import Favourable
+from mutandis.decision.rule import Rule
+from mutandis.decision.threshold import Favourable, RelabelledMaker
 from mutandis.errors import listed, shown, suggest
 from mutandis.files.yaml_nodes import (
     Entries,
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from mutandis.decision import DecisionMaker
+    from mutandis.decision.maker import DecisionMaker
     from mutandis.files.yaml_nodes import Reader
 
 __all__ = ["DecisionSection", "read_decision_section", "read_endpoint"]

@@ -29,7 +29,8 @@ from mutandis.auditing.run import make_situation
 from mutandis.auditing.shared_neighbours import SharedNeighbours
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population, patch_rows
-from mutandis.decision import DescribedMaker, RecordAgreement, query_records
+from mutandis.decision.agreement import RecordAgreement
+from mutandis.decision.maker import DescribedMaker, query_records
 from mutandis.errors import DecisionError, OutputError
 from mutandis.evidence.groups import Counted
 from mutandis.files.audit_file import SavedInputs, read_plan_text, write_plan

@@ -11,16 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mutandis.causal import (
-    Categorical,
-    Count,
-    Graph,
-    Latent,
-    Linear,
-    Ordinal,
-    Stated,
-    Worldview,
-)
+from mutandis.causal import Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
+from mutandis.causal.graph import Graph
 from mutandis.data.columns import plain_value
 from mutandis.errors import SettingsError, WorldviewError, listed, shown, suggest
 from mutandis.files.graph_files import GRAPH_READERS
@@ -51,7 +43,7 @@ from mutandis.files.yaml_nodes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from mutandis.causal import Equation
+    from mutandis.causal.equations.equation import Equation
     from mutandis.files.yaml_nodes import Reader
 
 __all__ = [

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["Box", "Spread", "bin_edges", "box_of", "plot_groups", "plot_levels", "plot_numbers"]
-
 Role = Literal["factual", "counterfactual", "reference"]
 
 # roles differ in their strokes too, for print in grey

@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = [
-    "Differences",
-    "ForestRow",
-    "count_differences",
-    "plot_agreement",
-    "plot_delta_p",
-    "plot_forest",
-    "plot_k_sweep",
-    "plot_worldviews",
-]
-
 # from -1 to 1 in bars of 0.05
 _BARS = 40
 _OTHERS = "#a9a397"

@@ -20,18 +20,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "Layered",
-    "Layout",
-    "Rectangle",
-    "Spacing",
-    "Vertex",
-    "arrange",
-    "crossings",
-    "lay_out",
-    "longest_paths",
-]
-
 Edge = tuple[int, int]
 Point = tuple[float, float]
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "Picture", "figure"]
-
 # dark enough to stand on white, and apart in every common form of colour blindness
 COLOURS = {
     "control": "#b8500f",

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from mutandis.evidence.power import PowerAnalysis
 
-__all__ = ["plot_coverage", "plot_power"]
-
 
 def plot_power(found: PowerAnalysis) -> Picture:
     """Draw the power at every k, and the k from which on it stays at its target."""

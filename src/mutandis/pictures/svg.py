@@ -9,8 +9,6 @@ from xml.sax.saxutils import escape, quoteattr
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["element", "number", "printable", "shortened", "text_width"]
-
 # Widths of Helvetica and Arial in thousandths of the font size.
 _WIDTHS = {
     character: width

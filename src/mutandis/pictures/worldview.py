@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from mutandis.causal import Graph
+from mutandis.causal.graph import Graph
 from mutandis.errors import PlanError
 from mutandis.pictures.layout import Layout, Rectangle, Spacing, lay_out, longest_paths
 from mutandis.pictures.picture import Picture
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mutandis.causal import Worldview
-
-__all__ = ["draw_worldview"]
 
 _FONT = 14.0
 _SMALL = 12.0

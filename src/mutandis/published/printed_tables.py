@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CASE_TABLES", "COUNT_TABLES", "PrintedCase", "PrintedCaseTable", "PrintedCountTable"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedCountTable:

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.published.printed_tables import PrintedCaseTable, PrintedCountTable
 
-__all__ = [
-    "CaseRow",
-    "CountCell",
-    "Difference",
-    "Reproduction",
-    "case_rows",
-    "count_cells",
-    "half_up",
-    "reproduce",
-]
-
 # cells that cannot follow from their own data, whatever the semantics (docs/adr/0003-errata.md)
 _IMPOSSIBLE = {
     "Table 1, ST, k=50, share": "84 of 1,712 is 4.9 %",

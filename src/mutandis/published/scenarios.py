@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["SCENARIOS", "Scenario"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:

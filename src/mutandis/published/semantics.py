@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings
 
-__all__ = ["AS_PUBLISHED", "AsPublished", "PublishedLinear"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLinear:

@@ -272,7 +272,7 @@ def _draw_worldview(audit: Audit) -> Picture | None:
     plan = audit.plan
     if plan.worldview is None:
         return None
-    from mutandis.decision import required_columns
+    from mutandis.decision.maker import required_columns
     from mutandis.pictures.worldview import draw_worldview
 
     needed = () if plan.decision is None else required_columns(plan.decision)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mutandis.auditing.audit import Audit
-    from mutandis.causal import FittedWorldview
     from mutandis.causal.contributions import Decomposition
+    from mutandis.causal.worldview import FittedWorldview
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
 

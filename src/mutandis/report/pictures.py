@@ -11,7 +11,7 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
-from mutandis.decision import required_columns
+from mutandis.decision.maker import required_columns
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.pictures.attributes import Spread, box_of, plot_groups, plot_levels, plot_numbers
 from mutandis.pictures.findings import Differences, plot_agreement, plot_delta_p, plot_k_sweep

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from mutandis.search.engine import Progress, Queries, Space
 
-__all__ = ["BruteSearch"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BruteSearch:

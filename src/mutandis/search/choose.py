@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mutandis.search.engine import Listing, Progress, Queries, Search, Space
     from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
-__all__ = ["ChosenSearch", "choose_search"]
-
 # with more coordinates SciPy's tree examines nearly every point, and a scan is cheaper
 _TREE_DIMENSIONS = 40
 # Seconds of work from which on kernels pay for being loaded, which takes 0.6 s: a single search of

@@ -22,8 +22,6 @@ from mutandis.data.by_row import ByRow
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Metric", "Points"]
-
 # the largest distance in int64
 _FARTHEST = 2**63 - 1
 

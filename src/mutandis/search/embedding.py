@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
 
-__all__ = ["Axis", "Embedded", "Embedding", "LazyEmbedding", "Scaling", "Term", "choose_unit"]
-
 Scaling = Literal["range", "none"]
 
 _QUANTUM_BITS = 40

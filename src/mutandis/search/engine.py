@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     from mutandis.search.distance import Metric, Points
     from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
-__all__ = [
-    "Listing",
-    "Progress",
-    "Queries",
-    "Search",
-    "Space",
-    "discard_progress",
-    "find_neighbourhoods",
-    "find_within",
-    "group_rows",
-]
-
 Progress = Callable[[int], None]
 """Called again and again with the number of further complainants for whom a search is done."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     _Rows = NDArray[np.intp]
     _Answer = tuple[_Integers, Callable[[NDArray[np.bool_]], None]]
 
-__all__ = ["TreeSearch", "tree_dimensions"]
-
 # In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
 # rounding moves a float64 distance by far less than this, and by far less than this part of it.
 _ROUNDING = 1e-9

@@ -25,16 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "FINE_STEPS",
-    "MOST_STEPS",
-    "Lattice",
-    "find_lattice",
-    "find_steps",
-    "float_noise",
-    "simplest_between",
-]
-
 MOST_STEPS = 2**40
 """A finer grid does not count as one: such columns are quantised instead."""
 

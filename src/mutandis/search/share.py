@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Share", "difference", "exceeds"]
-
 # Below this, products of int64 are exact and so are the floats made of them; from there on Python's
 # own integers are used, whose quotients are rounded correctly too.
 _SAFE = 2**53

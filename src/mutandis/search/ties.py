@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Neighbourhoods", "RadiusCounts", "Ties", "count_candidates", "select", "share_of"]
-
 Ties = Literal["fair", "all"]
 
 

@@ -58,7 +58,7 @@ def implied_independences(
 
     Examples
     --------
-    >>> from mutandis.causal import Graph
+    >>> from mutandis.causal.graph import Graph
     >>> law = Graph.from_parents({"UGPA": ("sex", "race"), "LSAT": ("sex", "race")})
     >>> for implied in implied_independences(law):
     ...     print(implied.first, implied.second, implied.given)
