@@ -192,7 +192,10 @@ def test_the_hash_changes_with_any_cell_that_is_used() -> None:
         hashes.add(hashed(changed))
     assert len(hashes) == 1 + len(changes)
     assert hashed(TABLE.assign(note="other")) == hashed(TABLE)
-    assert hashed(TABLE.iloc[::-1]) != hashed(TABLE)
+    # ids tell which row is which; without them, it is their order that does
+    assert hashed(TABLE.iloc[::-1]) == hashed(TABLE)
+    assert hashed(TABLE.assign(who=TABLE["who"].to_numpy()[::-1])) != hashed(TABLE)
+    assert hashed(TABLE.iloc[::-1], id=None) != hashed(TABLE, id=None)
     backwards = dict(reversed(SETTINGS["attributes"].items()))
     assert hashed(TABLE[TABLE.columns[::-1]], attributes=backwards) == hashed(TABLE)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.data.columns import Numbers
 from mutandis.decision.maker import describe_maker
 
@@ -104,8 +105,7 @@ def _versions() -> Mapping[str, str]:
 def _hash_counterfactuals(table: CounterfactualTable | None) -> str | None:
     if table is None:
         return None
-    decided = b"" if table.is_negative is None else np.packbits(table.is_negative).tobytes()
-    return hash_population(table.population, decided)
+    return hash_population(table.population, table.is_negative)
 
 
 def _made(made: Counterfactuals | None) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def _made(made: Counterfactuals | None) -> dict[str, Any]:
     }
 
 
-def hash_population(population: Population, *further: bytes) -> str:
-    """Hash ids and columns, in an order and a form that no frame library has a part in.
+def hash_population(population: Population, decided: NDArray[np.bool_] | None = None) -> str:
+    """Hash ids and columns, row by row in the order of ids, whatever library and order they had.
 
     Examples
     --------
@@ -130,17 +130,17 @@ def hash_population(population: Population, *further: bytes) -> str:
     >>> hash_population(people)[:8]
     'b311b9da'
     """
-    digest = hashlib.sha256()
-    for part in (*further, _id_bytes(population.ids)):
-        digest.update(part)
+    digest, order = hashlib.sha256(), order_of_ids(population.ids)
+    digest.update(b"" if decided is None else np.packbits(decided[order]).tobytes())
+    digest.update(_id_bytes(population.ids[order]))
     for name in sorted(population.columns):
         column = population.columns[name]
         if isinstance(column, Numbers):
             head: list[Any] = [name, "numbers"]
-            body = np.ascontiguousarray(column.values, dtype="<f8")
+            body = np.ascontiguousarray(column.values[order], dtype="<f8")
         else:
             head = [name, "categories", [str(level) for level in column.levels]]
-            body = np.ascontiguousarray(column.codes, dtype="<i4")
+            body = np.ascontiguousarray(column.codes[order], dtype="<i4")
         digest.update(json.dumps(head).encode())
         digest.update(body.data.cast("B") if len(body) else b"")  # no copy of its bytes
     return digest.hexdigest()

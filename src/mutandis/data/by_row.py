@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ByRow:
     """Arrays, and records of arrays, with the same rows; other fields are the same for all rows."""
 
-    def take(self, rows: NDArray[Any]) -> Self:
+    def take(self, rows: NDArray[Any] | slice) -> Self:
         """Give the chosen rows, repeated as often as asked for."""
         return type(self)(**{f.name: _taken(getattr(self, f.name), rows) for f in fields(self)})
 
@@ -33,7 +33,7 @@ class ByRow:
         return cls(**{f.name: _joined([getattr(p, f.name) for p in parts]) for f in fields(cls)})
 
 
-def _taken(value: Any, rows: NDArray[Any]) -> Any:
+def _taken(value: Any, rows: NDArray[Any] | slice) -> Any:
     if isinstance(value, np.ndarray):
         return value[rows]
     if isinstance(value, Mapping):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.causal.fitting.ordering import order_of_ids
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from contextlib import AbstractContextManager
@@ -31,6 +33,7 @@ _TEXT = ("VARCHAR", "string")
 def write_findings(path: Path, findings: Iterable[Findings]) -> None:
     """Write findings one after the other, with the columns `method` and `k` in front.
 
+    Each is sorted by id, so that the order of the table's rows leaves no trace.
     What is not defined (the interval of CF, for example) is null. Findings are taken one at a
     time and wait in a file, so that memory holds those of one method and k only.
     """
@@ -40,7 +43,7 @@ def write_findings(path: Path, findings: Iterable[Findings]) -> None:
     try:
         with _connected(waiting) as connection:
             for number, found in enumerate(findings):
-                _add(connection, found, first=not number)
+                _add(connection, found.take(order_of_ids(found.ids)), first=not number)
             connection.table("findings").write_parquet(str(path), compression="zstd")
     except duckdb.IOException as error:
         # a full disk, mostly; DuckDB's own message names paths
