@@ -31,6 +31,11 @@ def run_init(
     force: bool,
 ) -> None:
     """Read the table, guess, and write; `reading` are further keys of the section `data`."""
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise OutputError(
+            f"{str(out)!r} is not a regular file but a link, a folder or a device, and is not "
+            "replaced. Name another file with --out."
+        )
     if out.exists() and not force:
         raise OutputError(
             f"There is a file {str(out)!r} already. Name another one with --out, or add --force to "
