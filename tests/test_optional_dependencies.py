@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # extras of users; the others are tools of the project itself
-EXTRAS = ("arrow", "db", "dowhy", "graph", "latent", "onnx", "pdf", "sklearn", "skops")
+EXTRAS = ("arrow", "db", "dowhy", "graph", "latent", "onnx", "pdf", "sign", "sklearn", "skops")
 MODULES = {"scikit-learn": "sklearn"}
 
 AUDIT = """

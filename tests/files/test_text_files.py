@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mutandis.errors import OutputError
-from mutandis.files.text_files import remove_leftovers, write_atomically, write_csv
+from mutandis.files.text_files import write_atomically, write_csv
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,24 +48,15 @@ def test_negative_numbers_are_left_alone(tmp_path: Path) -> None:
     assert read(tmp_path / "t.csv")[1] == ["-1", "-0.5"]
 
 
-def test_a_file_is_written_whole_and_leftovers_go(tmp_path: Path) -> None:
-    old, fresh = (tmp_path / f".mutandis-{name}" for name in ("old", "fresh"))
-    for path in (old, fresh):
-        path.touch()
-    os.utime(old, (0, 0))
-    remove_leftovers(tmp_path)
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
     write_atomically(tmp_path / "case.pdf", b"%PDF")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".mutandis-fresh", "case.pdf"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["case.pdf"]
     with pytest.raises(OutputError, match="cannot be written"):
         write_atomically(tmp_path / "absent" / "case.pdf", b"%PDF")
     (tmp_path / "folder").mkdir()
     with pytest.raises(OutputError, match="cannot be written"):
         write_atomically(tmp_path / "folder", "text")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        ".mutandis-fresh",
-        "case.pdf",
-        "folder",
-    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["case.pdf", "folder"]
 
 
 def test_a_file_is_as_open_as_any_other(tmp_path: Path) -> None:

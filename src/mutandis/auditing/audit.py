@@ -547,7 +547,13 @@ class Audit:
             report.write(path)
         return report
 
-    def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
+    def save(
+        self,
+        folder: str | PathLike[str],
+        *,
+        overwrite: bool = False,
+        sign: str | PathLike[str] | None = None,
+    ) -> None:
         """Write the results into a folder, which appears whole or not at all.
 
         `mutandis.open_results` reads them back.
@@ -558,10 +564,14 @@ class Audit:
             The folder to make.
         overwrite
             Replace older results in that folder.
+        sign
+            A private Ed25519 key in PEM to sign the results with (docs/how-to/verify.md).
         """
         from mutandis.files.saved_audit import save_audit
+        from mutandis.files.signature import read_signing_key
 
-        save_audit(self, Path(folder), overwrite=overwrite)
+        key = None if sign is None else read_signing_key(sign)
+        save_audit(self, Path(folder), overwrite=overwrite, key=key)
 
     def members(self, place: int, method: str, k: int) -> Pair[Members]:
         """List the people in both groups of one complainant, by her place among complainants.

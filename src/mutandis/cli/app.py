@@ -39,6 +39,10 @@ TrustCode = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads of the search (default: all cores).")
 ]
+Sign = Annotated[
+    Path | None,
+    typer.Option(metavar="KEYFILE", help="Sign with this private Ed25519 key (a PEM file)."),
+]
 Base = Annotated[
     Path | None,
     typer.Option(help="Folder that paths in the audit file start from, if it has moved."),
@@ -140,6 +144,7 @@ def audit(
     force: Annotated[
         bool, typer.Option("--force", help="Replace older results in that folder.")
     ] = False,
+    sign: Sign = None,
     trust_code: TrustCode = False,
     threads: Threads = None,
     json: Json = False,
@@ -147,7 +152,15 @@ def audit(
     """Run an audit and write its results: findings, counts, record, report, pictures."""
     from mutandis.cli.audit import run_audit
 
-    run_audit(config, out, force=force, trust_code=trust_code, threads=threads, as_json=json)
+    run_audit(
+        config,
+        out,
+        force=force,
+        sign=sign,
+        trust_code=trust_code,
+        threads=threads,
+        as_json=json,
+    )
 
 
 @app.command()
@@ -165,11 +178,12 @@ def case(
         bool | None,
         typer.Option("--pdf/--no-pdf", help="Write a PDF too (default: if WeasyPrint is there)."),
     ] = None,
+    sign: Sign = None,
 ) -> None:
     """Write the case file of one complainant: HTML, JSON and PDF, into the folder's `cases`."""
     from mutandis.cli.case import run_case
 
-    run_case(folder, id, redact=redact, pdf=pdf)
+    run_case(folder, id, redact=redact, pdf=pdf, sign=sign)
 
 
 @app.command()
@@ -177,8 +191,14 @@ def verify(
     folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
     *,
     rerun: Annotated[
-        bool, typer.Option("--rerun", help="Run the audit again and compare every number.")
+        bool, typer.Option("--rerun", help="Run the audit again and compare all that it writes.")
     ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PUBKEYFILE", help="See whether the results are signed with this key (PEM)."
+        ),
+    ] = None,
     base: Base = None,
     trust_code: TrustCode = False,
     threads: Threads = None,
@@ -191,6 +211,7 @@ def verify(
         run_verify(
             folder,
             rerun=rerun,
+            key=key,
             base=base,
             trust_code=trust_code,
             threads=threads,

@@ -14,6 +14,7 @@ from mutandis.files.audit_file import read_plan
 from mutandis.files.output_folder import check_output
 from mutandis.files.results_folder import REPORT, is_audit_folder
 from mutandis.files.saved_audit import save_audit
+from mutandis.files.signature import read_signing_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,15 +25,25 @@ __all__ = ["run_audit"]
 
 
 def run_audit(
-    config: Path, out: Path, *, force: bool, trust_code: bool, threads: int | None, as_json: bool
+    config: Path,
+    out: Path,
+    *,
+    force: bool,
+    sign: Path | None,
+    trust_code: bool,
+    threads: int | None,
+    as_json: bool,
 ) -> None:
     """Check everything, run, write the folder, and print the counts."""
+    key = None if sign is None else read_signing_key(sign)
     check_output(out, replace=force, known=is_audit_folder)
     with collected_notes() as notes:
         found = run_with_bars(read_plan(config, trust_code=trust_code), threads=threads)
         with progress_bars() as bar:
             found.measure_noise_floor(bar("Running placebo audits"))
-            save_audit(found, out, overwrite=force, notes=notes(), progress=bar("Comparing"))
+            save_audit(
+                found, out, overwrite=force, key=key, notes=notes(), progress=bar("Comparing")
+            )
     show_notes(notes())
     if as_json:
         typer.echo(json.dumps(summary_of(found), indent=2))

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from mutandis.cli.progress import progress_bars
 from mutandis.cli.run import collected_notes, run_with_bars
 from mutandis.files.verification import verify_results
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
     from mutandis.files.verification import Verification
 
 __all__ = ["run_verify"]
@@ -23,6 +26,7 @@ def run_verify(
     folder: Path,
     *,
     rerun: bool,
+    key: Path | None,
     base: Path | None,
     trust_code: bool,
     threads: int | None,
@@ -33,18 +37,26 @@ def run_verify(
         found = verify_results(
             folder,
             rerun=rerun,
+            key=key,
             base=base,
             trust_code=trust_code,
-            run=partial(run_with_bars, threads=threads),
+            run=partial(_run, threads=threads),
         )
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     else:
-        _show(folder, found)
+        _show(folder, found, key)
     return 1 if found.differences else 0
 
 
-def _show(folder: Path, found: Verification) -> None:
+def _run(plan: Plan, *, threads: int | None) -> Audit:
+    found = run_with_bars(plan, threads=threads)
+    with progress_bars() as bar:
+        found.measure_noise_floor(bar("Running placebo audits"))
+    return found
+
+
+def _show(folder: Path, found: Verification, key: Path | None) -> None:
     if found.differences:
         typer.echo(f"{folder} differs from what was written:")
         for each in found.differences:
@@ -52,7 +64,9 @@ def _show(folder: Path, found: Verification) -> None:
     else:
         typer.echo(f"{folder}: all {found.files} files are as they were written.")
         if found.rerun:
-            typer.echo("A rerun gives the same findings and counts, bit for bit.")
+            typer.echo("A rerun gives the same findings, report and case files, bit for bit.")
+        if key is not None:
+            typer.echo(f"They are signed with {key}.")
     if found.source == "not reachable":
         typer.echo("The source cannot be reached from here and was not checked.")
     elif not found.differences:

@@ -23,6 +23,7 @@ import secrets
 import shutil
 import signal
 import sys
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,10 +33,19 @@ from mutandis.errors import OutputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["check_output", "exchange_names", "output_folder", "recover_output", "sync_tree"]
+__all__ = [
+    "check_output",
+    "exchange_names",
+    "locked_folder",
+    "output_folder",
+    "recover_output",
+    "sync_tree",
+]
 
 _TEMPORARY = re.compile(r"\.mutandis-[0-9a-f]{12}-[0-9a-f]{16}")
 _OLD = ".old"
+# how long to wait for another process
+_SECONDS = 60
 
 # linux/fs.h and macOS' sys/stdio.h
 _AT_FDCWD = -100
@@ -167,6 +177,24 @@ def _lock(folder: int) -> bool | None:
     except OSError:
         return None  # some network file systems lock no folders
     return True
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Let one process at a time work in a folder, where folders can be locked."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        last = time.monotonic() + _SECONDS
+        while _lock(opened) is False:
+            if time.monotonic() > last:
+                raise OutputError(
+                    f"Another process has been working in {str(folder)!r} for more than {_SECONDS} "
+                    "seconds. Wait for it or end it, and try again."
+                )
+            time.sleep(0.05)
+        yield
+    finally:
+        os.close(opened)
 
 
 def _put_in_place(

@@ -2,14 +2,18 @@
 
 `audit.json` is the record: the settings, where the table was and what it hashed to, the versions,
 and a SHA-256 of every other file. It is written last. It also holds a hash of itself, which shows a
-slip of the hand; whoever wants to hide a change can compute that anew, so for a signature keep the
-hash of `audit.json` elsewhere.
+slip of the hand; whoever wants to hide a change can compute that anew, so sign it (`signature.py`),
+or keep the hash of `audit.json` elsewhere. Case files are written later, and have a record of their
+own, `cases/SHA256SUMS`, which names the `audit.json` that they were made from.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.auditing.plan import Origin
 from mutandis.data.columns import jsonable
 from mutandis.errors import OutputError
+from mutandis.files.output_folder import recover_output
 from mutandis.files.table_files import hash_file
 from mutandis.limits import read_regular
 
@@ -32,11 +37,15 @@ __all__ = [
     "RECORD",
     "REPORT",
     "STATE",
+    "SUMS",
     "AuditRecord",
+    "expected_files",
     "find_differences",
     "is_audit_folder",
     "read_record",
+    "read_sums",
     "write_record",
+    "write_sums",
 ]
 
 FINDINGS = "findings.parquet"
@@ -47,10 +56,16 @@ QUERIES = "queries.jsonl"
 STATE = "audit.npz"
 PLOTS = "plots"
 CASES = "cases"
+SUMS = "SHA256SUMS"
+_SUMS = f"{CASES}/{SUMS}"
 
 _FORMAT = "mutandis-audit"
 _VERSION = 1
-_CASE_ENDINGS = {".html", ".json", ".pdf"}
+_CASE_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.redacted)?\.(html|json|pdf)")
+# as `sha256sum` writes and checks them
+_SUM = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>[!-~]+)")
+# the record that case files were made from, as seen from their folder
+_MADE_FROM = f"../{RECORD}"
 # put there by desktops, not by people
 _IGNORED = {".DS_Store", "Thumbs.db", "desktop.ini"}
 # a record is a few hundred kilobytes even with a thousand attributes
@@ -158,41 +173,115 @@ def _is_inside(name: str) -> bool:
     return not path.is_absolute() and ".." not in path.parts and "\\" not in name
 
 
+def write_sums(cases: Path, record: Path, sums: Mapping[str, str]) -> None:
+    """Write the record of a folder of case files: their hashes, and that of the audit's record."""
+    lines = {_MADE_FROM: hash_file(record), **dict(sorted(sums.items()))}
+    text = "".join(f"{sha256}  {name}\n" for name, sha256 in lines.items())
+    (cases / SUMS).write_text(text, encoding="ascii")
+
+
+def read_sums(folder: Path) -> dict[str, str]:
+    """Read the hashes of case files by their names, or say that they do not belong to the audit."""
+    sums, fault = _look_up_sums(folder)
+    if fault is not None:
+        raise OutputError(
+            f"{str(folder / CASES / SUMS)!r} {fault}. Move the folder {CASES!r} away and write the "
+            "case files again."
+        )
+    return sums
+
+
+def _look_up_sums(folder: Path) -> tuple[dict[str, str], str | None]:
+    """Read the hashes of case files, and say what is wrong with their record."""
+    try:
+        lines = read_regular(folder / CASES / SUMS, most=_BYTES).decode("ascii").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, None
+    except (OSError, UnicodeDecodeError):
+        lines = [""]
+    found = [_SUM.fullmatch(line) for line in lines]
+    sums = {each["name"]: each["sha256"] for each in found if each}
+    made_from = sums.pop(_MADE_FROM, None)
+    if not all(found) or made_from is None or not all(map(_CASE_FILE.fullmatch, sums)):
+        return {}, "is not a record of case files, or has been damaged"
+    if made_from != hash_file(folder / RECORD):
+        return sums, f"belongs to another {RECORD}"
+    return sums, None
+
+
 def is_audit_folder(folder: Path) -> bool:
     """Tell whether a folder holds the results of an audit, and nothing else."""
     try:
         record = read_record(folder)
     except OutputError:
         return False
-    return set(_files(folder)) <= {RECORD, *record.outputs} and _only_case_files(folder / CASES)
+    recover_output(folder / CASES)
+    own = {RECORD, f"{RECORD}.sig", *record.outputs}
+    return all(_is_case_file(name) or name in own for name in _files(folder))
 
 
-def _only_case_files(folder: Path) -> bool:
-    return not folder.exists() or all(
-        path.suffix in _CASE_ENDINGS or path.name in _IGNORED or path.name.startswith(".mutandis-")
-        for path in folder.rglob("*")
+def _is_case_file(name: str) -> bool:
+    path = PurePosixPath(name)
+    return path.parts[:-1] == (CASES,) and (
+        path.suffix in {".html", ".json", ".pdf"} or name in {_SUMS, f"{_SUMS}.sig"}
     )
 
 
+def expected_files(record: AuditRecord) -> dict[str, str | None]:
+    """List what belongs in the folder by its path in it, with its SHA-256.
+
+    Records, and the signatures that there are, have no hash elsewhere.
+    """
+    sums, _ = _look_up_sums(record.folder)
+    records = [RECORD, f"{RECORD}.sig", _SUMS, f"{_SUMS}.sig"]
+    there = [name for name in records if os.path.lexists(record.folder / name)]
+    return {
+        **record.outputs,
+        **{f"{CASES}/{name}": sha256 for name, sha256 in sums.items()},
+        **dict.fromkeys(there),
+    }
+
+
 def find_differences(record: AuditRecord) -> list[str]:
-    """Hash every file again, and say what is not as the record says."""
+    """Hash every file again, and say what is not as the records say."""
     found = []
     if not record.is_intact:
         found.append(f"{RECORD} is not what was written")
-    for name, expected in record.outputs.items():
-        path = record.folder / name
-        if not path.is_file():
-            found.append(f"{name} is missing")
-        elif hash_file(path) != expected:
-            found.append(f"{name} is not what was written")
-    further = set(_files(record.folder)) - {RECORD, *record.outputs}
-    return [*found, *(f"{name} was not written by the audit" for name in sorted(further))]
+    _, fault = _look_up_sums(record.folder)
+    if fault is not None:
+        found.append(f"{_SUMS} {fault}")
+    expected = expected_files(record)
+    for name, sha256 in expected.items():
+        fault = _find_fault(record.folder / name, sha256)
+        if fault is not None:
+            found.append(f"{name} {fault}")
+    foreign = sorted(set(_files(record.folder)) - set(expected))
+    return [*found, *(f"{name} {_describe_foreign(record.folder / name)}" for name in foreign)]
+
+
+def _find_fault(path: Path, expected: str | None) -> str | None:
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return "is a link or a pipe, and not the file that was written"
+        if expected is not None and hash_file(path) != expected:
+            return "is not what was written"
+    except (FileNotFoundError, NotADirectoryError):
+        return "is missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return None
+
+
+def _describe_foreign(path: Path) -> str:
+    if path.is_symlink():
+        return "is a link, which mutandis does not write"
+    return f"was not written by {'`mutandis case`' if path.parent.name == CASES else 'the audit'}"
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """List the files of a folder, without case files, which are written later."""
+    """List the files of a folder, and links and whatever else is no folder."""
     for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        plain_folder = path.is_dir() and not path.is_symlink()
-        if name.parts[0] != CASES and path.name not in _IGNORED and not plain_folder:
-            yield name.as_posix()
+        mode = path.lstat().st_mode
+        ignored = stat.S_ISREG(mode) and path.name in _IGNORED
+        if not (stat.S_ISDIR(mode) or ignored):
+            yield path.relative_to(folder).as_posix()

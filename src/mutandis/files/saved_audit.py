@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -30,7 +31,7 @@ from mutandis.auditing.shared_neighbours import SharedNeighbours
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.agreement import RecordAgreement
-from mutandis.decision.maker import DescribedMaker, query_records
+from mutandis.decision.maker import DescribedMaker, query_records, required_columns
 from mutandis.errors import DecisionError, OutputError
 from mutandis.evidence.groups import Counted
 from mutandis.files.audit_file import SavedInputs, read_plan_text, write_plan
@@ -48,6 +49,7 @@ from mutandis.files.results_folder import (
     read_record,
     write_record,
 )
+from mutandis.files.signature import sign
 from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import write_csv
 from mutandis.files.yaml_nodes import plain_data, read_yaml, write_yaml
@@ -57,6 +59,7 @@ from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
@@ -65,7 +68,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.semantics import Situation
 
-__all__ = ["open_results", "save_audit", "write_numbers"]
+__all__ = ["open_results", "same_state", "save_audit", "write_files", "write_numbers"]
 
 # ten million rows with fifty attributes
 _BYTES = 4_000_000_000
@@ -76,6 +79,7 @@ def save_audit(
     folder: Path,
     *,
     overwrite: bool = False,
+    key: Ed25519PrivateKey | None = None,
     notes: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
@@ -85,18 +89,32 @@ def save_audit(
     numbers of findings that are written and that there are.
     """
     with output_folder(folder, replace=overwrite, known=is_audit_folder) as temporary:
-        diagnosis = audit.plan.check_worldview()
-        write_numbers(temporary, audit, progress=progress)
-        _write_report(temporary, audit, diagnosis)
-        _write_queries(temporary, audit)
-        _write_state(temporary / STATE, audit)
-        write_record(temporary, _record(audit, diagnosis, notes, folder))
+        write_files(temporary, audit, out=folder, notes=notes, progress=progress)
+        if key is not None:
+            sign(temporary / RECORD, key)
+
+
+def write_files(
+    folder: Path,
+    audit: Audit,
+    *,
+    out: Path,
+    notes: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write all files of an audit, as they are to stand in the folder `out`."""
+    diagnosis = audit.plan.check_worldview()
+    write_numbers(folder, audit, progress=progress)
+    _write_report(folder, audit, diagnosis)
+    _write_queries(folder, audit)
+    _write_state(folder / STATE, audit)
+    write_record(folder, _record(audit, diagnosis, notes, out))
 
 
 def write_numbers(
     folder: Path, audit: Audit, *, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Write the findings and the counts: what a rerun has to give again, bit for bit."""
+    """Write the findings and the counts."""
     write_findings(folder / FINDINGS, _followed(audit, progress))
     write_csv(folder / COUNTS, columns_of(audit.count_records()))
 
@@ -168,6 +186,7 @@ def _write_state(path: Path, audit: Audit) -> None:
         "positions": population.positions,
         "columns": _store_columns(population.columns),
         "dropped": list(population.dropped.items()),
+        "decision_inputs": _decision_inputs(audit.plan),
         "parts": [_part_state(part) for part in audit.parts],
     }
     arrays: list[NDArray[Any]] = []
@@ -179,6 +198,10 @@ def _write_state(path: Path, audit: Audit) -> None:
     text = json.dumps(state, default=refer)
     with path.open("wb") as file:
         np.savez_compressed(file, *arrays, header=np.frombuffer(text.encode(), dtype=np.uint8))
+
+
+def _decision_inputs(plan: Plan) -> tuple[str, ...]:
+    return () if plan.decision is None else required_columns(plan.decision)
 
 
 def _part_state(part: Audit) -> dict[str, Any]:
@@ -280,7 +303,9 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
         saved=SavedInputs(
             population=population,
             counterfactuals=_supplied(state["parts"][0], population),
-            decision=None if described is None else _Described(described),
+            decision=None
+            if described is None
+            else _Described(described, tuple(state.get("decision_inputs", ()))),
         ),
     )
     plan = replace(plan, origin=origin)
@@ -379,6 +404,17 @@ def _as_table(columns: Mapping[str, Column], id: str | None, ids: NDArray[Any]) 
 
 
 def _read_state(path: Path) -> dict[str, Any]:
+    with _open_state(path) as stored:
+
+        def resolve(found: dict[str, Any]) -> Any:
+            return stored[found["array"]] if found.keys() == {"array"} else found
+
+        state: dict[str, Any] = json.loads(stored["header"].tobytes(), object_hook=resolve)
+    return state
+
+
+@contextmanager
+def _open_state(path: Path) -> Iterator[Any]:
     try:
         with open_regular(path) as file:
             unpacked = sum(unpacked_bytes(file).values())
@@ -388,14 +424,18 @@ def _read_state(path: Path) -> dict[str, Any]:
                 f"{explain_limit(_BYTES, 'bytes')}"
             )
         with open_regular(path) as file, np.load(file, allow_pickle=False) as stored:
-
-            def resolve(found: dict[str, Any]) -> Any:
-                return stored[found["array"]] if found.keys() == {"array"} else found
-
-            state: dict[str, Any] = json.loads(stored["header"].tobytes(), object_hook=resolve)
+            yield stored
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         raise _damaged(path) from None
-    return state
+
+
+def same_state(first: Path, second: Path) -> bool:
+    """Tell whether two files of what was counted hold the same, however they are compressed."""
+    with _open_state(first) as one, _open_state(second) as other:
+        return sorted(one) == sorted(other) and all(
+            one[name].dtype == other[name].dtype and one[name].tobytes() == other[name].tobytes()
+            for name in one
+        )
 
 
 def _damaged(path: Path) -> OutputError:
@@ -410,6 +450,11 @@ class _Described(DescribedMaker):
     """A decision maker that is described in a results folder, and was not loaded."""
 
     described: Mapping[str, Any]
+    inputs: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.inputs
 
     def decide(self, frame: Any, /) -> Any:  # noqa: ARG002
         raise DecisionError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 import secrets
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,11 @@ from mutandis.limits import read_regular
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read_text", "remove_leftovers", "write_atomically", "write_csv"]
+__all__ = ["read_text", "write_atomically", "write_csv"]
 
 # what is written by hand stays far below; a table of decisions given by mistake does not
 _BYTES = 1_000_000
 _TEMPORARY = ".mutandis-"
-# nothing that is written here takes that long
-_SECONDS = 3600
 # a spreadsheet runs a text cell that begins with one of these as a formula
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -64,14 +61,6 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     finally:
         with suppress(OSError):
             temporary.unlink()
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed have left behind in a folder."""
-    for path in folder.glob(f"{_TEMPORARY}*"):
-        with suppress(OSError):
-            if path.is_file() and time.time() - path.stat().st_mtime > _SECONDS:
-                path.unlink()
 
 
 def write_csv(path: Path, columns: Mapping[str, Any]) -> None:

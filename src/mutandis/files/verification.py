@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from mutandis.data.columns import jsonable
-from mutandis.errors import InputError, OutputError
+from mutandis.data.columns import jsonable, plain_value
+from mutandis.errors import InputError, MutandisError, OutputError
 from mutandis.files.audit_file import read_plan_text
+from mutandis.files.case_files import case_name
 from mutandis.files.findings_file import compare_findings
-from mutandis.files.output_folder import recover_output
-from mutandis.files.results_folder import COUNTS, FINDINGS, find_differences, read_record
-from mutandis.files.saved_audit import write_numbers
+from mutandis.files.output_folder import locked_folder, recover_output
+from mutandis.files.results_folder import (
+    CASES,
+    FINDINGS,
+    QUERIES,
+    RECORD,
+    STATE,
+    SUMS,
+    expected_files,
+    find_differences,
+    read_record,
+)
+from mutandis.files.saved_audit import same_state, write_files
+from mutandis.files.signature import find_signature_fault, read_public_key
 from mutandis.files.sources import source_of
 from mutandis.files.table_files import hash_file
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Origin, Plan
@@ -58,18 +70,25 @@ def verify_results(
     folder: str | os.PathLike[str],
     *,
     rerun: bool = False,
+    key: str | os.PathLike[str] | None = None,
     base: str | os.PathLike[str] | None = None,
     trust_code: bool = False,
     run: Callable[[Plan], Audit] | None = None,
 ) -> Verification:
-    """Compare a results folder with its record, and with a rerun of the audit if asked to.
+    """Compare a results folder with its records, and with a rerun of the audit if asked to.
+
+    Every file is compared: report, pictures, findings, case files. Links, and files that mutandis
+    did not write, are named.
 
     Parameters
     ----------
     folder
         The results folder.
     rerun
-        Run the audit again, and compare findings and counts bit for bit.
+        Run the audit again, and compare versions, diagnostics and all files bit for bit, but for
+        the log of an endpoint, which holds times.
+    key
+        A public Ed25519 key in PEM: see whether the audit and its case files are signed with it.
     base
         The folder that paths in the audit file start from, if it has moved.
     trust_code
@@ -95,16 +114,24 @@ def verify_results(
     ()
     """
     path = Path(folder)
+    public = None if key is None else read_public_key(key)
     recover_output(path)
     record = read_record(path)
+    with locked_folder(path):
+        recover_output(path / CASES)
+        differences = find_differences(record)
+        files = expected_files(record)
+    if public is not None:
+        records = [name for name in (RECORD, f"{CASES}/{SUMS}") if name in files]
+        faults = {name: find_signature_fault(path / name, public) for name in records}
+        differences += [f"{name} {fault}" for name, fault in faults.items() if fault]
     origin = record.origin if base is None else replace(record.origin, folder=Path(base))
-    differences = find_differences(record)
     changed = _source_changed(origin)
     # a file that is not there has not changed
     inputs = [
         f"the model {name} is not the one that was asked"
         for name, expected in origin.files.items()
-        if (path := origin.folder / name).is_file() and hash_file(path) != expected
+        if (model := origin.folder / name).is_file() and hash_file(model) != expected
     ]
     if changed:
         inputs.append("the source is not the table that was audited")
@@ -113,10 +140,13 @@ def verify_results(
     if rerun and (inputs or not record.is_intact):
         differences.append("the audit cannot be repeated from something else")
     elif rerun:
-        differences += _compare_rerun(record, origin, trust_code=trust_code, run=run)
+        plan = read_plan_text(
+            origin.text, folder=origin.folder, name=origin.name, trust_code=trust_code
+        )
+        differences += _compare_rerun(record, plan.run() if run is None else run(plan), files)
     return Verification(
         differences=tuple(differences),
-        files=len(record.outputs) + 1,
+        files=len(files),
         source="not reachable" if changed is None else "changed" if changed else "same",
         rerun=rerun,
     )
@@ -132,31 +162,80 @@ def _source_changed(origin: Origin) -> bool | None:
         return None
 
 
-def _compare_rerun(
-    record: AuditRecord,
-    origin: Origin,
-    *,
-    trust_code: bool,
-    run: Callable[[Plan], Audit] | None,
-) -> list[str]:
-    plan = read_plan_text(
-        origin.text, folder=origin.folder, name=origin.name, trust_code=trust_code
-    )
-    found = plan.run() if run is None else run(plan)
+def _compare_rerun(record: AuditRecord, found: Audit, files: Mapping[str, str | None]) -> list[str]:
+    """Write everything again, beside, and say what has come out in another way."""
     _check_same(record, found)
-    differences = []
+    before = record.data["provenance"]["versions"]
+    here = dict(found.provenance.versions)
+    differences = [
+        f"{name} is {here.get(name, 'absent')} here, and was {before.get(name, 'not recorded')}"
+        for name in {**before, **here}
+        if before.get(name) != here.get(name)
+    ]
+    # pages print the versions: with those on record, all else can be compared
+    found = replace(found, provenance=replace(found.provenance, versions=before))
     with tempfile.TemporaryDirectory() as name:
         again = Path(name)
-        write_numbers(again, found)
-        if (record.folder / FINDINGS).is_file():
-            differences += [
-                f"a rerun gives other findings: {count:,} differences in {column}"
-                for column, count in compare_findings(
-                    record.folder / FINDINGS, again / FINDINGS
-                ).items()
-            ]
-        if hash_file(again / COUNTS) != record.outputs.get(COUNTS):
-            differences.append("a rerun gives other counts")
+        write_files(again, found, out=record.folder)
+        differences += _compare_records(record.data, read_record(again).data)
+        differences += _compare_outputs(record, again)
+        differences += _compare_cases(found, files, again)
+    return differences
+
+
+def _compare_records(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    names = ("settings", "diagnostics", "disagreement", "shared_neighbours", "noise_floor", "files")
+    differing = [name for name in names if before.get(name) != now[name]]
+    if before["provenance"]["computed"] != now["provenance"]["computed"]:
+        differing.append("provenance")
+    return [f"a rerun gives other {name} in {RECORD}" for name in differing]
+
+
+def _compare_outputs(record: AuditRecord, again: Path) -> list[str]:
+    now, folder = read_record(again).outputs, record.folder
+    differing = {
+        name
+        for name in {**record.outputs, **now}
+        if record.outputs.get(name) != now.get(name) and name != QUERIES
+    }
+    # other versions compress in other ways
+    both = {name for name in (FINDINGS, STATE) if (folder / name).is_file()}
+    if STATE in both & differing and same_state(folder / STATE, again / STATE):
+        differing.remove(STATE)
+    details = []
+    if FINDINGS in both:
+        differing.discard(FINDINGS)
+        details = [
+            f"a rerun gives other findings: {count:,} differences in {column}"
+            for column, count in compare_findings(folder / FINDINGS, again / FINDINGS).items()
+        ]
+    return [*details, *(f"a rerun gives another {name}" for name in sorted(differing))]
+
+
+def _compare_cases(found: Audit, files: Mapping[str, str | None], again: Path) -> list[str]:
+    """Make every case file again from the rerun."""
+    ids = found.plan.population.ids[found.situation.complainants]
+    by_name = {case_name(str(each)): plain_value(each) for each in ids}
+    (again / CASES).mkdir()
+    documents: dict[str, Any] = {}
+    differences = []
+    for name, expected in files.items():
+        path = PurePosixPath(name)
+        if path.parts[0] != CASES or expected is None:
+            continue
+        who, *further = path.stem.split(".")
+        if who not in by_name:
+            differences.append(f"{name} is about no complainant of this audit")
+            continue
+        if path.stem not in documents:
+            documents[path.stem] = found.case_file(by_name[who], redact=bool(further))
+        try:
+            documents[path.stem].write(again / name)
+        except MutandisError as error:  # PDF needs what may not be here
+            differences.append(f"{name} was not compared: {error}")
+            continue
+        if hash_file(again / name) != expected:
+            differences.append(f"a rerun gives another {name}")
     return differences
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import fields
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.columns import Numbers, plain_value
 from mutandis.evidence.methods import METHODS, Center
+from mutandis.files.case_files import case_name, write_case_files
+from mutandis.files.results_folder import CASES
+from mutandis.files.saved_audit import open_results
+from mutandis.files.signature import read_signing_key
 from mutandis.report.case_changes import changes_of
 from mutandis.report.case_model import (
     CaseDocument,
@@ -28,9 +33,12 @@ from mutandis.report.case_movement import movements_of, value_at
 from mutandis.report.case_sentences import assumptions_of, limits_of, shared_neighbours_of
 from mutandis.report.context import rows_of
 from mutandis.report.formatting import known
+from mutandis.report.pdf import pdf_unavailable, to_pdf
 from mutandis.report.redact import redact_case
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
@@ -41,7 +49,7 @@ if TYPE_CHECKING:
     from mutandis.report.case_model import Role
     from mutandis.search.embedding import Axis
 
-__all__ = ["case_document"]
+__all__ = ["case_document", "save_case"]
 
 
 def case_document(
@@ -88,6 +96,73 @@ def case_document(
         worldview=_draw_worldview(audit),
     )
     return redact_case(document, whole, cases) if redact else document
+
+
+def save_case(
+    folder: str | PathLike[str],
+    id: Any,  # noqa: A002 - the public name
+    *,
+    redact: bool = False,
+    pdf: bool | None = None,
+    sign: str | PathLike[str] | None = None,
+) -> tuple[CaseDocument, tuple[Path, ...]]:
+    """Write the case file of one complainant into the folder of results: all of it, or nothing.
+
+    Its files are recorded, so that `verify_results` finds what has been changed. The document and
+    the paths of the files are given back.
+
+    Parameters
+    ----------
+    folder
+        The results folder.
+    id
+        The complainant.
+    redact
+        As for `Audit.case_file`.
+    pdf
+        Write a PDF beside HTML and JSON; default: if WeasyPrint is there.
+    sign
+        A private Ed25519 key in PEM, to sign the record of all case files with.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import mutandis as mm
+    >>> found = mm.audit(
+    ...     {"woman": [1, 1, 0], "salary": [10.0, 11.0, 10.0], "granted": ["no", "no", "yes"]},
+    ...     outcome="granted",
+    ...     negative="no",
+    ...     protected=mm.Protection("woman", value=1, reference=0),
+    ...     attributes={"salary": "continuous"},
+    ...     ks=(1,),
+    ... )
+    >>> folder = f"{tempfile.mkdtemp()}/results"
+    >>> found.save(folder)
+    >>> document, files = mm.save_case(folder, 0, pdf=False)
+    >>> [path.name for path in files]
+    ['0.html', '0.json']
+    """
+    if pdf:
+        to_pdf("<p>")  # what is missing is said now, and not after the work
+    key = None if sign is None else read_signing_key(sign)
+    results = Path(folder)
+    audit = open_results(results)
+    document = case_document(audit, _read_id(audit, id), redact=redact)
+    html = document.to_html()
+    contents: dict[str, str | bytes] = {"html": html, "json": document.to_json()}
+    if pdf or (pdf is None and pdf_unavailable() is None):
+        contents["pdf"] = to_pdf(html)
+    stem = f"{case_name(str(id))}{'.redacted' if redact else ''}"
+    files = {f"{stem}.{ending}": content for ending, content in contents.items()}
+    write_case_files(results, files, key=key)
+    return document, tuple(results / CASES / name for name in files)
+
+
+def _read_id(audit: Audit, id: Any) -> Any:  # noqa: A002
+    """Find the id that is written like this; ids on a command line are text."""
+    ids = audit.plan.population.ids
+    same = np.flatnonzero(ids.astype(np.str_) == str(id))
+    return plain_value(ids[same[0]]) if len(same) else id
 
 
 def _complainant(case: Case) -> Complainant:
