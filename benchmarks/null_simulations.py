@@ -13,10 +13,12 @@ import re
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
+from scipy.stats import poisson
 
 import mutandis as mm
 
@@ -239,6 +241,128 @@ def simulate_both(
     return _gather(f"{world.label} | {world.share:g}", drawn())
 
 
+# --- few rows, an estimated worldview, the default k --------------------------------------------
+
+Kind = Literal["normal", "heavy", "grid", "count", "ordinal", "categorical"]
+LEVELS = ("a", "b", "c", "d")
+WORTH = np.array([-1.2, 0.0, 0.7, 1.7])  # what a level is worth to the one who decides
+STEP = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallWorld:
+    """A small table in which the status costs something that decisions make up for exactly.
+
+    Two attributes, x and z: Gaussian, heavy-tailed (t with two degrees of freedom), or on a grid
+    of few values; or a Gaussian x and a z that the facts leave open.
+    """
+
+    kind: Kind
+    sharp: bool
+    share: float
+    rows: int
+
+    @property
+    def label(self) -> str:
+        what = {
+            "normal": "two normal attributes",
+            "heavy": "two attributes, t(2)",
+            "grid": "two attributes in steps of .75 sd",
+        }.get(self.kind, f"one {self.kind} attribute, drawn")
+        return f"{what}, {'sharp' if self.sharp else 'noisy'} | {self.share:g}"
+
+    def audit(self, seed: int) -> mm.Audit:
+        """Audit the seed-th table."""
+        rng = np.random.default_rng([6, get_args(Kind).index(self.kind), seed])
+        woman = (rng.random(self.rows) < self.share).astype(int)
+        pair = self._pair if self.kind in {"normal", "heavy", "grid"} else self._open
+        columns, equations, attributes, score = pair(rng, woman)
+        granted = score > 0 if self.sharp else rng.random(self.rows) < expit(2 * score)
+        k = min(50, int(woman.sum()) // 3, int((1 - woman).sum()) // 5)
+        return mm.audit(
+            {"woman": woman, **columns, "granted": granted.astype(int)},
+            outcome="granted",
+            negative=0,
+            protected=mm.Protection("woman", value=1, reference=0),
+            attributes=attributes,
+            worldview=mm.Worldview(equations),
+            methods=["cst_matched"],
+            ks=(k,),
+            uncertainty=mm.Uncertainty(placebo=0),
+            seed=seed,
+        )
+
+    def _pair(self, rng: np.random.Generator, woman: NDArray[np.int64]) -> Any:
+        def noise() -> Any:
+            heavy = self.kind == "heavy"
+            return rng.standard_t(2, self.rows) if heavy else rng.standard_normal(self.rows)
+
+        x = noise()
+        z, loss = 0.5 * x + noise(), SELECTED
+        if self.kind == "grid":
+            x, z, loss = np.round(x / STEP) * STEP, np.round(z / STEP) * STEP, STEP
+        columns = {"x": x - loss * woman, "z": z - loss * woman}
+        equations = {"x": mm.Linear("woman"), "z": mm.Linear("x", "woman")}
+        return columns, equations, {"x": "continuous", "z": "continuous"}, x + z
+
+    def _open(self, rng: np.random.Generator, woman: NDArray[np.int64]) -> Any:
+        x, kind = rng.standard_normal(self.rows), self.kind
+        attribute: Any = {"count": "continuous", "categorical": "nominal"}.get(kind)
+        equation: Any = {"count": mm.Count, "categorical": mm.Categorical}.get(kind)
+        if kind == "count":
+            noise = rng.random(self.rows)
+
+            def value(status: NDArray[np.int64]) -> Any:
+                return poisson.ppf(noise, np.exp(0.9 - 0.5 * status)).astype(int)
+        elif kind == "ordinal":
+            noise = rng.logistic(size=self.rows)
+
+            def value(status: NDArray[np.int64]) -> Any:
+                return np.digitize(noise - 0.9 * status, [-1.2, 0.2, 1.4])
+
+            attribute = mm.Attribute(name="z", kind=mm.AttributeKind.ORDINAL, levels=LEVELS)
+        else:
+            noise = rng.gumbel(size=(self.rows, 4))
+
+            def value(status: NDArray[np.int64]) -> Any:
+                women, men = [0.8, 0.2, -0.2, -0.8], [0.0, 0.3, 0.2, 0.1]
+                return np.argmax(np.where(status[:, None] == 1, women, men) + noise, axis=1)
+
+        fact, would_be = value(woman), value(np.zeros_like(woman))
+        worth = 0.6 * (would_be - 2) if kind == "count" else WORTH[would_be]
+        column = fact.astype(float) if kind == "count" else np.array(LEVELS)[fact]
+        made = equation("woman") if equation else mm.Ordinal("woman", levels=LEVELS)
+        return {"x": x, "z": column}, {"z": made}, {"x": "continuous", "z": attribute}, x + worth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallLine:
+    """The matched comparison at the default k over many small tables."""
+
+    world: SmallWorld
+    k: float
+    significant: NDArray[np.float64]
+    adjusted: NDArray[np.float64]
+    tested: NDArray[np.float64]
+
+    def any_adjusted(self) -> tuple[float, float]:
+        """Give the share of tables with some rejection after adjustment, and its error."""
+        share = float((self.adjusted > 0).mean())
+        return share, float(np.sqrt(share * (1 - share) / len(self.adjusted)))
+
+
+def simulate_small(world: SmallWorld, *, tables: int) -> SmallLine:
+    """Audit many small tables in which nobody is discriminated."""
+    found = [world.audit(seed).evaluate() for seed in range(tables)]
+    return SmallLine(
+        world=world,
+        k=float(np.median([each.k for each in found])),
+        significant=np.array([each.comparison.significant.mean() for each in found]),
+        adjusted=np.array([each.significant_adjusted.mean() for each in found]),
+        tested=np.array([1 - each.comparison.insufficient.mean() for each in found]),
+    )
+
+
 # --- tables ------------------------------------------------------------------------------------
 
 
@@ -300,6 +424,31 @@ def _both_table(lines: list[Line]) -> str:
     )
 
 
+def _small_table(lines: Iterator[SmallLine]) -> str:
+    head = (
+        "| world | protected | k | could be compared | significant | adjusted | any |\n"
+        "|---|---:|---:|---:|---:|---:|---:|\n"
+    )
+
+    def row(line: SmallLine) -> str:
+        error = line.significant.std(ddof=1) / np.sqrt(len(line.significant))
+        share, doubt = line.any_adjusted()
+        said = (
+            f"| {line.world.label} | {line.k:.0f} | {_percent(float(line.tested.mean()))} | "
+            f"{_percent(float(line.significant.mean()))} ± {_percent(float(error))} | "
+            f"{_percent(float(line.adjusted.mean()))} | {_percent(share)} ± {_percent(doubt)} |"
+        )
+        print(said, flush=True)
+        return said
+
+    return head + "\n".join(row(line) for line in lines)
+
+
+def _small_worlds(rows: int) -> Iterator[SmallWorld]:
+    for sharp, kind, share in product((False, True), get_args(Kind), (0.05, 0.2, 0.5)):
+        yield SmallWorld(kind=kind, sharp=sharp, share=share, rows=rows)
+
+
 def _worlds(rows: int) -> Iterator[World]:
     for differs, sharp, share in product(
         ("not", "selection", "compensation"), (False, True), (0.05, 0.15, 0.35, 0.5)
@@ -330,6 +479,9 @@ def _sections(tables: int, rows: int) -> dict[str, Callable[[], str]]:
     return {
         "both": both(3 * rows // 5, estimated=False),
         "both-estimated": both(3 * rows // 10, estimated=True),
+        "small": lambda: _small_table(
+            simulate_small(world, tables=5 * tables // 2) for world in _small_worlds(rows // 12)
+        ),
         "noisy": lambda: _plain_table(simulate_noisy(tables=tables, rows=rows)),
         "sharp-loan": sharp("loan", rows),
         "sharp-gauss": sharp("gauss", rows),

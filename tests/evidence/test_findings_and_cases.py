@@ -132,9 +132,10 @@ def test_on_several_grounds_her_own_case_is_one_on_each(worse: bool) -> None:
     def weakest(delta_p: Any) -> Any:
         return np.argmin(delta_p if worse else -delta_p, axis=0)
 
-    whole = combine_findings(
-        parts, outcome_cf=None, weakest=weakest, adjust=lambda p_value: p_value
-    )
+    def adjust(comparison: Comparison) -> Any:
+        return comparison.interval.p_value
+
+    whole = combine_findings(parts, outcome_cf=None, weakest=weakest, adjust=adjust)
     assert whole.own_case is not None
     assert whole.p_own is not None
     assert whole.own_case.tolist() == [True, False, None, False, False]

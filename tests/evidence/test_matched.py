@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import mutandis as mm
 from mutandis.auditing.run import make_situation
@@ -366,6 +367,264 @@ def test_the_kernel_adds_up_what_arrays_do(
     for one, other in zip(grouped[0]["at_k"], grouped[1]["at_k"], strict=True):
         for name, column in one.items():
             np.testing.assert_array_equal(column, other[name], err_msg=name)
+
+
+# --- several protections, both directions, through the public interface -------------------------
+
+
+DESIGNS: dict[str, dict[str, Any]] = {
+    "several values": {"protected": mm.Protection("race", value=["b", "h"], reference="w")},
+    "pooled": {"protected": mm.Protection("race", value=["b", "h"], reference="w", pool=True)},
+    "intersectional": {
+        "combine": "intersectional",
+        "protected": [
+            mm.Protection("race", value=["b", "h"], reference="w"),
+            mm.Protection("sex", value="f", reference="m"),
+        ],
+    },
+    "multiple": {
+        "combine": "multiple",
+        "protected": [
+            mm.Protection("race", value=["b", "h"], reference="w"),
+            mm.Protection("sex", value="f", reference="m"),
+        ],
+    },
+}
+# how much being something adds to a
+SHIFTS = {"w": 0.0, "b": -0.25, "h": -0.75, "m": 0.0, "f": -0.5}
+STATED = mm.Worldview(
+    {"a": mm.Stated("-0.25 * (race == 'b') - 0.75 * (race == 'h') - 0.5 * (sex == 'f')")}
+)
+SEARCHES: dict[str, dict[str, Any]] = {
+    "fair": {},
+    "weights": {"weights": (0.5, 1.0, 3.0)},
+    "caliper": {"max_distance": 0.2},
+    "all": {"ties": "all", "tau": 0.1},
+    "weights and caliper": {"weights": (3.0, 0.5, 1.0), "max_distance": 0.25, "tau": 0.05},
+}
+
+
+def spaces_of(design: str, statuses: Sequence[tuple[str, str]], person: int) -> list[Any]:
+    """The status that each intervention takes away, and the rows of its two spaces."""
+    race, sex = statuses[person]
+    rows = range(len(statuses))
+
+    def where(test: Any) -> list[int]:
+        return [row for row in rows if test(*statuses[row])]
+
+    if design == "intersectional":
+        same = where(lambda r, s: (r, s) == (race, sex))
+        return [((race, sex), same, where(lambda r, s: (r, s) == ("w", "m")))]
+    races = {"b", "h"} if design == "pooled" else {race}
+    by_race = ((race,), where(lambda r, _: r in races), where(lambda r, _: r == "w"))
+    if design != "multiple":
+        return [by_race]
+    return [by_race, ((sex,), where(lambda _, s: s == sex), where(lambda _, s: s == "m"))]
+
+
+def score_test(control: Fraction, size: Fraction, found: Mapping[str, Any], sign: int) -> float:
+    """The score test of no difference (Miettinen and Nurminen), one-sided."""
+    people = min(found["n_effective"], 2 * float(size))
+    total = float(size) + people
+    pooled = (float(size * control) + people * float(found["p_test"])) / total
+    variance = pooled * (1 - pooled) * (1 / float(size) + 1 / people) * total / (total - 1)
+    if variance == 0:
+        return float("nan")
+    return float(norm.sf(sign * float(control - found["p_test"]) / variance**0.5))
+
+
+def answer(oracle: Oracle, person: int, spaces: Any, k: int, *, sign: int, tau: str) -> Any:
+    """One complainant under one intervention, by the definition."""
+    _, control, test = spaces
+    members = oracle.group(oracle.rows[person], [row for row in control if row != person], k)
+    size = sum(members.values(), Fraction(0))
+    found = oracle.compare(person, control, test, k)
+    own = oracle.matches(person, test)
+    p_own = None
+    if own is not None:
+        p_own = sum((part for row, part in own[0].items() if oracle.refused[row]), Fraction(0))
+    concerned = oracle.refused[person] == (sign > 0)
+    own_case = None if p_own is None else sign * p_own < sign * Fraction(1, 2)
+    result = {
+        "p_control": None,
+        "delta_p": None,
+        "insufficient": found["unfit"] != "" or not size,
+        "evidence": False,
+        "p_own": p_own,
+        "own_case": own_case if concerned else False,
+        **found,
+    }
+    if size:
+        refused = sum((u for row, u in members.items() if oracle.refused[row]), Fraction(0))
+        result["p_control"] = refused / size
+    if size and found["p_test"] is not None:
+        delta_p = result["delta_p"] = result["p_control"] - found["p_test"]
+        result["evidence"] = not result["insufficient"] and sign * delta_p > Fraction(tau)
+        result["p_value"] = score_test(result["p_control"], size, found, sign)
+        result["n_effective"] = min(found["n_effective"], 2 * float(size))
+    return result
+
+
+def combined(parts: Sequence[Any], sign: int) -> Any:
+    """All interventions together: evidence on each of them."""
+    if len(parts) == 1:
+        return parts[0]
+    unfit = [part for part in parts if part["insufficient"]]
+    weakest = unfit[0] if unfit else min(parts, key=lambda part: sign * part["delta_p"])
+    answers = [part["own_case"] for part in parts]
+    shares = [part["p_own"] for part in parts]
+    return {
+        **weakest,
+        "insufficient": bool(unfit),
+        "evidence": all(part["evidence"] for part in parts),
+        "p_value": max(part.get("p_value", np.nan) for part in parts),
+        "own_case": False if False in answers else None if None in answers else True,
+        "p_own": None if None in shares else sign * max(sign * share for share in shares),
+    }
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """Benjamini and Hochberg's q-values."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    smallest, found = 1.0, [1.0] * len(p_values)
+    for rank in range(len(order), 0, -1):
+        smallest = min(smallest, p_values[order[rank - 1]] * len(order) / rank)
+        found[order[rank - 1]] = smallest
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A random table with several protected attributes, and how it is audited."""
+
+    design: str
+    direction: Literal["negative", "positive"]
+    statuses: Sequence[tuple[str, str]]
+    facts: dict[str, list[Any]]
+    would_be: dict[str, list[Any]]
+    refused: list[bool]
+    weights: tuple[float, float, float]
+    tau: float
+    similarity: dict[str, Any]
+
+    def audit(self) -> mm.Audit:
+        """Audit it by the product: multiple discrimination has several counterfactuals each."""
+        is_multiple = self.design == "multiple"
+        a, b, c = self.weights
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MutandisWarning)
+            return mm.audit(
+                {
+                    "race": [race for race, _ in self.statuses],
+                    "sex": [sex for _, sex in self.statuses],
+                    **self.facts,
+                    "granted": ["no" if each else "yes" for each in self.refused],
+                },
+                outcome="granted",
+                negative="no",
+                attributes={
+                    "a": _attribute("a", "continuous", weight=a),
+                    "b": _attribute("b", "ordinal", levels=GRADES, weight=b),
+                    "c": _attribute("c", "nominal", weight=c),
+                },
+                worldview=STATED if is_multiple else None,
+                counterfactuals=None if is_multiple else self.would_be,
+                methods=["cst_matched"],
+                ks=KS[:2],
+                tau=self.tau,
+                similarity=mm.Similarity(**self.similarity),
+                evidence=mm.Evidence(direction=self.direction),
+                uncertainty=mm.Uncertainty(draws=0, refits=0, placebo=0),
+                **DESIGNS[self.design],
+            )
+
+    def oracle(self, status: tuple[str, ...]) -> Oracle:
+        """The oracle for the intervention that takes a status away."""
+        cells = self.would_be
+        if self.design == "multiple":
+            shift = sum(SHIFTS[each] for each in status)
+            cells = {**self.facts, "a": [cell - shift for cell in self.facts["a"]]}
+        rows, world = (
+            list(zip(each["a"], each["b"], each["c"], strict=True)) for each in (self.facts, cells)
+        )
+        caliper = self.similarity.get("max_distance")
+        return Oracle(
+            rows,
+            [world],
+            self.refused,
+            kinds=("continuous", "ordinal", "nominal"),
+            weights=[Fraction(str(weight)) for weight in self.weights],
+            ties=self.similarity.get("ties", "fair"),
+            caliper=None if caliper is None else Fraction(str(caliper)),
+        )
+
+
+def check_row(row: Mapping[str, Any], wanted: Mapping[str, Any], *, tested: bool) -> None:
+    """One complainant's row of the findings against the oracle."""
+    assert (row["verdict"] == "insufficient") == wanted["insufficient"]
+    assert (row["verdict"] not in {"insufficient", "no-evidence"}) == wanted["evidence"]
+    assert row["unfit"] == wanted["unfit"]
+    assert row["rows_test"] == wanted["rows"]
+    assert row["own_case"] is wanted["own_case"]
+    for name in ("p_control", "p_test", "delta_p", "p_own"):
+        number = float("nan") if wanted[name] is None else float(wanted[name])
+        np.testing.assert_equal(row[name], number)
+    if wanted["p_test"] is not None:
+        assert row["n_effective"] == pytest.approx(wanted["n_effective"], rel=1e-5)
+    if tested and not wanted["insufficient"] and not np.isnan(wanted["p_value"]):
+        assert row["p_value"] == pytest.approx(wanted["p_value"], rel=1e-4, abs=1e-9)
+
+
+def check_audit(design: str, direction: Any, search: str, repeat: int) -> None:
+    seed = [list(DESIGNS).index(design), list(SEARCHES).index(search), repeat, len(direction)]
+    rng, options = np.random.default_rng(seed), dict(SEARCHES[search])
+    statuses = [(race, sex) for race in "wwbh" for sex in "mf" for _ in range(9)]
+    facts, would_be = random_table(rng, len(statuses), grid=int(rng.choice([6, 40])))
+    drawn = Drawn(
+        design=design,
+        direction=direction,
+        statuses=statuses,
+        facts=facts,
+        would_be=would_be,
+        refused=(rng.random(len(statuses)) < 0.5).tolist(),
+        weights=options.pop("weights", (1.0, 1.0, 1.0)),
+        tau=options.pop("tau", 0),
+        similarity=options,
+    )
+    audit, sign = drawn.audit(), 1 if direction == "negative" else -1
+    oracles: dict[tuple[str, ...], Oracle] = {}
+    for k in KS[:2]:
+        found = audit.findings(k=k).to_dict("records")
+        # whoever cannot be compared counts with p = 1
+        known = [1.0 if row["verdict"] == "insufficient" else row["p_value"] for row in found]
+        for row, q_value in zip(found, adjusted(known), strict=True):
+            wanted = float("nan") if row["verdict"] == "insufficient" else q_value
+            np.testing.assert_allclose(row["q_value"], wanted, rtol=1e-12)
+        for place in rng.choice(len(found), 3, replace=False).tolist():
+            person, parts = found[place]["id"], []
+            for spaces in spaces_of(design, statuses, person):
+                if spaces[0] not in oracles:
+                    oracles[spaces[0]] = drawn.oracle(spaces[0])
+                parts.append(
+                    answer(oracles[spaces[0]], person, spaces, k, sign=sign, tau=str(drawn.tau))
+                )
+            check_row(found[place], combined(parts, sign), tested=drawn.tau == 0)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("direction", ["negative", "positive"])
+def test_several_protections_are_those_of_the_definition(design: str, direction: str) -> None:
+    check_audit(design, direction, "weights and caliper", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("direction", ["negative", "positive"])
+def test_many_audits_of_several_protections(design: str, direction: str, search: str) -> None:
+    """120 audits in all."""
+    for repeat in range(1, 4):
+        check_audit(design, direction, search, repeat)
 
 
 def embedded(*columns: list[int]) -> Embedded:

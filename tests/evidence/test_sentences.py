@@ -18,6 +18,7 @@ from mutandis.evidence.sentences import (
     explain,
     explain_insufficient,
     explain_own_case,
+    list_reasons,
 )
 
 CONTEXT = ExplanationContext(
@@ -212,6 +213,25 @@ def test_a_second_reading_of_her_own_case() -> None:
         "(outcome granted), unlike her."
     )
     assert own(outcome_cf="refused").endswith("been refused (outcome refused), as she was.")
+
+
+def test_a_second_reading_with_its_doubt() -> None:
+    told = own(outcome_cf="granted", decided_likewise=(19, "20 refits"))
+    assert told.endswith("(outcome granted), unlike her; the rule decides so in 19 of 20 refits.")
+    assert "the rule" not in own(outcome_cf=None, decided_likewise=(19, "20 refits"))
+
+
+def test_reasons_are_listed_by_how_many_they_hold_for() -> None:
+    unfit = ["x"] * 3 + ["far"] + [""] * 2 + ["y"] * 1200
+    assert list_reasons(unfit, most=2) == (
+        "for 1,200, the averages of both groups differ in 'y'; for 3, the averages of both groups "
+        "differ in 'x'; for 3, other reasons"
+    )
+    assert list_reasons(unfit).endswith(
+        "; for 2, groups are too small; for 1, most people in the control group have no match as "
+        "near as the control group reaches"
+    )
+    assert "other" not in list_reasons(unfit)
 
 
 def test_her_own_case_of_better_treatment() -> None:

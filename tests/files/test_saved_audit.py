@@ -86,6 +86,15 @@ def test_its_decision_maker_is_described_and_not_asked(tmp_path: Path) -> None:
         maker.decide(TABLE)
 
 
+def test_the_file_of_a_case_is_the_same_from_the_folder(tmp_path: Path) -> None:
+    found = audit()
+    found.save(tmp_path / "out")
+    person = found.findings()["id"].iloc[0]
+    told = found.case(person).explain_own_case()
+    assert mm.open_results(tmp_path / "out").case(person).explain_own_case() == told
+    assert "the rule decides so in " in told
+
+
 def test_a_damaged_or_missing_state_is_refused(tmp_path: Path) -> None:
     audit().save(tmp_path / "out")
     state = tmp_path / "out" / "audit.npz"

@@ -749,7 +749,7 @@ class Audit:
             f"k = {', '.join(map(str, self.ks))}\n"
             f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), significant "
             f"for {row['significant']:,}, after adjustment for {row['significant_adjusted']:,}\n"
-            f"{self.noise_floor.sentence()}{self._assumed()}"
+            f"{self.noise_floor.sentence()}{self._left_out()}{self._assumed()}"
         )
 
     def _repr_html_(self) -> str:
@@ -764,6 +764,12 @@ class Audit:
         )
         summary = escape(repr(self)).replace("\n", "<br>")
         return f"<p>{summary}</p><table><tr>{head}</tr>{rows}</table>"
+
+    def _left_out(self) -> str:
+        from mutandis.auditing.cautions import caution_about_matches
+
+        found = self.compute_findings(*self.plan.settings.primary, depth="evidence")
+        return "".join(f"\n{said}" for said in caution_about_matches(found))
 
     def _assumed(self) -> str:
         couplings = self.provenance.computed["couplings"]

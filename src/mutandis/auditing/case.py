@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
+from mutandis.auditing.doubt import doubt_decision
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
@@ -132,8 +133,13 @@ class Case:
         return answer_about_her(self.own_result(), explanation_context(self.audit.plan))
 
     def explain_own_case(self) -> str:
-        """Say what was decided on her, and on the people most like her own counterfactual."""
-        return explain_own_case(self.own_result(), explanation_context(self.audit.plan))
+        """Say what was decided on her, and on the people most like her own counterfactual.
+
+        Where a rule is b(), also in how many draws and refits it decides on her counterfactual as
+        it does here.
+        """
+        decided = {"decided_likewise": doubt_decision(self.audit, self.place)}
+        return explain_own_case(self.own_result() | decided, explanation_context(self.audit.plan))
 
     def own_result(self) -> dict[str, Any]:
         """Give her row of the headline, with what the matched comparison says of her own case."""

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.evidence.sentences import list_reasons
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mutandis.auditing.audit import Audit
+    from mutandis.evidence.findings import Findings
 
-__all__ = ["caution_about"]
+__all__ = ["caution_about", "caution_about_matches"]
 
 # with smaller groups, few of those who are treated differently are found after adjustment
 _LITTLE_POWER = 30
 # the share of complainants who should be comparable
 _MOST = 2 / 3
+# how many reasons are named for which people cannot be compared
+_REASONS = 3
 
 
 def caution_about(audit: Audit) -> list[str]:
@@ -64,10 +69,17 @@ def _of_matches(audit: Audit) -> Iterator[str]:
                 f"Half of the test groups count as fewer than {effective:.0f} people: the same few "
                 f"stand for the {k} of the control group."
             )
-    if tested.mean() < _MOST:
+    yield from caution_about_matches(found)
+
+
+def caution_about_matches(found: Findings) -> Iterator[str]:
+    """Say why people could not be compared, where they are many."""
+    left_out = found.comparison.insufficient
+    if left_out.mean() > 1 - _MOST:
+        reasons = list_reasons(found.test.unfit()[left_out].tolist(), most=_REASONS)
         yield (
-            f"{int((~tested).sum()):,} of {len(found):,} complainants could not be compared: there "
-            "are no people of the reference status like those whom they would have been."
+            f"{int(left_out.sum()):,} of {len(found):,} complainants could not be compared: "
+            f"{reasons}."
         )
 
 

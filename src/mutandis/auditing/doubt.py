@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.auditing.group_comparison import compare_groups
+from mutandis.decision import Rule, describe_maker
 from mutandis.errors import EquationError, MutandisWarning
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.spaces import restrict_complainants
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.semantics import Situation
     from mutandis.search.engine import Progress
 
-__all__ = ["REFITS", "doubt_verdict", "refits_of", "weigh_doubt"]
+__all__ = ["REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
 
 REFITS = 20
 """How often equations are refitted where nothing else is said."""
@@ -160,6 +161,39 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     pairs = [_doubtful(world[method.name, 0], doubt) for world in worlds]
     share = _share_that_stays(plan, method, found.take(own), _bound(found)[own], pairs)
     return float(share[0])
+
+
+def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
+    """Count the draws and refits in which b() decides on one counterfactual as it does here.
+
+    Beside the count, all of them are named: "20 refits". None unless b() is a rule, which can be
+    asked at any time, and where refits take too long or cannot be made.
+    """
+    plan, situation = audit.plan, audit.situation
+    described = {} if plan.decision is None else describe_maker(plan.decision)
+    if described.get("kind") != "rule" or plan.worldview is None or plan.worldview.latents:
+        return None
+    would_be = situation.is_negative_cf
+    if would_be is None or len(would_be) > _MANY_ROWS:
+        return None
+    rule, row = Rule.parse(described["rule"]), situation.complainants[[place]]
+
+    def refuses(world: Population) -> bool:
+        her = world.take(row)
+        columns = {name: her.as_read_by_rules(name) for name in rule.names}
+        return not rule.decide_columns(columns, rows=1)[0]
+
+    try:
+        number = plan.settings.uncertainty.refits or REFITS
+        refused = [refuses(world) for world in refits_of(plan, number)]
+    except EquationError:
+        return None
+    drawn = situation.refused_in_draws
+    worlds = f"{len(refused)} refits"
+    if drawn is not None:
+        refused += drawn[:, place].tolist()
+        worlds = f"{len(refused)} draws and refits"
+    return refused.count(bool(would_be[row[0]])), worlds
 
 
 def refits_of(plan: Plan, number: int) -> Sequence[Population]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from mutandis.auditing.audit import Audit
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.provenance import record
 from mutandis.evidence.findings import combine_findings
+from mutandis.evidence.methods import METHODS
 from mutandis.evidence.semantics import Grouping
 from mutandis.frames import open_frame
 
@@ -104,7 +106,7 @@ class MultipleAudit(Audit):
 
     def _weakest_part(self, place: int, method: str, k: int) -> Audit:
         only = np.array([place])
-        delta_p = [p.evaluate(method, k).take(only).comparison.delta_p for p in self.parts]
+        delta_p = [part.evaluate(method, k).take(only).compared for part in self.parts]
         return self.parts[int(self._weakest(np.stack(delta_p))[0])]
 
     def compute_findings(self, method: str, k: int, *, depth: Depth = "bounds") -> Findings:
@@ -114,7 +116,7 @@ class MultipleAudit(Audit):
             {_ground(part): part.compute_findings(method, k, depth=depth) for part in self.parts},
             outcome_cf=None if would_be is None else self.plan.outcome.labels(would_be),
             weakest=self._weakest,
-            adjust=self.adjust,
+            adjust=partial(self._adjust, method=METHODS[method]),
         )
 
     def _count(self, method: str, k: int) -> dict[str, Any]:
@@ -139,7 +141,10 @@ class MultipleAudit(Audit):
         return compare
 
     def _weakest(self, delta_p: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Find, among differences (attributes × complainants), each one's weakest evidence."""
+        """Find, among differences (attributes × complainants), each one's weakest evidence.
+
+        Where one is missing, it is that.
+        """
         towards_zero = delta_p if self.plan.settings.evidence.direction == "negative" else -delta_p
         return np.asarray(np.argmin(towards_zero, axis=0), dtype=np.intp)
 

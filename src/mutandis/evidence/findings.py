@@ -76,7 +76,7 @@ class Verdict(StrEnum):
     SIGNIFICANT_ADJUSTED = "significant-adjusted"
     """Evidence that chance hardly explains, although many complainants were tested."""
     INSUFFICIENT = "insufficient"
-    """There were not enough comparable people."""
+    """There were too few people to compare with, or none who are comparable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +119,11 @@ class Findings(ByRow):
         return np.asarray(
             self.comparison.significant & (self.q_value <= self.alpha), dtype=np.bool_
         )
+
+    @property
+    def compared(self) -> NDArray[np.float64]:
+        """Δp, missing where groups cannot be compared."""
+        return np.where(self.comparison.insufficient, np.nan, self.comparison.delta_p)
 
     @property
     def has_pattern(self) -> NDArray[np.bool_]:
@@ -227,7 +232,7 @@ def combine_findings(
     *,
     outcome_cf: NDArray[Any] | None,
     weakest: Callable[[NDArray[np.float64]], NDArray[np.intp]],
-    adjust: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    adjust: Callable[[Comparison], NDArray[np.float64]],
 ) -> Findings:
     """Put the findings on each attribute together (an intersection-union test).
 
@@ -236,14 +241,27 @@ def combine_findings(
     are at least as safe for the smallest difference as for each of them.
 
     `outcome_cf` is what would have been decided, whichever attribute is intervened on. `weakest`
-    finds, among the differences (attributes × complainants), each one's weakest evidence.
+    finds, among the differences (attributes × complainants), each one's weakest evidence, which is
+    none where it is missing.
     """
     found = list(parts.values())
     first = found[0]
     delta_p = np.stack([each.comparison.delta_p for each in found])
-    chosen = weakest(delta_p)
+    chosen = weakest(np.stack([each.compared for each in found]))
     intervals = [each.comparison.interval for each in found]
-    p_value = np.max([each.p_value for each in intervals], axis=0)
+    comparison = Comparison(
+        delta_p=_pick(delta_p, chosen),
+        evidence=np.all([each.comparison.evidence for each in found], axis=0),
+        significant=np.all([each.comparison.significant for each in found], axis=0),
+        interval=Interval(
+            low=np.min([each.low for each in intervals], axis=0),
+            high=np.max([each.high for each in intervals], axis=0),
+            p_value=np.max([each.p_value for each in intervals], axis=0),
+            degenerate=np.any([each.degenerate for each in intervals], axis=0),
+        ),
+        # who cannot be compared on some attribute cannot be on all of them
+        insufficient=np.any([each.comparison.insufficient for each in found], axis=0),
+    )
     return Findings(
         method=first.method,
         k=first.k,
@@ -253,20 +271,8 @@ def combine_findings(
         is_negative=first.is_negative,
         control=_pick_groups([each.control for each in found], chosen),
         test=_pick_groups([each.test for each in found], chosen),
-        comparison=Comparison(
-            delta_p=_pick(delta_p, chosen),
-            evidence=np.all([each.comparison.evidence for each in found], axis=0),
-            significant=np.all([each.comparison.significant for each in found], axis=0),
-            interval=Interval(
-                low=np.min([each.low for each in intervals], axis=0),
-                high=np.max([each.high for each in intervals], axis=0),
-                p_value=p_value,
-                degenerate=np.any([each.degenerate for each in intervals], axis=0),
-            ),
-            # who cannot be compared on some attribute cannot be on all of them
-            insufficient=np.any([each.comparison.insufficient for each in found], axis=0),
-        ),
-        q_value=adjust(p_value),
+        comparison=comparison,
+        q_value=adjust(comparison),
         alpha=first.alpha,
         **_combine_own(found, weakest),
         parts=parts,

@@ -8,6 +8,7 @@ like her is not said of her, and the absence of evidence is not called an absenc
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,7 @@ from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS, Center
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mutandis.evidence.methods import Method
 
@@ -29,6 +30,7 @@ __all__ = [
     "explain_insufficient",
     "explain_own_case",
     "explain_unfit",
+    "list_reasons",
 ]
 
 
@@ -147,10 +149,12 @@ def _second_reading(result: Mapping[str, Any], context: ExplanationContext) -> s
     if result["outcome_cf"] is None:
         return ""
     same = result["outcome_cf"] == result["outcome"]
+    likewise, worlds = result.get("decided_likewise") or (0, "")
     return (
         f" A second reading, given {context.given}: her counterfactual would have been "
         f"{_decided(result['outcome_cf'], context)} (outcome {result['outcome_cf']}), "
-        f"{'as she was' if same else 'unlike her'}."
+        f"{'as she was' if same else 'unlike her'}"
+        f"{f'; the rule decides so in {likewise} of {worlds}' if worlds else ''}."
     )
 
 
@@ -177,6 +181,19 @@ def explain_unfit(unfit: str) -> str:
     if unfit == "far":
         return "most people in the control group have no match as near as the control group reaches"
     return f"the averages of both groups differ in {unfit!r}" if unfit else ""
+
+
+def list_reasons(
+    unfit: Iterable[str], *, most: int | None = None, small: str = "groups are too small"
+) -> str:
+    """Say for how many complainants each reason holds that they cannot be compared.
+
+    The most frequent reasons come first; beyond `most`, they are counted together.
+    """
+    found = sorted(Counter(unfit).items(), key=lambda each: (-each[1], each[0]))
+    said = [f"for {number:,}, {explain_unfit(reason) or small}" for reason, number in found[:most]]
+    rest = sum(number for _, number in found[len(said) :])
+    return "; ".join([*said, f"for {rest:,}, other reasons"] if rest else said)
 
 
 # of more values than these, the range says more than a list

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mutandis.errors import PlanError
-from mutandis.evidence.sentences import explain_unfit
+from mutandis.evidence.sentences import list_reasons
 from mutandis.report.formatting import count, group_by_value, listed, percent, plural
 
 if TYPE_CHECKING:
@@ -142,8 +141,8 @@ def _evidence(context: ReportContext) -> str:
         return f"{said}, by {context.where}, to which no test applies."
     return (
         f"{said}; for {count(row['significant'])} chance alone hardly explains the difference if "
-        f"each is taken by itself (one-sided test at the level α = {settings.alpha:g}). Both "
-        "counts can be large where there is nothing to find."
+        f"each is taken by itself (one-sided test at the level α = {settings.alpha:g})."
+        + (" Both counts can be large where there is nothing to find." if row["cases"] else "")
     )
 
 
@@ -169,14 +168,10 @@ def _left_out(context: ReportContext) -> str:
     left_out = found.comparison.insufficient
     if not left_out.any():
         return ""
-    reasons = Counter(found.test.unfit()[left_out].tolist())
-    why = [
-        f"for {count(number)}, {explain_unfit(reason) or 'groups are too small'}"
-        for reason, number in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
-    ]
+    why = list_reasons(found.test.unfit()[left_out].tolist())
     return (
-        f" About {plural(int(left_out.sum()), 'complainant')} nothing can be said "
-        f"({'; '.join(why)}). They are counted among the complainants and have no verdict."
+        f" About {plural(int(left_out.sum()), 'complainant')} nothing can be said ({why}). They "
+        "are counted among the complainants and have no verdict."
     )
 
 
@@ -353,11 +348,12 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
             if similarity.max_distance is None
             else f" within distance {similarity.max_distance:g}"
         )
+        unfit = context.headline.test.unfit()[insufficient].tolist()
+        why = list_reasons(unfit, small=f"a group holds fewer than {similarity.min_group}{limit}")
         yield Caution(
-            about="Too few comparable people",
+            about="No comparable people",
             sentence=f"{count(int(insufficient.sum()))} of "
-            f"{plural(len(insufficient), 'complainant')} have fewer than {similarity.min_group} "
-            f"people{limit} in a group and get no verdict ({context.where}).",
+            f"{plural(len(insufficient), 'complainant')} get no verdict ({context.where}): {why}.",
         )
     if not any(each.count_neighbours for each in context.methods):
         return
