@@ -65,6 +65,35 @@ def test_where_people_can_be_compared_nothing_is_said() -> None:
     assert "compared" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    ("equation", "is_said"),
+    [
+        (mm.Linear("woman"), True),
+        (mm.Linear("woman", link="log"), False),
+        (mm.Stated("-2 * woman"), False),
+        (mm.Stated("b * woman", fit=["b"]), True),
+    ],
+)
+def test_a_row_that_decides_an_equation_is_told_of(equation: Any, is_said: bool) -> None:
+    woman = np.arange(60) % 2
+    income = 10 + np.arange(60) % 7 - 2.0 * woman
+    for largest in (12.0, 100.0):
+        income[0] = largest
+        found = mm.audit(
+            {"woman": woman, "income": income, "granted": np.where(income > 11, "yes", "no")},
+            outcome="granted",
+            negative="no",
+            protected=mm.Protection("woman", value=1, reference=0),
+            attributes={"income": "continuous"},
+            worldview=mm.Worldview({"income": equation}),
+            methods=["cst_matched"],
+            ks=(10,),
+            uncertainty=mm.Uncertainty(placebo=0, refits=0),
+        )
+        told = [each for each in found.cautions() if each.startswith("One row holds 9")]
+        assert bool(told) == (is_said and largest == 100)
+
+
 def test_groups_that_are_too_small_are_called_so() -> None:
     found = audit(methods=["st"], similarity=mm.Similarity(max_distance=0.001, min_group=2))
     page = found.report().html

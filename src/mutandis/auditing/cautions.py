@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.causal.equations.numeric import AdditiveEquation
+from mutandis.data.columns import Numbers
 from mutandis.evidence.sentences import list_reasons
 
 if TYPE_CHECKING:
@@ -22,11 +24,13 @@ _LITTLE_POWER = 30
 _MOST = 2 / 3
 # how many reasons are named for which people cannot be compared
 _REASONS = 3
+# the part of an attribute's variation that one row may hold where least squares are relied on
+_ONE_ROW = 0.15
 
 
 def caution_about(audit: Audit) -> list[str]:
     """List what a reader of the headline has to know, in sentences."""
-    return [*_of_sizes(audit), *_of_matches(audit), *_of_outcomes(audit)]
+    return [*_of_sizes(audit), *_of_matches(audit), *_of_tails(audit), *_of_outcomes(audit)]
 
 
 def _of_sizes(audit: Audit) -> Iterator[str]:
@@ -81,6 +85,27 @@ def caution_about_matches(found: Findings) -> Iterator[str]:
             f"{int(left_out.sum()):,} of {len(found):,} complainants could not be compared: "
             f"{reasons}."
         )
+
+
+def _of_tails(audit: Audit) -> Iterator[str]:
+    """Ask whether single rows decide an estimated equation, which refits hardly show."""
+    plan = audit.plan
+    for name, equation in ({} if plan.worldview is None else plan.worldview.equations).items():
+        column = plan.population.columns[name]
+        is_estimated = getattr(equation, "coefficients", None) != ()
+        if not isinstance(equation, AdditiveEquation) or not isinstance(column, Numbers):
+            continue
+        if equation.link != "identity" or not is_estimated:
+            continue
+        # sorted, so that the order of the rows has no part in the last bit
+        values = np.sort(column.values)
+        squares = (values - values.mean()) ** 2
+        if squares.max() > _ONE_ROW * squares.sum():
+            yield (
+                f"One row holds {squares.max() / squares.sum():.0%} of the variation of {name!r}: "
+                "an equation that is fitted by least squares depends on it, more than refits show. "
+                "A log link or a stated equation may be better."
+            )
 
 
 def _of_outcomes(audit: Audit) -> Iterator[str]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.auditing.group_comparison import compare_groups
-from mutandis.decision import Rule, describe_maker
+from mutandis.decision.maker import describe_maker
+from mutandis.decision.rule import Rule
 from mutandis.errors import EquationError, MutandisWarning
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.spaces import restrict_complainants
