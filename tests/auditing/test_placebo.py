@@ -42,9 +42,16 @@ def settings(**options: Any) -> dict[str, Any]:
         "attributes": {"salary": "continuous", "balance": "continuous"},
         "worldview": WORLDVIEW,
         "decision": RULE,
+        # placebos are not refitted, nor are the audits that they are set beside here
+        "uncertainty": mm.Uncertainty(refits=0),
         "ks": KS,
         **options,
     }
+
+
+@pytest.fixture(scope="module")
+def audited() -> mm.Audit:
+    return mm.audit(decisions(), **settings())
 
 
 def shares(audit: mm.Audit) -> dict[tuple[str, int, str], float]:
@@ -93,10 +100,9 @@ def test_placebo_a_is_an_audit_of_relabelled_reference_rows(group_size: Any) -> 
             assert line.placebos[repeat] == wanted, line
 
 
-def test_the_real_shares_stand_beside_the_placebos() -> None:
-    audit = mm.audit(decisions(), **settings())
-    real = shares(audit)
-    for line in audit.placebo(repeats=1, kind="both", ks=(20,)).lines:
+def test_the_real_shares_stand_beside_the_placebos(audited: mm.Audit) -> None:
+    real = shares(audited)
+    for line in audited.placebo(repeats=1, kind="both", ks=(20,)).lines:
         assert line.k == 20
         assert line.share == real[line.method, 20, line.measure]
 
@@ -377,7 +383,8 @@ def test_a_k_that_fits_the_audit_may_be_too_large_for_its_placebo() -> None:
         ({"ks": ()}, "were not run"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(options: dict[str, Any], message: str) -> None:
-    audit = mm.audit(decisions(), **settings())
+def test_what_cannot_be_asked_is_refused(
+    audited: mm.Audit, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(PlanError, match=message):
-        audit.placebo(**options)
+        audited.placebo(**options)

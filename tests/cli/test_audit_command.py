@@ -31,6 +31,7 @@ worldview:
   AnnualSalary:   {equation: linear, parents: [Gender]}
   AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
+uncertainty: {refits: 3, placebo: 5}
 ks: [5, 9]
 """
 
@@ -73,9 +74,10 @@ def run(*arguments: object) -> Any:
     return runner.invoke(app, [str(each) for each in arguments])
 
 
-def by_api(config: Path) -> mm.Audit:
+@pytest.fixture(scope="module")
+def by_api(audited: Path) -> mm.Audit:
     return mm.audit(
-        pd.read_csv(config.parent / "loan.csv"),
+        pd.read_csv(audited / "loan.csv"),
         outcome="LoanApproval",
         negative=-1,
         protected=mm.Protection("Gender", value=1, reference=0),
@@ -87,12 +89,13 @@ def by_api(config: Path) -> mm.Audit:
             }
         ),
         decision="AnnualSalary + 5 * AccountBalance > 225000",
+        uncertainty=mm.Uncertainty(refits=3, placebo=5),
         ks=(5, 9),
     )
 
 
-def test_audit_writes_what_the_api_finds(out: Path) -> None:
-    expected = by_api(out.parent / "audit.yaml")
+def test_audit_writes_what_the_api_finds(out: Path, by_api: mm.Audit) -> None:
+    expected = by_api
     findings = duckdb.read_parquet(str(out / "findings.parquet")).df()
     assert list(findings.columns) == ["method", "k", *COLUMNS, "verdict_share", "fragile"]
     assert findings["method"].unique().tolist() == [
@@ -126,7 +129,7 @@ def test_what_is_not_defined_is_null_and_types_are_plain(out: Path) -> None:
         assert (low, radius, share) == (defined * rows, defined * rows, rows)
 
 
-def test_the_record(out: Path) -> None:
+def test_the_record(out: Path, by_api: mm.Audit) -> None:
     config = out.parent / "audit.yaml"
     record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
     assert record["settings"]["ks"] == [5, 9]
@@ -137,10 +140,9 @@ def test_the_record(out: Path) -> None:
     assert {"findings.parquet", "counts.csv", "report.html", "plots/worldview.svg"} <= files
     for name, sha256 in record["outputs"].items():
         assert hash_file(out / name) == sha256
-    expected = by_api(config)
-    assert record["disagreement"] == expected.disagreement
-    assert record["provenance"]["data"] == expected.provenance.data
-    assert record["shared_neighbours"] == [expected.shared_neighbours().sentence()]
+    assert record["disagreement"] == by_api.disagreement
+    assert record["provenance"]["data"] == by_api.provenance.data
+    assert record["shared_neighbours"] == [by_api.shared_neighbours().sentence()]
     assert record["diagnostics"]["rows"] == record["provenance"]["data"]["rows"]
     # nobody's machine is named
     assert str(config.parent) not in (out / "audit.json").read_text(encoding="utf-8")
@@ -156,9 +158,9 @@ def test_the_same_audit_gives_the_same_bytes(config: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_report")
-def test_json_is_all_that_is_printed(config: Path) -> None:
+def test_json_is_all_that_is_printed(config: Path, by_api: mm.Audit) -> None:
     result = run("audit", config, "--out", config.parent / "out", "--json")
-    printed, expected = json.loads(result.stdout), by_api(config)
+    printed, expected = json.loads(result.stdout), by_api
     assert list(printed) == ["headline", "noise_floor", "cautions", "counts"]
     assert printed["counts"] == expected.count_records()
     assert printed["noise_floor"]["sentence"] == expected.noise_floor.sentence()
@@ -286,6 +288,7 @@ class TestVerify:
         assert result.exit_code == 1
         assert "audit.json is not what was written" in result.output
 
+    @pytest.mark.usefixtures("no_report")
     def test_no_module_of_anybody_is_loaded_to_compare_hashes(self, config: Path) -> None:
         module = config.parent / "lender_module.py"
         module.write_text("def decide(table):\n    return table['Gender'] == 0\n", "utf-8")

@@ -41,6 +41,7 @@ def audit(**options: Any) -> mm.Audit:
         attributes={"salary": "continuous", "job": "nominal"},
         worldview=mm.Worldview({"salary": mm.Linear("woman")}),
         decision="salary > 12",
+        uncertainty=mm.Uncertainty(refits=2, placebo=2),
         ks=(1, 2),
         **options,
     )

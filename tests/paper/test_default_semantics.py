@@ -67,21 +67,25 @@ def test_every_loan_share_equals_that_of_a_plain_sort(loan: LoanRun) -> None:
     refused = loan.table["LoanApproval"].to_numpy() == -1
     refused_cf = loan.counterfactuals["LoanApproval"].to_numpy() == -1
 
-    def share(center: NDArray[np.float64], among: NDArray[np.intp], k: int) -> Fraction:
+    def shares(center: NDArray[np.float64], among: NDArray[np.intp]) -> list[Fraction]:
         distance = np.abs(facts[among] - center).sum(axis=1)
-        radius = np.sort(distance)[k - 1]
-        inside, rim = distance < radius - 1e-12, np.abs(distance - radius) <= 1e-12
-        left = k - int(inside.sum())
-        fair = Fraction(left * int(refused[among[rim]].sum()), int(rim.sum()))
-        return (int(refused[among[inside]].sum()) + fair) / k
+        nearest = np.sort(distance)
+        found = []
+        for k in KS:
+            radius = nearest[k - 1]
+            inside, rim = distance < radius - 1e-12, np.abs(distance - radius) <= 1e-12
+            left = k - int(inside.sum())
+            fair = Fraction(left * int(refused[among[rim]].sum()), int(rim.sum()))
+            found.append((int(refused[among[inside]].sum()) + fair) / k)
+        return found
 
     expected: dict[int, Shares] = {}
     for row in women.tolist():
-        fellows, mine = women[women != row], expected.setdefault(row, {})
-        for k in KS:
-            control = share(facts[row], fellows, k)
-            around_cf = share(others[row], men, k)
-            mine["st", k] = control, share(facts[row], men, k)
+        mine = expected.setdefault(row, {})
+        controls = shares(facts[row], women[women != row])
+        tests = shares(facts[row], men), shares(others[row], men)
+        for k, control, around, around_cf in zip(KS, controls, *tests, strict=True):
+            mine["st", k] = control, around
             mine["cst_without", k] = control, around_cf
             mine["cst_with", k] = (
                 (control * k + int(refused[row])) / (k + 1),

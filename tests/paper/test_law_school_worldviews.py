@@ -43,7 +43,8 @@ def run(applicants: pd.DataFrame, which: str, family: str, **options: Any) -> mm
 @pytest.mark.parametrize("which", ["race", "gender"])
 @pytest.mark.parametrize("family", ["linear", "log-linear", "poisson"])
 def test_the_documented_counts(applicants: pd.DataFrame, which: str, family: str) -> None:
-    records = run(applicants, which, family).count_records()
+    audit = run(applicants, which, family, methods=("cst_without", "cf"))
+    records = audit.count_records()
     cases = {(row["method"], row["k"]): row["cases"] for row in records}
     cells = [cases["cst_without", k] for k in (15, 30, 50, 100)] + [cases["cf", 15]]
     documented = (ROOT / "docs" / "law-school.md").read_text(encoding="utf-8")
