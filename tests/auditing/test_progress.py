@@ -23,6 +23,7 @@ def audited(progress: Any, **changes: Any) -> mm.Audit:
         "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
         "worldview": mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
+        "uncertainty": mm.Uncertainty(refits=2),
         "ks": (5,),
         **changes,
     }
@@ -32,13 +33,17 @@ def audited(progress: Any, **changes: Any) -> mm.Audit:
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"methods": ["st"]},
+        {"uncertainty": mm.Uncertainty()},
+        {"methods": ["st"], "uncertainty": mm.Uncertainty()},
         {"uncertainty": mm.Uncertainty(refits=3)},
-        {"preset": "eaamo23"},
-        {"worldview": None},
-        {"worldview": OPEN, "uncertainty": mm.Uncertainty(draws=3)},
-        {"worldview": OPEN, "methods": ["cst_matched"]},
+        {"preset": "eaamo23", "uncertainty": mm.Uncertainty()},
+        {"worldview": None, "uncertainty": mm.Uncertainty()},
+        {"worldview": OPEN, "uncertainty": mm.Uncertainty(draws=3, refits=2)},
+        {
+            "worldview": OPEN,
+            "methods": ["cst_matched"],
+            "uncertainty": mm.Uncertainty(draws=3, refits=2),
+        },
     ],
     ids=[
         "all methods",
@@ -65,6 +70,7 @@ def test_several_attributes_are_one_progress() -> None:
     told: Reports = []
     mm.plan(
         table,
+        uncertainty=mm.Uncertainty(refits=2),
         outcome="LoanApproval",
         negative=-1,
         protected=[
@@ -84,7 +90,9 @@ def test_several_attributes_are_one_progress() -> None:
 
 def test_nobody_to_search_for_is_no_progress() -> None:
     told: Reports = []
-    audited(lambda done, total: told.append((done, total)), methods=["cf"])
+    audited(
+        lambda done, total: told.append((done, total)), methods=["cf"], uncertainty=mm.Uncertainty()
+    )
     assert len(told) == 1
 
 

@@ -20,6 +20,7 @@ import pytest
 import mutandis as mm
 from mutandis.cli import app
 from mutandis.files.table_files import hash_file
+from mutandis.report.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -346,6 +347,7 @@ def test_an_endpoint_that_is_not_there(workplace: Workplace) -> None:
 
 
 def test_an_endpoint_that_behaves(workplace: Workplace, address: str) -> None:
+    workplace.patch.setattr(mm.Audit, "report", lambda self, **more: Report(html="", plots={}))
     workplace.write_config("", f"decision: {{http: {{url: '{address}/good', batch: 50}}}}\n")
     code, out, err = workplace.run("audit", "audit.yaml", "--out", "new")
     assert (code, err) == (0, ""), err

@@ -57,6 +57,7 @@ protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [$protected]}}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
+uncertainty: {refits: 3, placebo: 3}
 ks: [5, 9]
 """
 EVIL = "../<script>alert(1)</script>"
@@ -64,6 +65,14 @@ EVIL = "../<script>alert(1)</script>"
 
 def run(*arguments: object) -> Any:
     return runner.invoke(app, [str(each) for each in arguments])
+
+
+def audit(*arguments: object) -> None:
+    """Run an audit without its report: drawing takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
+        result = run("audit", *arguments)
+    assert result.exit_code == 0, result.exception
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +87,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     decisions.loc[men[0], "Person"] = "Otto"
     decisions.to_csv(folder / "loan.csv", index=False)
     (folder / "audit.yaml").write_text(CONFIG, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
-        result = run("audit", folder / "audit.yaml", "--out", folder / "out")
-    assert result.exit_code == 0, result.exception
+    audit(folder / "audit.yaml", "--out", folder / "out")
     return folder
 
 
@@ -244,7 +250,7 @@ def test_what_was_counted_must_be_as_it_was_written(out: Path, damage: str) -> N
 def test_ids_are_row_positions_where_there_is_no_column(out: Path) -> None:
     config = out.parent / "audit.yaml"
     config.write_text(CONFIG.replace(", id: Person", ""), encoding="utf-8")
-    assert run("audit", config, "--out", out, "--force").exit_code == 0
+    audit(config, "--out", out, "--force")
     assert "row positions, from 0" in str(run("case", out, "Anna").exception)
     rows = mm.datasets.loan(n=200, seed=1)["Gender"].to_numpy().nonzero()[0]
     assert run("case", out, rows[0], "--no-pdf").exit_code == 0

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.evidence.findings import COLUMNS
+from mutandis.report.report import Report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,9 +42,16 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return run(tmp_path_factory.mktemp("demo") / "out")
 
 
+def run_without_report(out: Path, *options: str) -> Demo:
+    """Drawing takes seconds; one run of the demonstration does it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
+        return run(out, *options)
+
+
 @pytest.fixture(scope="module")
 def as_json(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    return run(tmp_path_factory.mktemp("demo"), "--json", "--share", "0.45")
+    return run_without_report(tmp_path_factory.mktemp("demo"), "--json", "--share", "0.45")
 
 
 def test_demo_prints_one_table_and_names_its_files(plain: Demo) -> None:
@@ -92,7 +100,9 @@ def test_demo_files_agree_with_each_other(as_json: Demo) -> None:
 
 def test_demo_is_repeatable_and_the_seed_matters(tmp_path: Path) -> None:
     first, again, other = (
-        (run(tmp_path / name, "--n", "400", "--seed", seed).out / "results" / "findings.parquet")
+        run_without_report(tmp_path / name, "--n", "400", "--seed", seed).out
+        / "results"
+        / "findings.parquet"
         for name, seed in (("a", "1"), ("b", "1"), ("c", "2"))
     )
     assert first.read_bytes() == again.read_bytes()

@@ -374,7 +374,7 @@ def simulated(seed: int, *, size: int) -> Table:
     return Table(attributes, rows, centers, (rng.random(size) < 0.4).tolist())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_backends_agree_on_a_thousand_rows_with_ties(seed: int) -> None:
     check_backends(simulated(seed, size=1000))
 

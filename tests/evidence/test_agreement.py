@@ -37,6 +37,7 @@ def audit(decisions: Any, **changes: Any) -> mm.Audit:
         ),
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
         "methods": METHODS,
+        "uncertainty": mm.Uncertainty(refits=0),
         "ks": (5, 15),
         **changes,
     }

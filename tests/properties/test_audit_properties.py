@@ -204,6 +204,7 @@ def test_shuffling_rows_changes_nothing_of_a_fitted_worldview(
         "worldview": worldview,
         "counterfactuals": None,
         "decision": "x + 3 * y > 3",
+        "uncertainty": mm.Uncertainty(refits=2),
     }
     try:
         straight = situation.audit(**options)

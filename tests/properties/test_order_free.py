@@ -70,12 +70,16 @@ FOREIGN = mm.Protection("foreign", value="yes", reference="no")
 LINEAR = {"salary": mm.Linear("woman"), "balance": mm.Linear("salary", "woman", "foreign")}
 NUMBERS = {"salary": "continuous", "balance": "continuous"}
 SCENARIOS: dict[str, dict[str, Any]] = {
-    "fitted": {"worldview": mm.Worldview(LINEAR), "decision": "salary + balance > 24.5"},
+    "fitted": {
+        "worldview": mm.Worldview(LINEAR),
+        "decision": "salary + balance > 24.5",
+        "uncertainty": mm.Uncertainty(),
+    },
     "recorded": {"worldview": mm.Worldview(LINEAR)},
     "refits": {
         "worldview": mm.Worldview(LINEAR),
         "decision": "salary + balance > 24.5",
-        "uncertainty": mm.Uncertainty(refits=3),
+        "uncertainty": mm.Uncertainty(refits=3, placebo=0),
     },
     "coupled": {
         "worldview": mm.Worldview(
@@ -90,7 +94,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
             "children": "continuous",
             "grade": {"kind": "ordinal", "levels": GRADES},
         },
-        "uncertainty": mm.Uncertainty(draws=3),
+        "uncertainty": mm.Uncertainty(draws=3, refits=2, placebo=3),
     },
     "caliper": {
         "worldview": mm.Worldview(LINEAR),
@@ -118,6 +122,7 @@ def audit(rows: pd.DataFrame, scenario: str) -> mm.Audit:
         "negative": "no",
         "protected": WOMAN,
         "attributes": NUMBERS,
+        "uncertainty": mm.Uncertainty(refits=2, placebo=3),
         "ks": (5, 15),
         "id": "who",
         "seed": 4,

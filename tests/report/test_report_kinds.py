@@ -67,7 +67,7 @@ def loan(n: int = 400, **changed: Any) -> mm.Audit:
         "worldview": WORLDVIEW,
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
         "ks": (5, 10),
-        "uncertainty": mm.Uncertainty(placebo=FEW),
+        "uncertainty": mm.Uncertainty(refits=0, placebo=FEW),
         **changed,
     }
     return mm.audit(mm.datasets.loan(n=n, seed=1), **settings)
@@ -96,7 +96,7 @@ def grounds(combine: str, **changed: Any) -> mm.Audit:
         worldview=mm.Worldview({"score": mm.Linear("race", "sex")}),
         decision="score > 57",
         ks=(5, 10),
-        uncertainty=mm.Uncertainty(placebo=FEW),
+        uncertainty=mm.Uncertainty(refits=0, placebo=FEW),
         **changed,
     )
 
@@ -131,7 +131,7 @@ def mixed() -> mm.Audit:
         ),
         missing="drop",
         ks=(5,),
-        uncertainty=mm.Uncertainty(draws=3, placebo=FEW),
+        uncertainty=mm.Uncertainty(draws=3, refits=2, placebo=FEW),
         seed=1,
     )
 
@@ -171,7 +171,11 @@ def quiet(make: Callable[[], mm.Audit]) -> mm.Audit:
 
 
 KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]] = {
-    "all methods": (loan, ('id="worldview"', 'id="agreement"'), ()),
+    "all methods": (
+        lambda: loan(uncertainty=mm.Uncertainty(placebo=FEW)),
+        ('id="worldview"', 'id="agreement"', "20 refits of the equations to resampled rows"),
+        (),
+    ),
     "observed": (
         lambda: loan(decision=None),
         ("No new decisions could be obtained", 'id="worldview"'),
@@ -225,10 +229,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         ('id="agreement"', 'id="k-sweep"'),
     ),
     "Wald, not adjusted": (
-        lambda: loan(
-            evidence=mm.Evidence(interval="wald", adjust="none"),
-            uncertainty=mm.Uncertainty(refits=0, placebo=FEW),
-        ),
+        lambda: loan(evidence=mm.Evidence(interval="wald", adjust="none")),
         ("not adjusted for", "interval without width"),
         ("that remain after adjustment",),
     ),

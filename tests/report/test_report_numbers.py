@@ -330,10 +330,12 @@ def test_b_beside_the_record_is_counted_anew() -> None:
         attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
         worldview=WORLDVIEW,
         decision="AnnualSalary + 5 * AccountBalance > 250000",
+        uncertainty=mm.Uncertainty(refits=0, placebo=0),
         ks=(5,),
     )
+    page = audit.report().html
     decided = table["AnnualSalary"] + 5 * table["AccountBalance"] > 250000
-    rows = Tables(audit.report().html).found["record"][1:]
+    rows = Tables(page).found["record"][1:]
     for cells, recorded in zip(rows, (-1, 1), strict=True):
         mine = table["LoanApproval"] == recorded
         assert cells[0] == f"LoanApproval = {recorded}"
@@ -344,7 +346,7 @@ def test_b_beside_the_record_is_counted_anew() -> None:
         ]
     same = (decided == (table["LoanApproval"] == 1)).sum()
     assert 0 < same < len(table)
-    assert f"in {same:,} of {len(table):,} rows" in audit.report().html
+    assert f"in {same:,} of {len(table):,} rows" in page
 
 
 def test_settings_in_the_page_repeat_the_audit() -> None:
