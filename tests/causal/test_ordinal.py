@@ -14,7 +14,7 @@ from scipy import special, stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel  # type: ignore[import-untyped]
 
 from mutandis.causal import Ordinal, Worldview
-from mutandis.causal.equations.equation import Equation, KnownLevels, coupling_of
+from mutandis.causal.equations.equation import Equation, KnownLevels
 from mutandis.causal.equations.ordinal import FittedOrdinal, FittedShares
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
 from mutandis.data.attribute import Attribute, AttributeKind
@@ -102,7 +102,7 @@ def test_repr_makes_the_same_equation_again(equation: Ordinal, shown: str) -> No
     assert again == equation
     assert hash(again) == hash(equation)
     assert isinstance(equation, Equation)
-    assert coupling_of(equation) == "monotone coupling"
+    assert equation.coupling == "monotone coupling"
 
 
 @pytest.mark.parametrize(

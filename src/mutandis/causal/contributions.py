@@ -42,11 +42,7 @@ class Decomposition:
 
 
 def decompose(fitted: object, before: Columns, after: Columns) -> Decomposition | None:
-    """Take the change of one person's attribute apart, by what changed among its causes.
-
-    Exact for linear equations: their terms add up, on the scale of the attribute or of its
-    logarithm. Equations of other families do not say what each cause did on its own: None.
-    """
+    """Take the change of one person's attribute apart by its causes; None if it is not linear."""
     linear = _linear_part(fitted)
     if linear is None:
         return None

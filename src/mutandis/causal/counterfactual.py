@@ -38,12 +38,11 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Draws(Sequence["Population"]):
-    """A sequence of counterfactual populations, computed when looked at.
+    """A sequence of counterfactual populations, each made when it is asked for.
 
     Where the facts do not determine a person's noise, one counterfactual is a choice among many.
-    Draws show the others. Each is made when it is asked for, from a generator of its own: the i-th
-    draw is the same whichever were made before it, on however many threads, and however the table
-    is sorted.
+    Draws show the others. Each has a generator of its own: the i-th draw is the same whichever were
+    made before it, on however many threads, and however the table is sorted.
     """
 
     states: tuple[np.random.SeedSequence, ...] = ()
@@ -112,28 +111,7 @@ def abduct(
     *,
     rng: Rng = None,
 ) -> Mapping[str, Any]:
-    """Abduct: recover each row's noise from the facts (the first step, P(U | X, A)).
-
-    Noise is needed of the attributes that will be recomputed only: one that is not an effect of the
-    intervened ones keeps its value. The attributes that a hidden cause drives are abducted
-    together. With `rng`, noise is drawn from its posterior where the facts leave it open; without
-    it, noise is the one value that stands for its posterior.
-
-    Examples
-    --------
-    >>> from mutandis.causal import Linear, Worldview
-    >>> from mutandis.data.population import Population
-    >>> table = {"Gender": [0, 0, 1, 1], "Salary": [40.0, 60.0, 30.0, 40.0]}
-    >>> people = Population.from_frame(table, columns=["Gender", "Salary"])
-    >>> fitted = Worldview({"Salary": Linear("Gender")}).fit(people).equations["Salary"]
-    >>> equations = {"Salary": StructuralEquation(parents=("Gender",), fitted=fitted)}
-    >>> noise = abduct(people, equations)
-    >>> noise["Salary"].residual.tolist()
-    [-10.0, 10.0, -5.0, 5.0]
-    >>> predicted = predict(act(people, {"Gender": 0}), equations, noise)
-    >>> predicted.population.numbers("Salary").tolist()
-    [40.0, 60.0, 45.0, 55.0]
-    """
+    """Abduct: recover each row's noise from the facts (the first step, P(U | X, A))."""
     noise: dict[str, Any] = {}
     for latent in latents:
         if not equations.keys().isdisjoint(latent.equations):
@@ -149,11 +127,7 @@ def abduct(
 
 
 def act(population: Population, do: Mapping[str, Any]) -> Population:
-    """Act: set the intervened attributes in every row (the second step, do(A := a')).
-
-    The value is one of the levels of a column of names, or a number in a column of numbers. The
-    effects are not yet recomputed.
-    """
+    """Act: set the intervened attributes in every row (the second step, do(A := a'))."""
     if not do:
         raise PlanError(
             "The intervention is empty: do={} changes nothing. "
@@ -168,11 +142,8 @@ def act(population: Population, do: Mapping[str, Any]) -> Population:
 def predict(
     intervened: Population, equations: Mapping[str, StructuralEquation], noise: Mapping[str, Any]
 ) -> Counterfactuals:
-    """Predict: carry the change on to all effects (the third step, P(X^CF | X, A)).
-
-    The equations come causes before their effects: each sees the counterfactual values of those
-    before it.
-    """
+    """Predict: carry the change on to all effects (the third step, P(X^CF | X, A))."""
+    # causes come before their effects: each sees the counterfactual values of those before it
     population = intervened
     clipped = {}
     for child, equation in equations.items():
@@ -194,11 +165,9 @@ def take_three_steps(
     *,
     rng: Rng = None,
 ) -> Counterfactuals:
-    """Abduct, act and predict, one attribute after the other.
-
-    Noise follows from the facts alone, so it is abducted when its attribute is predicted: that of
-    all attributes at once would take as much memory as the table.
-    """
+    """Abduct, act and predict, one attribute after the other."""
+    # noise follows from the facts alone, so it is abducted when its attribute is predicted: that of
+    # all attributes at once would take as much memory as the table
     latents = tuple(latents)
     driven = {name for latent in latents for name in latent.equations}
     together = {child: equation for child, equation in equations.items() if child in driven}
@@ -225,12 +194,10 @@ def make_draws(
     rng: Rng,
     draw: Callable[[Population, np.random.Generator], Counterfactuals],
 ) -> Draws:
-    """Prepare draws, made from rows in an order that depends on what they hold.
-
-    Random numbers are handed out row by row, so the rows are put into the canonical order of the
-    named columns first, and back afterwards: sorting the table in another way changes no person's
-    draw. Rows that are equal there are told apart by the other columns, then by their ids.
-    """
+    """Prepare draws, made from rows in an order that depends on what they hold."""
+    # Random numbers are handed out row by row, so the rows are put into the canonical order of the
+    # named columns first, and back afterwards: sorting the table in another way changes no person's
+    # draw. Rows that are equal there are told apart by the other columns, then by their ids.
     states = _spawn(draws, rng)
     if not states:
         return Draws()

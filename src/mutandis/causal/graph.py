@@ -18,33 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """A directed acyclic graph over column names.
-
-    Parameters
-    ----------
-    parents
-        The direct causes of every node, causes before their effects. Use `Graph.from_parents`,
-        which checks the arrows and finds that order.
-
-    Examples
-    --------
-    >>> graph = Graph.from_parents({"Balance": ("Salary", "Gender"), "Salary": ("Gender",)})
-    >>> graph.names
-    ('Gender', 'Salary', 'Balance')
-    >>> graph.roots, graph.descendants(["Gender"])
-    (('Gender',), ('Salary', 'Balance'))
-    """
+    """The direct causes of every node, by column name, causes before their effects."""
 
     parents: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def from_parents(cls, parents: Mapping[str, Iterable[str]]) -> Graph:
-        """Build the graph from each child's direct causes, or say which arrows cannot be.
-
-        Nodes are put in an order in which every cause precedes its effects. Where that leaves a
-        choice, the node that is mentioned first comes first, so the order depends on nothing but
-        what was declared.
-        """
+        """Build the graph from each child's direct causes, or say which arrows cannot be."""
         declared = {child: _read_parents(child, causes) for child, causes in parents.items()}
         order = _topological_order(declared)
         return cls(parents=MappingProxyType({name: declared.get(name, ()) for name in order}))
@@ -60,12 +40,8 @@ class Graph:
         return tuple(name for name, causes in self.parents.items() if not causes)
 
     def descendants(self, nodes: Collection[str], *, held: Collection[str] = ()) -> tuple[str, ...]:
-        """Give all effects of some nodes, direct and indirect, causes before their effects.
-
-        The nodes themselves are not among them, even if one causes another: under do() each of
-        them is held. Nor are those in `held`, and no path is followed through them. A node that
-        the graph does not mention has no effects.
-        """
+        """Give all effects of some nodes, direct and indirect, causes before their effects."""
+        # not the nodes themselves, even if one causes another: under do() each of them is held
         fixed = frozenset(nodes) | frozenset(held)
         reached = set(nodes)
         # one pass is enough: causes come before their effects
@@ -115,6 +91,7 @@ def arrows_of(parents: Mapping[str, tuple[str, ...]]) -> nx.DiGraph:
 
 
 def _topological_order(parents: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    # where causes and effects leave a choice, the node that is mentioned first comes first
     mentioned = (name for child, causes in parents.items() for name in (*causes, child))
     place = {name: position for position, name in enumerate(dict.fromkeys(mentioned))}
     sorter = graphlib.TopologicalSorter(parents)

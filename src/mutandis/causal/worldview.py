@@ -20,7 +20,6 @@ from mutandis.causal.equations.equation import (
     Declaration,
     Equation,
     FittedEquation,
-    coupling_of,
     naming,
 )
 from mutandis.causal.fitting.ordering import ReorderedColumns, canonical_order
@@ -296,8 +295,10 @@ class Worldview(Declaration):
     @property
     def couplings(self) -> Mapping[str, str]:
         """The attributes whose counterfactuals rest on an assumed coupling, with its name."""
-        own = {child: coupling_of(equation) for child, equation in self.equations.items()}
-        found = {child: coupling for child, coupling in own.items() if coupling}
+        # Additive noise is determined by the facts. The noise behind a count or a category is not:
+        # how it carries over to other causes is an assumption that no data can test.
+        own = {child: getattr(each, "coupling", None) for child, each in self.equations.items()}
+        found = {child: name for child, name in own.items() if isinstance(name, str)}
         for latent in self.latents:
             # what is assumed of an attribute under a hidden cause, only the hidden cause knows
             found.update(latent.couplings)
@@ -479,14 +480,7 @@ class FittedWorldview:
     def counterfactuals(
         self, table: Any, *, do: Mapping[str, Any], draws: int = 0, rng: Rng = None
     ) -> Counterfactuals:
-        """Ask what would have been: abduction, action, prediction.
-
-        Only effects of the intervened attributes are recomputed; all other columns are passed on
-        as they are. An intervened attribute that has an equation of its own loses it.
-
-        `table` need not be the one that the equations were fitted to; `draws` and `rng` are as in
-        `Worldview.counterfactuals`.
-        """
+        """Ask what would have been; the table need not be the one that was fitted to."""
 
         def draw(ordered: Population, generator: np.random.Generator) -> Counterfactuals:
             return self.counterfactuals_once(ordered, do=do, rng=generator)
@@ -502,19 +496,20 @@ class FittedWorldview:
         self, population: Population, *, do: Mapping[str, Any], rng: Rng = None
     ) -> Counterfactuals:
         """Go through the three steps once, with one draw of the noise if `rng` is given."""
-        moved = self.graph.descendants(do, held=self.resolving)
-        # the equations of M' that something can change in, causes before their effects
-        revised = {
-            name: StructuralEquation(parents=self.graph.parents[name], fitted=self.equations[name])
-            for name in moved
-        }
-        made = take_three_steps(population, do, revised, self.latents, rng=rng)
+        made = take_three_steps(population, do, self.revised(do), self.latents, rng=rng)
         would_move = self.graph.descendants(do)
         return replace(
             made,
             held=tuple(name for name in self.resolving if name in would_move),
-            couplings={name: self.couplings[name] for name in moved if name in self.couplings},
+            couplings={name: self.couplings[name] for name in made.moved if name in self.couplings},
         )
+
+    def revised(self, do: Mapping[str, Any]) -> dict[str, StructuralEquation]:
+        """Give the equations of M' that something can change in, causes before their effects."""
+        return {
+            name: StructuralEquation(parents=self.graph.parents[name], fitted=self.equations[name])
+            for name in self.graph.descendants(do, held=self.resolving)
+        }
 
 
 def _population(

@@ -92,6 +92,16 @@ class Categories:
         """Count the rows of each level; a level can have none left when rows were dropped."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.levels))
 
+    def occurring(self) -> tuple[Any, ...]:
+        """List the levels that some row has."""
+        return tuple(self.levels[code] for code in np.flatnonzero(self.counts()))
+
+    def look_up(self, values: Mapping[Any, Any], *, otherwise: Any) -> NDArray[Any]:
+        """Give each row the value of its level; `otherwise` if it has none, or is missing."""
+        # one more slot at the end, which the code -1 of a missing value falls into
+        by_code = [*(values.get(level, otherwise) for level in self.levels), otherwise]
+        return np.array(by_code)[self.codes]
+
     def code_of(self, value: object) -> int | None:
         """Find the code of a level; None if there is no such level."""
         return next((code for code, level in enumerate(self.levels) if _same(level, value)), None)
@@ -105,11 +115,9 @@ Column = Numbers | Categories
 
 
 def describe_levels(categories: Categories) -> str:
-    """List the levels that occur, as far as an error message may show them.
-
-    A column named by mistake may hold people's names. So a value is shown only if there are few
-    different ones, and if at least two rows share it.
-    """
+    """List the levels that occur, as far as an error message may show them."""
+    # A column named by mistake may hold people's names. So a value is shown only if there are few
+    # different ones, and if at least two rows share it.
     counts = categories.counts()
     if np.count_nonzero(counts) > _SHOWN_LEVELS:
         return "too many to show"

@@ -198,14 +198,14 @@ def _reach(
     if not len(rows):
         return {"changed": 0}
     made = fitted.counterfactuals_once(take_rows(population, rows, population.columns), do=do)
-    moved = {name: made.population.columns[name] for name in made.moved}
-    outside = {name: _outside(moved[name], population.columns[name]) for name in moved}
+    outside = {
+        name: int(_outside(made.population.columns[name], population.columns[name]).sum())
+        for name in made.moved
+    }
     return {
         "changed": len(rows),
         "clipped": MappingProxyType({name: made.clipped[name] / len(rows) for name in made.moved}),
-        "outside": MappingProxyType(
-            {name: int(beyond.sum()) / len(rows) for name, beyond in outside.items()}
-        ),
+        "outside": MappingProxyType({name: count / len(rows) for name, count in outside.items()}),
     }
 
 
@@ -215,8 +215,6 @@ def _outside(counterfactual: Column, factual: Column) -> NDArray[np.bool_]:
         below = counterfactual.values < factual.values.min()
         return np.asarray(below | (counterfactual.values > factual.values.max()))
     if isinstance(counterfactual, Categories) and isinstance(factual, Categories):
-        counts = zip(factual.levels, factual.counts().tolist(), strict=True)
-        occurring = {level for level, count in counts if count}
-        strange = np.array([level not in occurring for level in counterfactual.levels])
-        return np.asarray(strange[counterfactual.codes])
+        facts = dict.fromkeys(factual.occurring(), False)
+        return counterfactual.look_up(facts, otherwise=True)
     return np.ones(len(counterfactual), dtype=np.bool_)

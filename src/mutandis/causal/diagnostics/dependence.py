@@ -133,10 +133,7 @@ def dot(left: Floats, right: Floats) -> float:
 
 
 def orthonormal(vectors: Iterable[Floats], *, given: Conditioning | None = None) -> list[Floats]:
-    """Find perpendicular vectors of length 1 that span the same, once `given` is taken out.
-
-    Their means are taken out in any case. A vector that nothing is left of is dropped.
-    """
+    """Find perpendicular vectors of length 1 that span the same, less their means and `given`."""
     found: list[Floats] = []
     for vector in vectors:
         centred = vector - np.add.reduce(vector) / len(vector)
@@ -244,19 +241,13 @@ def mean_dependence(
     given: Conditioning,
     test: str,
 ) -> Dependence:
-    """Test whether the mean of residuals changes with features, while something is held fixed.
-
-    With e and f what is left of a residual and of a feature, the statistic is s'V⁻¹s for the sums
-    s = Σ e·f and V = Σ (e·f)(e·f)', and has a chi-square distribution: the score test with a
-    variance that does not assume the spread of the residuals to be the same everywhere (Wooldridge
-    1991, *Journal of Econometrics* 47, 5-46). For one residual and one feature it is the square of
-    the generalised covariance measure of Shah and Peters 2020 (*Annals of Statistics* 48,
-    1514-1538) and vanishes with the partial correlation.
-
-    Where features are indicators, a variance in V counts for no less than it would be if e and f
-    were independent. Otherwise two rare things that never meet would look as if they avoided each
-    other, when meeting was not to be expected.
-    """
+    """Test whether the mean of residuals changes with features, while something is held fixed."""
+    # With e and f what is left of a residual and of a feature, the statistic is s'V⁻¹s for the sums
+    # s = Σ e·f and V = Σ (e·f)(e·f)', and has a chi-square distribution: the score test with a
+    # variance that does not assume the residuals to spread equally everywhere (Wooldridge 1991,
+    # Journal of Econometrics 47, 5-46). For one residual and one feature it is the square of
+    # the generalised covariance measure of Shah and Peters 2020 (Annals of Statistics 48,
+    # 1514-1538) and vanishes with the partial correlation.
     from scipy.special import chdtrc
 
     left = [rest for residual in residuals if (rest := _left(residual, given)) is not None]
@@ -271,7 +262,8 @@ def mean_dependence(
     sums = np.array([np.add.reduce(product) for product in products])
     variance = _second_moments(products) * (rows / (rows - given.rank))
     if all(map(_is_indicator, features)):
-        # a direction has length 1, so that is its variance if residuals do not depend on it at all
+        # No less than if e and f were independent (a direction has length 1), or two rare things
+        # that never meet would look as if they avoided each other.
         independent = np.array([dot(one, one) / rows for one in left for _ in directions])
         variance = _raised(variance, least=independent)
     statistic, degrees = _quadratic_form(sums, variance)
@@ -288,14 +280,12 @@ def mean_dependence(
 
 
 def spread_dependence(residual: Floats, features: Features, *, test: str) -> Dependence:
-    """Test whether residuals spread more widely for some values of a column than for others.
-
-    An F test on absolute deviations from the median of the own group, as Brown and Forsythe (1974,
-    *Journal of the American Statistical Association* 69, 364-367) made it out of Levene's: taking
-    the median makes it safe against skewed noise, and against errors in the fitted level. For a
-    column of few values it is their test; for one of many, the deviations are regressed on its
-    curve.
-    """
+    """Test whether residuals spread more widely for some values of a column than for others."""
+    # An F test on absolute deviations from the median of the own group, as Brown and Forsythe
+    # (1974, Journal of the American Statistical Association 69, 364-367) made it out of Levene's:
+    # the median makes it safe against skewed noise, and against errors in the fitted level. For a
+    # column of few values it is their test; for one of many, the deviations are regressed on its
+    # curve.
     from scipy.special import fdtrc
 
     groups = features.groups
@@ -332,13 +322,10 @@ def spread_dependence(residual: Floats, features: Features, *, test: str) -> Dep
 
 
 def normal_departure(values: Floats, *, test: str) -> Dependence:
-    """Test whether values are standard normal, by the largest gap between distribution functions.
-
-    The values of a fitted equation are nearer to it than draws would be, so that the test errs on
-    the side of finding nothing.
-    """
+    """Test whether values are standard normal, by the largest gap of distribution functions."""
     from scipy.special import kolmogorov, ndtr
 
+    # the values of a fitted equation are nearer to it than draws would be: too few are found
     rows = len(values)
     if rows < _ROWS_PER_NUMBER * 5:
         return Dependence(test=test, note=f"{rows} rows are too few to see a distribution in")
@@ -356,11 +343,7 @@ def normal_departure(values: Floats, *, test: str) -> Dependence:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for their number, after Holm (1979, *Scandinavian Journal of Statistics* 6).
-
-    However the tests depend on each other, the chance that any true hypothesis gets an
-    adjusted p-value below alpha is at most alpha.
-    """
+    """Adjust p-values for their number (Holm 1979, *Scandinavian Journal of Statistics* 6)."""
     adjusted = [0.0] * len(p_values)
     largest = 0.0
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
@@ -402,10 +385,8 @@ def _is_indicator(vector: Floats) -> bool:
 
 
 def _quadratic_form(sums: Floats, variance: Floats) -> tuple[float, int]:
-    """Compute s'V⁻¹s by elimination, over the entries that those before them do not determine.
-
-    Not by a library: its rounding would depend on the number of threads.
-    """
+    """Compute s'V⁻¹s by elimination, over the entries that those before them do not determine."""
+    # not by a library: its rounding would depend on the number of threads
     rest, right = variance.copy(), sums.copy()
     statistic, degrees = 0.0, 0
     for place in range(len(sums)):
@@ -425,11 +406,9 @@ _LEAST_EXPECTED = 5.0
 
 
 def g_dependence(first: Codes, second: Codes, strata: Codes) -> Dependence:
-    """Test whether two groupings are independent within strata, by counting.
-
-    G = 2 Σ observed · log(observed / expected), added up over strata, each with Williams' (1976,
-    *Biometrika* 63, 33-37) correction for small counts.
-    """
+    """Test whether two groupings are independent within strata, by counting."""
+    # G = 2 Σ observed · log(observed / expected), added up over strata, each with Williams' (1976,
+    # Biometrika 63, 33-37) correction for small counts
     from scipy.special import chdtrc
 
     varied = int(strata.max()) > 0

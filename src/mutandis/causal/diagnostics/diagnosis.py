@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.causal.diagnostics.dependence import Dependence
+from mutandis.data.columns import jsonable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -92,7 +93,17 @@ class EquationCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResidualCheck(Dependence):
+class Check(Dependence):
+    """A test of the worldview, beside the others of its diagnosis."""
+
+    # the p-value, adjusted for the number of tests in the diagnosis by Holm's method
+    p_adjusted: float | None = None
+    # how far counterfactuals move where a problem is mended, if there is an intervention
+    movement: Movement | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResidualCheck(Check):
     """Whether what an equation leaves over still depends on a column."""
 
     child: str  # the attribute
@@ -104,24 +115,16 @@ class ResidualCheck(Dependence):
     # ("spread"), whether the effects of two causes change with each other ("interaction"), or
     # whether values are spread as the family says ("distribution")
     aspect: Aspect
-    # the p-value, adjusted for the number of tests in the diagnosis by Holm's method
-    p_adjusted: float | None = None
-    # how far counterfactuals move where a problem is mended, if there is an intervention
-    movement: Movement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndependenceCheck(Dependence):
+class IndependenceCheck(Check):
     """Whether two attributes are independent where the graph says so."""
 
     # the worldview says: among people alike in `given`, `first` tells nothing about `second`
     first: str
     second: str
     given: tuple[str, ...] = ()
-    # the p-value, adjusted for the number of tests in the diagnosis by Holm's method
-    p_adjusted: float | None = None
-    # how far counterfactuals move where a problem is mended, if there is an intervention
-    movement: Movement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -234,7 +237,12 @@ class Diagnosis:
     @property
     def summary(self) -> str:
         """The number of tests and of problems, in a sentence."""
-        return _summary(self)
+        tests = _number(self.tests, "test")
+        found = _number(len(self.problems), "problem") if self.problems else "no problem"
+        return (
+            f"Checked on {_number(self.rows, 'row')} with {tests}: {found}. p-values are adjusted "
+            f"for the number of tests (Holm); a problem is one below {self.alpha:g}."
+        )
 
     @property
     def next_step(self) -> str:
@@ -269,35 +277,19 @@ class Diagnosis:
 
     def as_dict(self) -> dict[str, Any]:
         """Give everything in types that JSON has."""
+        found: dict[str, Any] = jsonable(self)
+        for check, written in zip(
+            self.checks, [*found["residuals"], *found["independences"]], strict=True
+        ):
+            written["problem"] = self.is_problem(check)
         return {
-            "rows": self.rows,
-            "alpha": self.alpha,
+            **found,
             "tests": self.tests,
             "adjustment": "holm",
-            "equations": [_plain(check) for check in self.equations],
-            "residuals": [
-                {**_plain(check), "problem": self.is_problem(check)} for check in self.residuals
-            ],
-            "independences": [
-                {**_plain(check), "problem": self.is_problem(check)} for check in self.independences
-            ],
-            "protected": list(self.protected),
-            "roots": list(self.roots),
-            "changed": self.changed,
-            "clipped": dict(self.clipped),
-            "outside": dict(self.outside),
-            "couplings": dict(self.couplings),
             "summary": self.summary,
-            "sections": {name: list(said) for name, said in self.sections().items()},
+            "sections": jsonable(self.sections()),
             "next_step": self.next_step,
         }
-
-
-def _plain(check: EquationCheck | ResidualCheck | IndependenceCheck) -> dict[str, Any]:
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(check).items()
-    }
 
 
 _UNKNOWN = "Problems of which it is not known whether they move counterfactuals"
@@ -310,15 +302,6 @@ def _movement(check: ResidualCheck | IndependenceCheck) -> Movement:
 
 def _rank(movement: Movement) -> tuple[float, float, float]:
     return movement.share, movement.median or 0.0, movement.largest or 0.0
-
-
-def _summary(diagnosis: Diagnosis) -> str:
-    tests = _number(diagnosis.tests, "test")
-    found = _number(len(diagnosis.problems), "problem") if diagnosis.problems else "no problem"
-    return (
-        f"Checked on {_number(diagnosis.rows, 'row')} with {tests}: {found}. p-values are adjusted "
-        f"for the number of tests (Holm); a problem is one below {diagnosis.alpha:g}."
-    )
 
 
 def _problem(check: ResidualCheck | IndependenceCheck, diagnosis: Diagnosis) -> str:

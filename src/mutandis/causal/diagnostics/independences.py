@@ -48,24 +48,7 @@ def implied_independences(
 ) -> tuple[Independence, ...]:
     """List a basis of the independences that a graph implies, one for each separable pair.
 
-    Parameters
-    ----------
-    graph
-        The causal graph.
-    hidden
-        For each hidden common cause, the attributes that it drives. A pair that it connects in a
-        way that no observed attribute can block is left out: it is not independent.
-
-    Examples
-    --------
-    >>> from mutandis.causal.graph import Graph
-    >>> law = Graph.from_parents({"UGPA": ("sex", "race"), "LSAT": ("sex", "race")})
-    >>> for implied in implied_independences(law):
-    ...     print(implied.first, implied.second, implied.given)
-    sex race ()
-    UGPA LSAT ('sex', 'race')
-    >>> len(implied_independences(law, hidden={"Knowledge": ("UGPA", "LSAT")}))
-    1
+    `hidden` has the attributes that each hidden common cause drives.
     """
     # roots first: the later of a pair then has parents to be given, wherever one of them has
     names = (*graph.roots, *(name for name in graph.names if name not in graph.roots))

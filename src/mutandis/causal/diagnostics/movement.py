@@ -92,11 +92,7 @@ class _Repair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovementMeter:
-    """A fitted worldview, and the rows that an intervention changes.
-
-    Where the facts leave noise open, counterfactuals are drawn, from the same seed before and after
-    a repair: a most likely category hides that others have become likelier.
-    """
+    """A fitted worldview, and the rows that an intervention changes."""
 
     worldview: Worldview
     fitted: FittedWorldview
@@ -126,13 +122,7 @@ class MovementMeter:
             facts=facts,
             before=act(facts, do),
         )
-        declared = {
-            name: StructuralEquation(
-                parents=worldview.graph.parents[name], fitted=fitted.equations[name]
-            )
-            for name in worldview.graph.descendants(do, held=worldview.resolving)
-        }
-        return replace(unmoved, before=unmoved._predicted(declared))
+        return replace(unmoved, before=unmoved._predicted(fitted.revised(do)))
 
     @property
     def _driven(self) -> dict[str, str]:
@@ -142,6 +132,8 @@ class MovementMeter:
 
     def _predicted(self, equations: Mapping[str, StructuralEquation]) -> Population:
         """Predict some attributes anew, each from the draws that belong to its name."""
+        # drawn before and after a repair from the same seed where the facts leave noise open: a
+        # most likely category hides that others have become likelier
         population = self.before
         for name, equation in equations.items():
             alone, rng = {name: equation}, generator_of(self._driven.get(name, name))
@@ -247,10 +239,7 @@ class MovementMeter:
                 yield self._arrow(cause, child)
 
     def _is_known_to_move_nothing(self, cause: str, child: str) -> bool:
-        """Tell whether an arrow divides a shift into two parts and leaves it as it is.
-
-        That is exact where two straight lines have the same causes: there is nothing to fit.
-        """
+        """Tell whether an arrow only divides a shift: two straight lines with the same causes."""
         one, other = (self.worldview.equations.get(name) for name in (cause, child))
         if one is None or other is None or set(one.parents) != set(other.parents):
             return False
@@ -386,18 +375,14 @@ def _products(on: str, other: str, parents: Columns) -> Derive:
 
 def _terms(column: Column) -> list[Width]:
     if isinstance(column, Categories):
-        levels = [column.levels[code] for code in np.flatnonzero(column.counts())]
-        return [partial(_indicator, level) for level in levels[1:]]
-    return [partial(_centred, float(np.add.reduce(column.values) / len(column)))]
+        return [partial(_indicator, level) for level in column.occurring()[1:]]
+    mean = float(np.add.reduce(column.values) / len(column))
+    return [lambda other: numbers_of(other) - mean]
 
 
 def _indicator(level: object, column: Column) -> Floats:
     categories = categories_of(column)
     return np.asarray(categories.codes == categories.code_of(level), dtype=np.float64)
-
-
-def _centred(mean: float, column: Column) -> Floats:
-    return numbers_of(column) - mean
 
 
 def _made_up(*parts: object) -> str:
@@ -451,22 +436,13 @@ def _width_by(column: Column, residual: Floats) -> Width:
     widths = [_mean_deviation(residual[groups == group]) or overall for group in large]
     if isinstance(column, Categories):
         # the codes of groups count the levels that occur
-        occurring = [column.levels[code] for code in np.flatnonzero(column.counts())]
+        occurring = column.occurring()
         by_level = {occurring[group]: width for group, width in zip(large, widths, strict=True)}
-        return partial(_width_of_names, by_level, overall)
+        return lambda other: categories_of(other).look_up(by_level, otherwise=overall)
     if not large:
         raise _NotMeasuredError("there are too few rows to compare widths")
     places = [float(np.median(column.values[groups == group])) for group in large]
-    return partial(_width_of_numbers, places, widths)
-
-
-def _width_of_names(by_level: Mapping[Any, float], overall: float, column: Column) -> Floats:
-    categories = categories_of(column)
-    return np.array([by_level.get(one, overall) for one in categories.levels])[categories.codes]
-
-
-def _width_of_numbers(places: list[float], widths: list[float], column: Column) -> Floats:
-    return np.interp(numbers_of(column), places, widths)
+    return lambda other: np.interp(numbers_of(other), places, widths)
 
 
 def _mean_deviation(residual: Floats) -> float:

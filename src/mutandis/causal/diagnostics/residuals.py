@@ -88,12 +88,7 @@ def residuals_of(
 def fit_of(
     noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns
 ) -> tuple[str, float | None]:
-    """Choose a measure of how much of an attribute its causes explain, and give its value.
-
-    An equation may say so itself, by a method ``deviance_explained(child, parents)``. Otherwise it
-    is R² on the scale that the noise is added on; for counts and for categories the share of the
-    deviance, against an equation without causes; or it is not available.
-    """
+    """Choose a measure of how much of an attribute its causes explain, and give its value."""
     own = getattr(fitted, "deviance_explained", None)
     if callable(own):
         return _DEVIANCE, float(own(child, parents))
@@ -234,13 +229,11 @@ def check_residuals(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leftover:
-    """Residuals, and what the fit has made them uncorrelated with.
+    """Residuals, and what the fit has made them uncorrelated with."""
 
-    Least squares makes residuals uncorrelated with the columns that it fits. What a test looks at
-    must have those taken out too, or its variance is wrong. Whether an equation was fitted that way
-    is seen from the residuals themselves, so that no family needs to be known here.
-    """
-
+    # Least squares makes residuals uncorrelated with the columns that it fits. What a test looks at
+    # must have those taken out too, or its variance is wrong. Whether an equation was fitted that
+    # way is seen from the residuals themselves, so that no family needs to be known here.
     residuals: tuple[Floats, ...]
     fitted: Conditioning
 

@@ -22,7 +22,6 @@ from mutandis.causal.fitting.predictor import (
     LevelShifts,
     SingleTerm,
     Slope,
-    occurring_levels,
     require_varying,
 )
 from mutandis.data.columns import Categories, frozen
@@ -114,15 +113,6 @@ class Additive(AdditiveEquation):
         self._set_numeric(bounds=bounds, decimals=decimals, levels=levels)
 
     def fit(self, child: Column, parents: Columns) -> FittedAdditive:
-        """Let a copy of the regressor learn f from the factual columns.
-
-        Parameters
-        ----------
-        child
-            The attribute's column.
-        parents
-            The columns of its causes, by name.
-        """
         target = np.array(numbers_of(child))  # a copy: regressors may write to what they get
         if len(target) < 2:
             raise EquationError(
@@ -141,7 +131,7 @@ class Additive(AdditiveEquation):
 def _encode(name: str, column: Column) -> SingleTerm:
     """Give a numeric parent its values, a nominal one the place of each level that occurs."""
     if isinstance(column, Categories):
-        places = {level: float(n) for n, level in enumerate(occurring_levels(column))}
+        places = {level: float(n) for n, level in enumerate(column.occurring())}
         return LevelShifts(parent=name, shifts=MappingProxyType(places))
     return Slope(parent=name, slope=1.0)
 
@@ -167,12 +157,7 @@ class RegressedNoise(AdditiveNoise):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedAdditive(FittedAdditiveEquation):
-    """An additive equation whose regressor has learnt f.
-
-    The regressor is asked once for each distinct row of causes, in an order that depends on the
-    rows alone. So rows with the same causes get the same f(pa), however the table is sorted, even
-    from a regressor whose rounding depends on what is computed together.
-    """
+    """An additive equation whose regressor has learnt f."""
 
     regressor: Regressor = field(hash=False)
     encoding: tuple[SingleTerm, ...]
@@ -204,6 +189,8 @@ class FittedAdditive(FittedAdditiveEquation):
         return self.finished(noise.carried_to(explained))
 
     def _explained_by(self, features: Floats) -> Floats:
+        # Each distinct row is asked for once, in an order that depends on the rows alone: the same
+        # causes get the same f(pa) even where rounding depends on what is computed together.
         chosen, kinds = distinct_rows(features)
         return _predicted(self.regressor, features[chosen])[kinds]
 
@@ -236,10 +223,7 @@ def _predicted(regressor: Regressor, features: Floats) -> Floats:
 
 @contextmanager
 def _foreign_errors(regressor: object, doing: str) -> Iterator[None]:
-    """Turn whatever a regressor raises into an error of ours, with its type alone.
-
-    Messages of others may quote cells.
-    """
+    """Turn what a regressor raises into an error with its type alone: a text may quote cells."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - whatever code from elsewhere may raise

@@ -34,11 +34,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mutandis.causal.equations.equation import Declaration, KnownLevels, Predicted, categories_of
+from mutandis.causal.equations.equation import (
+    DeclaredEquation,
+    KnownLevels,
+    Predicted,
+    categories_of,
+)
 from mutandis.causal.fitting.least_squares import require_few
 from mutandis.causal.fitting.likelihood import Design, minimise, row_products
 from mutandis.data.columns import frozen
-from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +62,7 @@ GUMBEL_MAX = "Gumbel-max coupling"
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Categorical(Declaration):
+class Categorical(DeclaredEquation):
     """P(X = k) ∝ exp(b0k + b1k·pa1 + b2k·pa2 + …), fitted by maximum likelihood.
 
     The coefficients of the first level that occurs are 0. Numeric parents enter linearly; nominal
@@ -103,15 +107,6 @@ class Categorical(Declaration):
         self._set(parents=parents)
 
     def fit(self, child: Column, parents: Columns) -> FittedCategorical:
-        """Estimate the coefficients by maximum likelihood.
-
-        Parameters
-        ----------
-        child
-            The attribute's column.
-        parents
-            The columns of its causes, by name.
-        """
         column = categories_of(child)
         known = KnownLevels.of(column)
         design = Design.of({name: parents[name] for name in self.parents}, rows=len(column))
@@ -148,9 +143,7 @@ class FittedCategorical:
     def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> CategoricalNoise:
         column = categories_of(child)
         observed = self.known.places(column)
-        drawn = (
-            draw_race(observed, categories=len(self.known), rng=rng) if rng is not None else None
-        )
+        drawn = None if rng is None else draw_race(observed, categories=len(self.known), rng=rng)
         return CategoricalNoise(
             observed=frozen(observed),
             probabilities=frozen(self.probabilities(parents, rows=len(observed))),
@@ -169,28 +162,19 @@ class FittedCategorical:
 
 
 def _softmax(log_odds: Sequence[Floats]) -> list[Floats]:
-    """Turn log-odds against the first category, whose own are 0, into probabilities.
-
-    Categories are added up one after the other: a sum over an axis could depend on the number of
-    rows.
-    """
-    highest = np.zeros_like(log_odds[0])
-    for odds in log_odds:
-        highest = np.maximum(highest, odds)
+    """Turn log-odds against the first category, whose own are 0, into probabilities."""
+    highest = np.maximum.reduce([np.zeros_like(log_odds[0]), *log_odds])
     shares = [np.exp(-highest), *(np.exp(odds - highest) for odds in log_odds)]
-    total = np.zeros_like(highest)
-    for share in shares:
-        total = total + share
+    # one after the other: a sum over an axis could depend on the number of rows
+    total = sum(shares, np.zeros_like(highest))
     return [share / total for share in shares]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MultinomialLoss:
-    """The negative log-likelihood of categories, with the penalty on each predictor's variance.
+    """The negative log-likelihood of categories, with the penalty on each predictor's variance."""
 
-    Points are the coefficients of the second category, then those of the third, and so on.
-    """
-
+    # points are the coefficients of the second category, then those of the third, and so on
     design: Design
     members: NDArray[np.bool_]
     """One row per category, one column per person."""
@@ -238,8 +222,6 @@ class _MultinomialLoss:
 _LEAST = 1e-75
 # Probabilities that differ by less than this are equal, but for rounding and the fitting penalty.
 _EQUAL = 1e-8
-# What the probabilities of one row may add up to beside 1.
-_SLACK = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,42 +260,10 @@ def winners(
 def counterfactual_probabilities(
     factual: ArrayLike, counterfactual: ArrayLike, observed: ArrayLike
 ) -> Floats:
-    """Compute the probability of each counterfactual category, given the observed one.
-
-    Parameters
-    ----------
-    factual
-        The probabilities p of the categories under the factual causes, one row per person.
-    counterfactual
-        The probabilities q under the other causes.
-    observed
-        The place of each person's category, from 0.
-
-    Returns
-    -------
-    NDArray
-        One row per person, one column per category; rows add up to 1.
-
-    Notes
-    -----
-    The derivation is in the docstring of this module. Counterfactual probabilities below 1e-75 are
-    taken as 1e-75.
-
-    Examples
-    --------
-    The first person's category has lost half of its probability to the second one:
-
-    >>> p, q = [[0.5, 0.5], [0.5, 0.5]], [[0.25, 0.75], [0.25, 0.75]]
-    >>> counterfactual_probabilities(p, q, [0, 1]).round(6).tolist()
-    [[0.5, 0.5], [0.0, 1.0]]
-    """
-    return _coupled(*_checked(factual, counterfactual, observed))
-
-
-def _coupled(before: Floats, after: Floats, places: NDArray[np.intp]) -> Floats:
-    own = places[:, np.newaxis]
-    rates = np.maximum(after, _LEAST)
-    delays = before / rates
+    """Compute the probability of each counterfactual category (column), given the observed one."""
+    own = np.asarray(observed)[:, np.newaxis]
+    rates: Floats = np.maximum(counterfactual, _LEAST)
+    delays: Floats = factual / rates
     last = np.take_along_axis(delays, own, axis=1)
     # the observed one is due at `last`: one that starts later, and itself, has no time left to win
     starts = np.minimum(delays, last)
@@ -338,40 +288,7 @@ def most_probable(
     observed: NDArray[np.intp],
 ) -> NDArray[np.intp]:
     """Find the most probable counterfactual category; on a tie the observed one, then the first."""
-    # not checked: a fitted probability of an observed category may be 0 by underflow
-    probabilities = _coupled(factual, counterfactual, observed)
+    probabilities = counterfactual_probabilities(factual, counterfactual, observed)
     near = probabilities >= probabilities.max(axis=1, keepdims=True) - _EQUAL
     stays = near[np.arange(len(observed)), observed]
     return np.where(stays, observed, np.argmax(near, axis=1))
-
-
-def _checked(
-    factual: ArrayLike, counterfactual: ArrayLike, observed: ArrayLike
-) -> tuple[Floats, Floats, NDArray[np.intp]]:
-    before = np.asarray(factual, dtype=np.float64)
-    after = np.asarray(counterfactual, dtype=np.float64)
-    places = np.asarray(observed, dtype=np.intp)
-    if before.ndim != 2 or before.shape != after.shape or places.shape != before.shape[:1]:
-        raise EquationError(
-            f"the probabilities have shapes {before.shape} and {after.shape}, and the observed "
-            f"categories {places.shape}. Give two tables of one row per person and one column a "
-            "category, and one observed category per person."
-        )
-    for table in (before, after):
-        if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1.0) <= _SLACK).all()):
-            raise EquationError(
-                "a row of probabilities has a negative one, or does not add up to 1. Give the "
-                "probabilities of all categories."
-            )
-    if not ((places >= 0) & (places < before.shape[1])).all():
-        raise EquationError(
-            f"an observed category is none of the {before.shape[1]} that have probabilities. "
-            "Number them from 0."
-        )
-    impossible = int((before[np.arange(len(places)), places] <= 0).sum())
-    if impossible:
-        raise EquationError(
-            f"{impossible} of {len(places)} observed categories have probability 0 under the "
-            "factual causes. The facts contradict the probabilities: fit them to these facts."
-        )
-    return before, after, places

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mutandis.causal.equations.coupling import MONOTONE, MonotoneNoise, Tails, place_in_interval
-from mutandis.causal.equations.equation import Declaration, Predicted, numbers_of
+from mutandis.causal.equations.equation import DeclaredEquation, Predicted, numbers_of
 from mutandis.causal.equations.numeric import Bounds, finish, read_bounds
 from mutandis.causal.fitting.likelihood import Design, minimise, row_products
 from mutandis.data.columns import frozen
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Count(Declaration):
+class Count(DeclaredEquation):
     """X ~ Poisson(exp(b0 + b1·pa1 + b2·pa2 + …)), fitted by maximum likelihood.
 
     Numeric parents enter linearly; nominal parents have one shift per level, against the first
@@ -82,15 +82,6 @@ class Count(Declaration):
         self._set(parents=parents, bounds=read)
 
     def fit(self, child: Column, parents: Columns) -> FittedCount:
-        """Estimate the coefficients by maximum likelihood.
-
-        Parameters
-        ----------
-        child
-            The attribute's column.
-        parents
-            The columns of its causes, by name.
-        """
         counts = numbers_of(child)
         require_counts(counts)
         if not counts.any():
@@ -170,14 +161,12 @@ def require_counts(values: Floats) -> None:
 
 
 def poisson_tails(counts: Floats, means: Floats) -> Tails:
-    """Compute log P(X ≤ x) and log P(X > x) for X with a Poisson distribution; x is -1 or more.
-
-    The tails are incomplete gamma functions. Where those vanish in floating point, they are taken
-    from their continued fractions (NIST Digital Library of Mathematical Functions, 8.9.1 for the
-    upper tail and 8.9.2, contracted, for the lower), times the density in logarithms.
-    """
+    """Compute log P(X ≤ x) and log P(X > x) for X with a Poisson distribution; x is -1 or more."""
     from scipy import special
 
+    # The tails are incomplete gamma functions. Where those vanish in floating point, they are taken
+    # from their continued fractions (NIST Digital Library of Mathematical Functions, 8.9.1 for the
+    # upper tail and 8.9.2, contracted, for the lower), times the density in logarithms.
     held = np.maximum(counts, 0.0)
     with np.errstate(divide="ignore", under="ignore"):
         below = np.log(special.pdtr(held, means))
@@ -238,10 +227,7 @@ def predict_counts(log_means: Floats, noise: MonotoneNoise) -> Floats:
 
 
 def count_at(log_tail: Floats, upper: NDArray[np.bool_], means: Floats) -> Floats:
-    """Find the smallest count whose cumulative probability reaches u: F⁻¹(u).
-
-    `log_tail` is the logarithm of u, or of 1 - u in rows marked `upper`.
-    """
+    """Find the smallest count whose cumulative probability reaches u: F⁻¹(u)."""
     from scipy import special
 
     def reached(counts: Floats, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -261,11 +247,9 @@ def _smallest(
     reached: Callable[[Floats, NDArray[np.intp]], NDArray[np.bool_]],
     guess: Floats,
 ) -> Floats:
-    """Find each row's smallest count of 0 or more at which a condition begins to hold.
-
-    From the guess, go up or down in steps that double until the place is between two counts, then
-    halve what is between them.
-    """
+    """Find each row's smallest count of 0 or more at which a condition begins to hold."""
+    # from the guess up or down in steps that double until the place is between two counts, then
+    # halving what is between them
     low, high = np.full_like(guess, -1.0), guess.copy()
     every_row = np.arange(len(guess))
     holds = reached(guess, every_row)

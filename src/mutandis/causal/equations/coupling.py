@@ -76,10 +76,7 @@ def shares(rows: int, rng: Rng) -> Floats:
 def place_in_interval(
     before: Tails, at: Tails, *, rng: Rng = None
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Place u between F(x-1) and F(x): the middle, or with `rng` a draw.
-
-    Gives the logarithm of the smaller tail, and whether that is the upper one.
-    """
+    """Place u between F(x-1) and F(x): the log of the smaller tail, and whether it is the upper."""
     share = shares(len(at.below), rng)
     upper = before.above < at.below
     # u = F(x) - (1 - share) · (F(x) - F(x-1)), and the same for 1 - u, without cancellation

@@ -50,15 +50,7 @@ class MechanismNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DowhyMechanism:
-    """A mechanism that DoWhy has fitted: an equation that has its coefficients already.
-
-    The counterfactual is computed as x + (g(pa', N) - g(pa, N)). In exact arithmetic that is
-    g(pa', N), and for additive noise x + (f(pa') - f(pa)); in floating point it alone leaves a
-    value untouched when the causes do not change.
-
-    Fitting changes nothing, so draws that refit the other equations (`refits`) show no
-    doubt about this one.
-    """
+    """A mechanism that DoWhy has fitted: an equation that has its coefficients already."""
 
     parents: tuple[str, ...]
     """In the order in which DoWhy fitted them."""
@@ -98,6 +90,8 @@ class DowhyMechanism:
     def predict(self, parents: Columns, noise: MechanismNoise) -> Predicted:
         causes = self._causes(parents)
         moved = self._evaluate(causes, noise.residual)
+        # g(pa', N) in exact arithmetic; in floating point this alone leaves a value untouched when
+        # the causes do not change
         with np.errstate(over="ignore", invalid="ignore"):
             values = noise.factual + (moved - noise.recovered)
         # asked again among other rows, a model may answer with other last bits
@@ -110,11 +104,8 @@ class DowhyMechanism:
     def _ask(
         self, question: Callable[[Floats, NDArray[Any]], Any], values: Floats, causes: Floats
     ) -> Floats:
-        """Ask DoWhy once for every different row, in an order that the table has no part in.
-
-        The matrix products in many models round the same row in one way at one place and in
-        another way at another.
-        """
+        """Ask DoWhy once for every different row, in an order that the table has no part in."""
+        # matrix products round the same row in one way at one place and in another at another
         chosen, kinds = distinct_rows(np.column_stack([values, causes]))
         try:
             # what overflows is not finite, and is found by those who asked
@@ -259,8 +250,7 @@ def _ranks(name: str, column: Column, levels: Sequence[Any]) -> Floats:
             "Give it in the same form in both tables, or declare it as nominal."
         )
     place = {level: float(rank) for rank, level in enumerate(levels)}
-    table = np.array([place.get(level, np.nan) for level in column.levels])
-    ranks: Floats = table[column.codes]
+    ranks: Floats = column.look_up(place, otherwise=np.nan)
     # DoWhy would take an unknown level for none of those it knows, without a word
     unseen = int(np.isnan(ranks).sum())
     if unseen:
@@ -300,8 +290,7 @@ def _check_round_trip(factual: Floats, recovered: Floats) -> None:
 
 
 def _describe(mechanism: object) -> str:
-    """Describe a mechanism in words that are the same in every run."""
-    plain = (
-        type(mechanism).__str__ is object.__str__ and type(mechanism).__repr__ is object.__repr__
-    )
-    return type(mechanism).__name__ if plain else str(mechanism)
+    """Describe a mechanism in words that are the same in every run: not by its address."""
+    kind = type(mechanism)
+    is_described = kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__
+    return str(mechanism) if is_described else kind.__name__

@@ -67,18 +67,11 @@ class Equation(Protocol):
         """The direct causes, by column name."""
 
     def fit(self, child: Column, parents: Columns) -> FittedEquation[Any]:
-        """Estimate the equation from factual columns; `parents` holds those it declares.
-
-        A worldview hands over the rows in a canonical order, so an equation does not depend on
-        how the table is sorted.
-        """
+        """Estimate the equation from factual columns, in the canonical order of rows."""
 
 
 class Declaration:
-    """A frozen object that is shown as the call that makes it, without settings at their default.
-
-    Each argument is kept in an attribute of its name, unless `_argument` says otherwise.
-    """
+    """A frozen object that is shown as the call that makes it, without what is at its default."""
 
     __slots__ = ()
 
@@ -103,15 +96,28 @@ class Declaration:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def coupling_of(equation: object) -> str | None:
-    """Name the coupling that an equation assumes between the two worlds, if it assumes one.
+class DeclaredEquation(Declaration):
+    """An equation of one of our families."""
 
-    Additive noise is determined by the facts. The noise behind a count or a category is not: how
-    it carries over to other causes is an assumption that no data can test, and results that rest
-    on one are labelled with it.
-    """
-    coupling = getattr(equation, "coupling", None)
-    return coupling if isinstance(coupling, str) else None
+    __slots__ = ()
+
+    def fit(self, child: Column, parents: Columns) -> FittedEquation[Any]:
+        """Estimate the equation from factual columns.
+
+        Parameters
+        ----------
+        child
+            The attribute's column.
+        parents
+            The columns of its causes, by name.
+        """
+        raise NotImplementedError
+
+
+def read_choice(setting: str, value: object, allowed: Sequence[str]) -> Any:
+    if value in allowed:
+        return value
+    raise EquationError(f"{setting}={value!r} is not known. Use {' or '.join(map(repr, allowed))}.")
 
 
 def numbers_of(column: Column) -> Floats:
@@ -145,24 +151,21 @@ def naming(child: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class KnownLevels:
-    """The levels that occurred when an equation was fitted, in the order it uses.
+    """The levels that occurred when an equation was fitted, in the order it uses."""
 
-    Levels are looked up by value, not by code: another table may have other levels, or the same
-    ones in another order.
-    """
-
+    # looked up by value, not by code: another table may have other levels, or another order
     levels: tuple[Any, ...]
 
     @classmethod
     def of(cls, column: Categories, order: Sequence[Any] | None = None) -> KnownLevels:
         """Take the levels that occur, in the column's order or in the one that is given."""
-        present = [column.levels[code] for code in np.flatnonzero(column.counts())]
+        present = column.occurring()
         if len(present) < 2:
             raise EquationError(
                 "the attribute has the same level in every row, so nothing can be learnt about "
                 "it. Remove its equation, or fit on a table in which other levels occur."
             )
-        return cls(tuple(present if order is None else (one for one in order if one in present)))
+        return cls(present if order is None else tuple(one for one in order if one in present))
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -170,9 +173,7 @@ class KnownLevels:
     def places(self, column: Categories) -> NDArray[np.intp]:
         """Translate a column's codes into places among the known levels."""
         place = {level: number for number, level in enumerate(self.levels)}
-        # one more slot at the end, which the code -1 of a missing value falls into
-        table = np.array([*(place.get(level, -1) for level in column.levels), -1], dtype=np.intp)
-        places: NDArray[np.intp] = table[column.codes]
+        places: NDArray[np.intp] = column.look_up(place, otherwise=-1)
         unknown = int((places < 0).sum())
         if unknown:
             raise EquationError(
@@ -190,8 +191,7 @@ class KnownLevels:
     def column(self, places: NDArray[Any], levels: tuple[Any, ...]) -> Categories:
         """Translate places among the known levels into codes of a column with its own levels."""
         code = {level: number for number, level in enumerate(levels)}
-        table = np.array([code.get(level, -1) for level in self.levels], dtype=np.int32)
-        codes = table[places]
+        codes = Categories(places, self.levels).look_up(code, otherwise=-1)
         absent = int((codes < 0).sum())
         if absent:
             raise EquationError(

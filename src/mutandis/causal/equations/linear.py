@@ -90,15 +90,6 @@ class Linear(AdditiveEquation):
         self._set_numeric(link=link, bounds=bounds, decimals=decimals, levels=levels)
 
     def fit(self, child: Column, parents: Columns) -> FittedLinear:
-        """Estimate the coefficients by least squares.
-
-        Parameters
-        ----------
-        child
-            The attribute's column.
-        parents
-            The columns of its causes, by name.
-        """
         predictor = fit_linear_predictor(
             linked(numbers_of(child), self.link),
             ReorderedColumns(parents, self.parents),

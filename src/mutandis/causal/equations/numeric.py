@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mutandis.causal.equations.equation import Declaration, Predicted, numbers_of
+from mutandis.causal.equations.equation import DeclaredEquation, Predicted, numbers_of, read_choice
 from mutandis.data.columns import Numbers, frozen
 from mutandis.errors import EquationError
 
@@ -33,7 +33,7 @@ _DIGITS = 15
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class AdditiveEquation(Declaration):
+class AdditiveEquation(DeclaredEquation):
     """What equations with additive noise declare beside their causes."""
 
     link: LinkName
@@ -51,7 +51,7 @@ class AdditiveEquation(Declaration):
     ) -> None:
         read = read_bounds(bounds)
         self._set(
-            link=_read_link(link),
+            link=read_choice("link", link, get_args(LinkName)),
             bounds=read,
             decimals=_read_decimals(decimals),
             levels=read_levels(levels, bounds=read),
@@ -66,12 +66,10 @@ class AdditiveEquation(Declaration):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdditiveNoise:
-    """What abduction finds out about each row of an equation with additive noise.
+    """What abduction finds out about each row of an equation with additive noise."""
 
-    It keeps the two parts whose difference the noise is, rather than the difference: a row whose
-    causes do not change can then be given back its factual value to the last bit.
-    """
-
+    # the two parts whose difference the noise is, rather than the difference: a row whose causes
+    # do not change can then be given back its factual value to the last bit
     factual: Floats
     explained: Floats
     """What the equation says of the factual causes: f(pa), or log f(pa) under the log link."""
@@ -84,11 +82,9 @@ class AdditiveNoise:
         return linked(self.factual, self.link) - self.explained
 
     def carried_to(self, explained: Floats) -> Floats:
-        """Give each row's value under causes that explain this much: x + (f(pa') - f(pa)).
-
-        Under the log link that is x · exp(η(pa') - η(pa)). What is too large for a number comes
-        out as infinite or NaN.
-        """
+        """Give each row's value under causes that explain this much: x + (f(pa') - f(pa))."""
+        # f(pa') + U in exact arithmetic; in floating point this alone leaves a value untouched,
+        # to the last bit, when the causes do not change
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             change = explained - self.explained
             if self.link == "log":
@@ -101,12 +97,7 @@ class AdditiveNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedAdditiveEquation:
-    """A fitted equation X = f(pa) + U, or log X = f(pa) + U.
-
-    The counterfactual is computed as x + (f(pa') - f(pa)), and as x · exp(η(pa') - η(pa)) under
-    the log link. In exact arithmetic that is f(pa') + U; in floating point it alone leaves a value
-    untouched, to the last bit, when the causes do not change.
-    """
+    """A fitted equation X = f(pa) + U, or log X = f(pa) + U."""
 
     link: LinkName = "identity"
     bounds: Bounds | None = None
@@ -158,17 +149,7 @@ def finish(
     bounds: Bounds | None = None,
     levels: Levels | None = None,
 ) -> Predicted:
-    """Round predictions half to even, move them to the nearest level, and cut them off at bounds.
-
-    In that order. Of two levels that are as near, the lower is taken. Values beyond the outermost
-    levels or beyond the bounds are counted, once each.
-
-    Examples
-    --------
-    >>> finished = finish(np.array([-0.26, 0.25, 3.99, 4.2]), decimals=1, bounds=(0, 4))
-    >>> finished.values.tolist(), finished.clipped
-    ([0.0, 0.2, 4.0, 4.0], 2)
-    """
+    """Round half to even, then move to the nearest level (of two, the lower), then cut off."""
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = values if decimals is None else np.round(values, decimals)
     require_finite(rounded)
@@ -196,14 +177,6 @@ def require_finite(values: Floats) -> None:
             "moved further than the equation can follow: check their units, or use the identity "
             "link instead of the log link."
         )
-
-
-def _read_link(link: object) -> LinkName:
-    for known in get_args(LinkName):
-        if link == known:
-            return known  # type: ignore[no-any-return]
-    allowed = " or ".join(map(repr, get_args(LinkName)))
-    raise EquationError(f"link={link!r} is not known. Use {allowed}.")
 
 
 def read_bounds(bounds: object) -> Bounds | None:
@@ -240,16 +213,13 @@ def _read_finite(value: object, message: str) -> float:
 def _read_decimals(decimals: object) -> int | None:
     if decimals is None:
         return None
-    if (
-        isinstance(decimals, int | np.integer)
-        and not isinstance(decimals, bool)
-        and abs(int(decimals)) <= _DIGITS
-    ):
-        return int(decimals)
-    raise EquationError(
-        f"decimals={decimals!r} is not a whole number from -{_DIGITS} to {_DIGITS}. "
-        "Leave decimals out to keep predictions as they are."
-    )
+    whole = isinstance(decimals, int | np.integer) and not isinstance(decimals, bool)
+    if not whole or abs(int(decimals)) > _DIGITS:
+        raise EquationError(
+            f"decimals={decimals!r} is not a whole number from -{_DIGITS} to {_DIGITS}. "
+            "Leave decimals out to keep predictions as they are."
+        )
+    return int(decimals)
 
 
 def read_levels(levels: object, *, bounds: Bounds | None = None) -> Levels | None:

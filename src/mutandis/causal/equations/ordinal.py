@@ -15,7 +15,13 @@ from mutandis.causal.equations.coupling import (
     place_in_interval,
     shares,
 )
-from mutandis.causal.equations.equation import Declaration, KnownLevels, Predicted, categories_of
+from mutandis.causal.equations.equation import (
+    DeclaredEquation,
+    KnownLevels,
+    Predicted,
+    categories_of,
+    read_choice,
+)
 from mutandis.causal.fitting.likelihood import Design, minimise, row_products
 from mutandis.causal.fitting.predictor import require_categories
 from mutandis.data.columns import Categories, frozen
@@ -35,7 +41,7 @@ OrdinalMethod = Literal["logit", "empirical"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Ordinal(Declaration):
+class Ordinal(DeclaredEquation):
     """An attribute with ordered levels, and causes that move people up or down.
 
     Parameters
@@ -87,21 +93,10 @@ class Ordinal(Declaration):
     def __init__(
         self, *parents: str, levels: Iterable[Any] | None = None, method: OrdinalMethod = "logit"
     ) -> None:
-        if method not in get_args(OrdinalMethod):
-            allowed = " or ".join(map(repr, get_args(OrdinalMethod)))
-            raise EquationError(f"method={method!r} is not known. Use {allowed}.")
+        read_choice("method", method, get_args(OrdinalMethod))
         self._set(parents=parents, levels=_read_levels(levels), method=method)
 
     def fit(self, child: Column, parents: Columns) -> FittedOrdinal | FittedShares:
-        """Estimate the distribution of the levels given the causes.
-
-        Parameters
-        ----------
-        child
-            The attribute's column.
-        parents
-            The columns of its causes, by name.
-        """
         column = categories_of(child)
         _check_listed(column, self.levels)
         known = KnownLevels.of(column, self.levels)
@@ -181,16 +176,13 @@ class FittedOrdinal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OrdinalLoss:
-    """The negative log-likelihood of ordered levels, with the penalty on the predictor.
+    """The negative log-likelihood of ordered levels, with the penalty on the predictor."""
 
-    With a the threshold above a row's level and c the one below it, less the predictor, and
-    s(x) = 1/(1+exp(-x)), the probability of the level factors into
-
-        s(a) - s(c) = s(a) · s(-c) · (1 - exp(c - a)),
-
-    so that its logarithm has three concave parts, the last of which depends on no row. The points
-    are the thresholds, then the coefficients of the basis without its intercept.
-    """
+    # With a the threshold above a row's level and c the one below it, less the predictor, and
+    # s(x) = 1/(1+exp(-x)), the probability of the level factors into
+    #     s(a) - s(c) = s(a) · s(-c) · (1 - exp(c - a)),
+    # so that its logarithm has three concave parts, the last of which depends on no row. The points
+    # are the thresholds, then the coefficients of the basis without its intercept.
 
     design: Design
     members: NDArray[np.bool_]
@@ -198,8 +190,7 @@ class _OrdinalLoss:
 
     @property
     def counts(self) -> Floats:
-        counts: Floats = np.count_nonzero(self.members, axis=1).astype(np.float64)
-        return counts
+        return np.asarray(np.count_nonzero(self.members, axis=1), dtype=np.float64)
 
     def start(self) -> Floats:
         """Give the thresholds at which every row has the shares of the whole population."""
@@ -259,15 +250,12 @@ class _OrdinalLoss:
 def _add_gaps(gradient: Floats, curvature: Floats, gaps: Floats, counts: Floats) -> None:
     """Add the derivatives of -count · log(1 - exp(-gap)) of the levels between two thresholds."""
     pull = 1.0 / np.expm1(gaps)
-    stiffness = counts * (pull + pull**2)
-    pull = counts * pull
-    for place in range(len(gaps)):
-        gradient[place] += pull[place]
-        gradient[place + 1] -= pull[place]
-        curvature[place, place] += stiffness[place]
-        curvature[place + 1, place + 1] += stiffness[place]
-        curvature[place, place + 1] -= stiffness[place]
-        curvature[place + 1, place] -= stiffness[place]
+    for place, (slope, bend) in enumerate(
+        zip(counts * pull, counts * (pull + pull**2), strict=True)
+    ):
+        around = slice(place, place + 2)
+        gradient[around] += [slope, -slope]
+        curvature[around, around] += [[bend, -bend], [-bend, bend]]
 
 
 def _read_levels(levels: object) -> tuple[Any, ...] | None:
@@ -289,11 +277,7 @@ def _read_levels(levels: object) -> tuple[Any, ...] | None:
 def _check_listed(column: Categories, levels: tuple[Any, ...] | None) -> None:
     if levels is None:
         return
-    unlisted = sum(
-        int(count)
-        for level, count in zip(column.levels, column.counts(), strict=True)
-        if level not in levels
-    )
+    unlisted = int(column.look_up(dict.fromkeys(levels, 0), otherwise=1).sum())
     if unlisted:
         raise EquationError(
             f"{unlisted} of {len(column)} rows have a level that is not among levels="

@@ -1,4 +1,4 @@
-"""Given equations: the expert states how causes act, and the rest is noise."""
+"""Stated equations: the expert says how causes act, and the rest is noise."""
 
 from __future__ import annotations
 
@@ -119,15 +119,6 @@ class Stated(AdditiveEquation):
         return None if implied else getattr(self, name)
 
     def fit(self, child: Column, parents: Columns) -> FittedStated:
-        """Estimate the coefficients that the formula leaves open, and check it on the facts.
-
-        Parameters
-        ----------
-        child
-            The attribute's column.
-        parents
-            The columns of its causes, by name.
-        """
         response = linked(numbers_of(child), self.link)
         causes = {name: parents[name] for name in self.parents}
         _check_constants(self.parsed, causes)
@@ -206,11 +197,9 @@ def _array(column: Column) -> NDArray[Any]:
 
 
 def _with_free_constant(response: Floats, design: Sequence[tuple[str, Floats]]) -> list[float]:
-    """Solve the least squares problem with a constant that belongs to the noise.
-
-    A column of the design that is itself constant takes the constant's place. So do columns that
-    add up to one, such as one for women and one for men.
-    """
+    """Solve the least squares problem with a constant that belongs to the noise."""
+    # A column of the design that is itself constant takes the constant's place. So do columns that
+    # add up to one, such as one for women and one for men.
     constants = [place for place, (_, values) in enumerate(design) if is_constant(values)]
     if len(constants) > 1:
         first, second = (design[place][0] for place in constants[:2])
@@ -301,12 +290,7 @@ def _true_or_false() -> EquationError:
 
 
 def slopes(formula: Formula, coefficients: Collection[str]) -> dict[str, Formula]:
-    """Find what each coefficient is multiplied with in a formula that is linear in all of them.
-
-    A formula f that is linear in b and c is f0 + b·g + c·h, where f0, g and h know neither. The
-    result holds g and h, as formulas over the same columns; f0 is what is left when all
-    coefficients are 0.
-    """
+    """Find g and h of a formula f0 + b·g + c·h that is linear in its coefficients b and c."""
     factors = {}
     for name in coefficients:
         root = _slope(formula.root, name)
@@ -327,13 +311,10 @@ def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
         if not isinstance(node, tree.ComparisonChain):
             continue
         for operator, sides in zip(node.operators, pairwise(node.operands), strict=True):
-            for one, other in (sides, sides[::-1]):
-                if (
-                    operator in {"==", "!="}
-                    and isinstance(one, tree.ColumnName)
-                    and isinstance(other, tree.Constant)
-                ):
-                    yield one.name, other.value
+            for pair in (sides, sides[::-1]) if operator in {"==", "!="} else ():
+                match pair:
+                    case tree.ColumnName(name=name), tree.Constant(value=value):
+                        yield name, value
 
 
 def _slope(node: tree.Expression, name: str) -> tree.Expression:

@@ -61,13 +61,7 @@ class CollinearError(EquationError):
 def least_squares(
     response: Floats, design: Sequence[tuple[Label, Floats]]
 ) -> tuple[float, list[float]]:
-    """Solve the least squares problem with an intercept, and refuse columns it cannot tell apart.
-
-    Columns are centred and scaled, then made orthogonal by modified Gram-Schmidt, the response as
-    the last of them, which is as stable as Householder's method (Björck 1967, *BIT* 7, 1-21).
-    Going through the columns in their declared order, the first that nothing is left of is the one
-    that depends on those before it.
-    """
+    """Solve the least squares problem with an intercept; refuse columns it cannot tell apart."""
     return solve_centred(response, [(label, Scaled.of(values)) for label, values in design])
 
 
@@ -86,10 +80,7 @@ def solve_centred(
 
 
 def constant_in(design: Sequence[tuple[Label, Floats]]) -> list[float] | None:
-    """Say how often each column is in the number 1, if the columns can be added up to it.
-
-    Columns that follow from each other are refused. None of them is 0 throughout.
-    """
+    """Say how often each column is in the number 1, if the columns can be added up to it."""
     columns = [Scaled.of(values, centred=False) for _, values in design]
     one = Scaled.of(np.ones(len(design[0][1])), centred=False)
     size = one.length
@@ -153,6 +144,9 @@ def _take_out(basis: Basis, rest: Floats) -> Floats:
 
 def _orthogonalise(columns: Sequence[Scaled], labels: Sequence[Label]) -> tuple[Basis, Floats]:
     """Take out of each column what those before it explain; the triangle says how much that was."""
+    # Modified Gram-Schmidt, the response as the last column, is as stable as Householder's method
+    # (Björck 1967, BIT 7, 1-21). In the declared order, the first column that nothing is left of is
+    # the one that depends on those before it.
     basis: Basis = []
     triangle = np.eye(len(columns))
     tolerance = _COLLINEAR
@@ -172,10 +166,8 @@ def _subtract(
     direction: Floats,
     following: Floats | None,
 ) -> float | None:
-    """Take a share of a direction out of a column; give its product with the following direction.
-
-    Both in one go: a block of rows is fetched into the cache once.
-    """
+    """Take a share of a direction out of a column; give its product with the following one."""
+    # both in one go: a block of rows is fetched into the cache once
     partial = []
     buffer = np.empty(min(_BLOCK, len(rest)))
     for rows in _blocks(len(rest)):

@@ -127,10 +127,7 @@ class Loss(Protocol):
 
 
 def minimise(loss: Loss, start: Floats) -> Floats:
-    """Find the minimum of a convex loss by Newton's method, halving steps that overshoot.
-
-    The loss is finite at the start.
-    """
+    """Find the minimum of a convex loss by Newton's method, halving steps that overshoot."""
     require_few(len(start))
     point, height = start, loss.value(start)
     for _ in range(_STEPS):
@@ -169,16 +166,13 @@ def _descend(
 
 
 def solve_positive(matrix: Floats, right: Floats) -> Floats:
-    """Solve with a symmetric positive matrix by elimination, without BLAS and its threads.
-
-    A pivot that rounding has left without a value is taken as infinite: what the loss does not
-    depend on stays where it is.
-    """
+    """Solve with a symmetric positive matrix by elimination, without BLAS and its threads."""
     rest = np.column_stack([matrix, right])
     size = len(right)
     diagonal = np.diagonal(matrix).copy()
     pivots = np.empty(size)
     for place in range(size):
+        # one that rounding has left without a value: what the loss does not depend on stays
         pivot = rest[place, place]
         pivots[place] = pivot if pivot > np.finfo(np.float64).eps * diagonal[place] else np.inf
         factors = rest[place + 1 :, place] / pivots[place]

@@ -99,9 +99,7 @@ class LevelShifts:
     def at(self, parents: Columns) -> Floats:
         """Give each row's contribution; refuse levels that did not occur in the fit."""
         categories = require_categories(self.parent, parents[self.parent])
-        # one more slot at the end, which the code -1 of a missing value falls into
-        shifts = [*(self.shifts.get(level, np.nan) for level in categories.levels), np.nan]
-        contribution: Floats = np.array(shifts)[categories.codes]
+        contribution: Floats = categories.look_up(self.shifts, otherwise=np.nan)
         unseen = int(np.isnan(contribution).sum())
         if unseen:
             raise EquationError(
@@ -117,13 +115,11 @@ SingleTerm = Slope | LevelShifts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
-    """What two parents do together: a coefficient per pair of levels, times their numbers.
+    """What two parents do together: a coefficient per pair of levels, times their numbers."""
 
-    A nominal parent has its levels, and the number 1; a numeric parent has its numbers, and the one
-    level None. A pair without a coefficient (None) occurred only where the product of the numbers
-    was 0, a pair that is not listed did not occur: what they do together there is unknown.
-    """
-
+    # A nominal parent has its levels, and the number 1; a numeric parent has its numbers, and the
+    # one level None. A pair without a coefficient (None) occurred only where the product of the
+    # numbers was 0, a pair that is not listed did not occur: what they do there is unknown.
     parents: Pair
     nominal: tuple[bool, bool]
     effects: Mapping[tuple[Any, Any], float | None]
@@ -142,7 +138,15 @@ class Interaction:
                 table[rows[one], columns[other]] = effect
         effects, product = table[codes, other_codes], numbers * other_numbers
         unknown = np.isnan(effects)
-        self._refuse(int(np.count_nonzero(unknown & (product != 0.0))))
+        unseen = int(np.count_nonzero(unknown & (product != 0.0)))
+        if unseen:
+            first, second = self.parents
+            raise EquationError(
+                f"parents {first!r} and {second!r} have {unseen} rows with a combination of values "
+                "that did not occur when the equation was fitted, so what they do together is "
+                "unknown. Fit on a table in which every combination occurs, or leave the "
+                "interactions out."
+            )
         contribution: Floats = np.where(unknown, 0.0, effects) * product
         return contribution
 
@@ -153,26 +157,13 @@ class Interaction:
             return categories.levels, categories.codes, 1.0
         return (None,), 0, _numbers(name, column)
 
-    def _refuse(self, unseen: int) -> None:
-        if unseen:
-            first, second = self.parents
-            raise EquationError(
-                f"parents {first!r} and {second!r} have {unseen} rows with a combination of values "
-                "that did not occur when the equation was fitted, so what they do together is "
-                "unknown. Fit on a table in which every combination occurs, or leave the "
-                "interactions out."
-            )
-
 
 Term = Slope | LevelShifts | Interaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearPredictor:
-    """An intercept plus one term per parent, in the order in which the parents were declared.
-
-    Terms of two parents together come after those of all single ones.
-    """
+    """An intercept plus one term per parent as declared, then those of two parents together."""
 
     intercept: float
     terms: tuple[Term, ...]
@@ -208,11 +199,7 @@ def require_categories(parent: str, column: Column) -> Categories:
 def fit_linear_predictor(
     response: Floats, parents: Columns, *, interactions: bool = False
 ) -> LinearPredictor:
-    """Fit an intercept and one term per parent by least squares.
-
-    Numeric parents enter linearly, nominal ones as dummies against the first level that occurs;
-    with `interactions`, every two parents also through the products of their columns.
-    """
+    """Fit an intercept and one term per parent, or also per two of them, by least squares."""
     if not len(response):
         require_rows(0, coefficients=1 + len(parents))
     single: list[SingleTerm] = []
@@ -245,13 +232,9 @@ def fit_linear_predictor(
 
 def _single_term(name: str, column: Column) -> SingleTerm:
     if isinstance(column, Categories):
-        shifts = dict.fromkeys(occurring_levels(column), 0.0)
+        shifts = dict.fromkeys(column.occurring(), 0.0)
         return LevelShifts(parent=name, shifts=MappingProxyType(shifts))
     return Slope(parent=name, slope=0.0)
-
-
-def occurring_levels(column: Categories) -> list[Any]:
-    return [column.levels[code] for code in np.flatnonzero(column.counts())]
 
 
 def require_varying(parents: Columns) -> None:
@@ -339,14 +322,11 @@ def _cross_nominal(first: Categories, second: Categories) -> tuple[Effects, Prod
 
 
 def _spanning(cells: Sequence[Cell]) -> set[Cell]:
-    """Find combinations that the shifts of single levels can reach, whatever values they have.
-
-    Levels are the nodes of a graph and combinations its edges: shifts of the nodes can be chosen
-    to meet any values along a forest, and not along a cycle (Kruskal 1956, the earlier cells
-    first).
-    """
+    """Find combinations that the shifts of single levels can reach, whatever values they have."""
     from networkx.utils import UnionFind
 
+    # Levels are the nodes of a graph and combinations its edges: shifts of the nodes can be chosen
+    # to meet any values along a forest, and not along a cycle (Kruskal 1956, earlier cells first).
     joined: Any = UnionFind()
     forest = set()
     for cell in cells:

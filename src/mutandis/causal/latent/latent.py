@@ -231,11 +231,7 @@ class FittedLatent:
     """The equation of each attribute given U."""
 
     def posterior(self, columns: Columns) -> Moments:
-        """Give the posterior mean and standard deviation of U given each row's facts.
-
-        `log_marginal` is the log density of the row's driven attributes given their causes, with U
-        integrated out (of log X for an attribute with the log link).
-        """
+        """Give the posterior mean and standard deviation of U given each row's facts."""
         evidence, kinds = self._evidence(columns)
         return moments(evidence).at(kinds)
 
@@ -245,11 +241,7 @@ class FittedLatent:
         return draw(evidence, moments(evidence), kinds, rng.random(len(kinds)))
 
     def abduct(self, columns: Columns, *, rng: Rng = None) -> Mapping[str, Any]:
-        """Abduct U, and given U the noise of each attribute it drives, as `predict` takes it.
-
-        With `rng`, U and the noise behind a count are drawn from their posterior; without it, U is
-        its posterior mean and the noise behind a count the middle of what is possible.
-        """
+        """Abduct U (its mean, or with `rng` a draw), and given U the noise of what it drives."""
         hidden = frozen(self.posterior(columns).mean if rng is None else self.draw(columns, rng))
         noise = {}
         for child, equation in self.latent.equations.items():
@@ -371,12 +363,11 @@ class HiddenCount(MonotoneNoise):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenHidden:
-    """An attribute given its causes and U.
+    """An attribute given its causes and U."""
 
-    A count is coupled by its rank among rows with the same causes and U: X is Poisson with mean
-    exp(η(pa) + w·U). Without residual noise, an attribute is replaced by its expectation, and the
-    noise is U itself. An additive equation that keeps its residual needs none of this: U cancels.
-    """
+    # A count is coupled by its rank among rows with the same causes and U: X is Poisson with mean
+    # exp(η(pa) + w·U). Without residual noise, an attribute is replaced by its expectation, and the
+    # noise is U itself. An additive equation that keeps its residual needs none of this: U cancels.
 
     fitted: FittedLinear | FittedCount
     driven: Driven

@@ -158,11 +158,9 @@ def moments(evidence: Sequence[Evidence], *, nodes: int = NODES) -> Moments:
 def draw(
     evidence: Sequence[Evidence], found: Moments, place: NDArray[np.intp], uniforms: Floats
 ) -> Floats:
-    """Draw the hidden cause from posteriors, one uniform number per draw.
-
-    A posterior's distribution function is summed up on a grid of eight standard deviations on
-    either side of its mean and inverted there, linearly between the grid's points.
-    """
+    """Draw the hidden cause from posteriors, one uniform number per draw."""
+    # a posterior's distribution function is summed up on a grid of eight standard deviations on
+    # either side of its mean and inverted there, linearly between the grid's points
     drawn = np.empty(len(place))
     sorted_by_row = np.argsort(place, kind="stable")
     starts = range(0, len(found.mean), _BLOCK)
@@ -228,10 +226,7 @@ def _log_joint(evidence: Sequence[Evidence], hidden: Floats) -> Floats:
 
 
 def _laplace(evidence: Sequence[Evidence]) -> tuple[Floats, Floats]:
-    """Find each row's posterior mode, and the scale of the normal density that touches it there.
-
-    A row that has arrived is not moved again, so it does not matter how long the others take.
-    """
+    """Find each row's posterior mode, and the scale of the normal density that touches it there."""
     mode = np.zeros_like(evidence[0].response)
     # Newton's method believes a rate to grow on for ever; one e-fold per step is as far as it sees
     loadings = [one.loading for one in evidence if not one.has_deviation]
@@ -239,6 +234,7 @@ def _laplace(evidence: Sequence[Evidence]) -> tuple[Floats, Floats]:
     for _ in range(_NEWTON_STEPS):
         gradient = sum((one.loading * one.slope(mode) for one in evidence), -mode)
         step = gradient / _precision(evidence, mode)
+        # a row that has arrived is not moved again: it does not matter how long the others take
         step = np.where(np.abs(step) > _CONVERGED, np.clip(step, -furthest, furthest), 0.0)
         if not step.any():
             break
