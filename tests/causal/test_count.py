@@ -19,7 +19,7 @@ from mutandis.causal.equations.count import (
     poisson_tails,
     predict_counts,
 )
-from mutandis.causal.equations.equation import Equation, coupling_of
+from mutandis.causal.equations.equation import Equation
 from mutandis.causal.fitting.predictor import LevelShifts, LinearPredictor, Slope
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
@@ -54,7 +54,7 @@ def test_repr_makes_the_same_equation_again(equation: Count, shown: str) -> None
     assert again == equation
     assert hash(again) == hash(equation)
     assert isinstance(equation, Equation)
-    assert coupling_of(equation) == "monotone coupling"
+    assert equation.coupling == "monotone coupling"
     with pytest.raises(AttributeError):
         equation.bounds = None  # type: ignore[misc]
 

@@ -283,10 +283,9 @@ def _constant(name: str, column: Column, value: object) -> Column:
 
 def _checked(predicted: Predicted, *, rows: int) -> Column:
     column = predicted.column
-    values = column.values if isinstance(column, Numbers) else column.codes
-    if values.shape != (rows,):
+    if column.data.shape != (rows,):
         raise EquationError(
-            f"it predicted values of shape {values.shape} for {rows} rows. "
+            f"it predicted values of shape {column.data.shape} for {rows} rows. "
             "An equation predicts one value per row."
         )
     if isinstance(column, Numbers):

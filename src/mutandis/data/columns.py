@@ -59,6 +59,13 @@ class Numbers:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", frozen(np.asarray(self.values, dtype=np.float64)))
 
+    @property
+    def data(self) -> NDArray[np.float64]:
+        return self.values
+
+    def with_data(self, data: NDArray[Any]) -> Numbers:
+        return Numbers(data)
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -78,6 +85,13 @@ class Categories:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "codes", frozen(np.asarray(self.codes, dtype=np.int32)))
+
+    @property
+    def data(self) -> NDArray[np.int32]:
+        return self.codes
+
+    def with_data(self, data: NDArray[Any]) -> Categories:
+        return Categories(data, self.levels)
 
     def __len__(self) -> int:
         return len(self.codes)

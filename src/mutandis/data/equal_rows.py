@@ -23,11 +23,9 @@ _SAMPLE = 4096
 
 
 def row_digests(keys: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
-    """Mix the bits of each row, of at least one column of integers or booleans, into one number.
-
-    Each step can be undone, given the column: rows that differ in one column never collide, and
-    rows that differ in several collide once in 2**64 pairs.
-    """
+    """Mix the bits of each row, of at least one column of integers or booleans, into one number."""
+    # each step can be undone, given the column: rows that differ in one column never collide, and
+    # rows that differ in several collide once in 2**64 pairs
     digests = np.zeros(len(keys[0]), dtype=np.uint64)
     for start in range(0, len(digests), _BLOCK):
         block = digests[start : start + _BLOCK]
@@ -43,15 +41,7 @@ def row_digests(keys: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
 
 
 def group_equal(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Group equal rows of at least one column of integers or booleans.
-
-    The result is, for each group, the row where it first appears, and for each row, its group;
-    groups are numbered in order of first appearance. Where no two rows are equal, both are the same
-    array of all rows.
-
-    Rows with different digests are different. Rows with equal digests are compared; should any of
-    them differ, the columns themselves decide.
-    """
+    """Group equal rows: each group's first row, in order of appearance, and each row's group."""
     digests = row_digests(columns)
     if _all_differ(digests):
         rows = np.arange(len(digests), dtype=np.intp)

@@ -110,11 +110,7 @@ class Formula:
     def evaluate(
         self, columns: Mapping[str, NDArray[Any]], *, length: int | None = None
     ) -> NDArray[Any]:
-        """Evaluate the formula for every row: an array of float64, or of bool.
-
-        `columns` holds at least those in `names`: numbers, booleans or text. `length` is the number
-        of rows, needed only when there are no columns to tell.
-        """
+        """Evaluate the formula for every row: an array of float64, or of bool."""
         unknown = [name for name in self.names if name not in columns]
         if unknown:
             raise UnknownColumnError(
@@ -209,11 +205,8 @@ _LOGIC = frozenset({"and", "or", "not"})
 
 
 def _mask_quoted_names(text: str) -> tuple[str, dict[_Span, str]]:
-    """Put underscores in place of each name in backticks, and record the name by its position.
-
-    The text keeps its length, so positions in it stay valid. A masked name is recognised by its
-    position, not by its spelling, so no plain name can be taken for one.
-    """
+    """Put underscores in place of each name in backticks, and record the name by its position."""
+    # by its position, not by its spelling: no plain name can be taken for one
     masked: list[str] = []
     quoted: dict[_Span, str] = {}
     previous = "space"

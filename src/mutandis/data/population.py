@@ -41,19 +41,14 @@ Missing = Literal["error", "drop"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlay(Mapping[str, Column]):
-    """Columns of which most rows are those of another table: only rows that differ are kept.
+    """Columns of which most rows are those of another table: only rows that differ are kept."""
 
-    Under do(A := a') the rows that have status a' already stay as they are, to the last bit. So
-    D^CF repeats D for them, and need not be held twice. Columns are assembled on access.
-
-    Columns in `patches` hold other values than the `base` in some `rows` (ascending); columns in
-    `whole` are held in full.
-    """
-
+    # Under do(A := a') the rows that have status a' already stay as they are, to the last bit. So
+    # D^CF repeats D for them, and need not be held twice. Columns are assembled on access.
     base: Mapping[str, Column]
-    rows: NDArray[np.intp]
-    patches: Mapping[str, Column]
-    whole: Mapping[str, Column]
+    rows: NDArray[np.intp]  # ascending
+    patches: Mapping[str, Column]  # the values in these rows
+    whole: Mapping[str, Column]  # columns that are held in full
 
     def __getitem__(self, name: str) -> Column:
         if name in self.whole:
@@ -427,11 +422,7 @@ def _series_like(original: nw.Series[Any], column: Column) -> nw.Series[Any]:
 def as_overlay(
     population: Population, base: Population, *, likely: NDArray[np.intp] | None = None
 ) -> Population:
-    """Give the same table, held as what differs from another with the same columns and rows.
-
-    It is returned unchanged where that would save nothing. `likely` are the rows expected to
-    differ: if it is these, no second list of them is kept.
-    """
+    """Hold a table as what differs from another with the same columns and rows, if that saves."""
     changed = {
         name: (column, base.columns[name])
         for name, column in population.columns.items()
@@ -445,7 +436,7 @@ def as_overlay(
     if len(rows) > len(population) // 2:
         return population
     if likely is not None and np.array_equal(rows, likely):
-        rows = likely
+        rows = likely  # no second list of them is kept
     columns = Overlay(
         base.columns,
         rows,
@@ -458,10 +449,8 @@ def as_overlay(
 def patch_rows(
     base: Population, rows: NDArray[np.intp], columns: Mapping[str, Column]
 ) -> Population:
-    """Give a table with other values of some columns in some rows (ascending), held as these.
-
-    A column of other levels has no meaning in the rows beside.
-    """
+    """Give a table with other values of some columns in some rows (ascending), held as these."""
+    # a column of other levels has no meaning in the rows beside
     alike = {
         name for name, column in columns.items() if _levels(column) == _levels(base.columns[name])
     }
@@ -484,23 +473,15 @@ def _levels(column: Column) -> tuple[object, ...] | None:
 
 def _differs(column: Column, other: Column) -> NDArray[np.bool_] | None:
     """Mark rows whose bits differ; None for a column that is better held as it is."""
-    if isinstance(column, Numbers) and isinstance(other, Numbers):
-        # as integers: -0.0 is not 0.0
-        return np.asarray(column.values.view(np.int64) != other.values.view(np.int64))
-    if isinstance(column, Categories) and isinstance(other, Categories):
-        # one code for all rows takes no memory; other levels are another column
-        in_full = column.codes.strides == (0,) or column.levels != other.levels
-        return None if in_full else np.asarray(column.codes != other.codes)
-    return None
+    # one value for all rows takes no memory; other levels are another column
+    if _levels(column) != _levels(other) or column.data.strides == (0,):
+        return None
+    # as integers: -0.0 is not 0.0
+    bits = np.int64 if isinstance(column, Numbers) else np.int32
+    return np.asarray(column.data.view(bits) != other.data.view(bits))
 
 
 def _put(column: Column, rows: NDArray[np.intp], patch: Column) -> Column:
-    if isinstance(column, Numbers) and isinstance(patch, Numbers):
-        values = column.values.copy()
-        values[rows] = patch.values
-        return Numbers(values)
-    if isinstance(column, Categories) and isinstance(patch, Categories):
-        codes = column.codes.copy()
-        codes[rows] = patch.codes
-        return Categories(codes, column.levels)
-    raise TypeError("a patch has the type of its column")
+    data = column.data.copy()
+    data[rows] = patch.data
+    return column.with_data(data)

@@ -145,10 +145,7 @@ def check_token(variable: str, header: str) -> None:
 
 
 def read_token(variable: str, header: str) -> dict[str, str]:
-    """Read a secret from the environment when it is needed; it is stored nowhere.
-
-    The header Authorization carries it as a bearer token, any other header bare.
-    """
+    """Read a secret from the environment when it is needed; it is stored nowhere."""
     secret = os.environ.get(variable, "").strip()
     if not secret:
         # the name may be a secret that was put here by mistake: only what looks like a name
@@ -276,10 +273,8 @@ class Transport:
 
     @contextmanager
     def _cut_off(self, seconds: float) -> Iterator[threading.Event]:
-        """Shut the connection after some seconds, however slowly something still trickles in.
-
-        The time-outs of httpx, as those of a socket, start anew with every byte.
-        """
+        """Shut the connection after some seconds, however slowly something still trickles in."""
+        # the time-outs of httpx, as those of a socket, start anew with every byte
         is_cut = threading.Event()
 
         def cut() -> None:

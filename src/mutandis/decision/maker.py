@@ -34,17 +34,11 @@ class DecisionMaker(Protocol):
     """What everyone can write: an object that takes a table and decides on each row."""
 
     def decide(self, frame: Any, /) -> Any:
-        """Decide on each row of a table, in the caller's own frame type and in the order of rows.
-
-        The answer is an array, a series or a list of the outcome's two values, or of booleans.
-        """
+        """Give an array, a series or a list of the outcome's two values or of booleans, by row."""
 
 
 class DescribedMaker(ABC):
-    """A decision maker of this package, which can also say what it is.
-
-    What any other object says about itself may contain anything, so only these are queried.
-    """
+    """A decision maker of this package: only these are asked to describe themselves."""
 
     __slots__ = ()
 
@@ -107,10 +101,7 @@ def describe_maker(maker: object) -> dict[str, Any]:
 
 
 def with_progress(maker: DecisionMaker, on_progress: Callable[[int, int], None]) -> DecisionMaker:
-    """Let a slow decision maker report its progress: rows answered, and rows in all.
-
-    `on_progress` is called once before the first batch and once after each.
-    """
+    """Let a slow decision maker report its progress: rows answered, and rows in all."""
     return maker.with_progress(on_progress) if isinstance(maker, DescribedMaker) else maker
 
 
@@ -120,20 +111,7 @@ def query_records(maker: DecisionMaker | None) -> tuple[dict[str, Any], ...]:
 
 
 def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.bool_]:
-    """Mark the rows that get the negative outcome from a decision maker.
-
-    The frame is passed on as it is; it must be a copy that the decision maker may write to.
-    Errors that mutandis itself raises on the way (a rule with an unknown column) pass through.
-
-    Notes
-    -----
-    Booleans are read as follows. A rule states when the favourable outcome is granted, so its true
-    is always the positive outcome, its false the negative one. Any other decision maker answers in
-    terms of the outcome column: where the column itself holds booleans, they are those values
-    (``rejected=True`` is a rejection); where it holds other values, true is the positive outcome.
-    Where that could be taken the wrong way round, because the *negative* value is 1 or the
-    positive one is 0, booleans are refused.
-    """
+    """Mark the rows that get the negative outcome; the decision maker may write to the frame."""
     rows = len(open_frame(frame))
     name = label_of(maker)
     try:
@@ -159,7 +137,11 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
 
 
 def _negative_booleans(maker: DecisionMaker, outcome: Outcome, *, name: str) -> dict[Any, bool]:
-    """Say which boolean is the negative outcome (see the notes of `decide`)."""
+    """Say which boolean is the negative outcome."""
+    # A rule states when the favourable outcome is granted. Any other decision maker answers in
+    # terms of the outcome column: where that holds booleans, they are those values (rejected=True
+    # is a rejection); where it holds other values, true is the positive outcome, and booleans are
+    # refused if that could be taken the wrong way round.
     if isinstance(maker, BooleanMaker):
         return {True: False, False: True}
     negative, positive = outcome.negative, outcome.positive

@@ -31,15 +31,11 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class FunctionMaker(DescribedMaker):
-    """A function from a table, in the caller's own frame type, to one answer per row.
-
-    It gets the whole table, or the `columns` that are named. `reference` (``module:function``)
-    and `file` say where it was found.
-    """
+    """A function from a table, in the caller's own frame type, to one answer per row."""
 
     function: Callable[[Any], Any]
     columns: tuple[str, ...] = ()
-    reference: str | None = None
+    reference: str | None = None  # module:function
     file: ModelFile | None = None
 
     @property
@@ -67,12 +63,7 @@ class FunctionMaker(DescribedMaker):
 
 @dataclass(frozen=True, slots=True)
 class ModelMaker(DescribedMaker):
-    """A fitted model with a `predict` method, as those of scikit-learn have.
-
-    It gets the columns that it was fitted on, in that order, if it stores their names
-    (`feature_names_in_`); otherwise the `columns` that are named, as a matrix; otherwise the whole
-    table. `file` and `kind` say where it was loaded from.
-    """
+    """A fitted model with a `predict` method, as those of scikit-learn have."""
 
     model: Any
     columns: tuple[str, ...] = ()
@@ -112,7 +103,7 @@ class ModelMaker(DescribedMaker):
         return self.model.predict(self.features(frame))
 
     def features(self, frame: Any) -> Any:
-        """Give the table as the model was fitted on it."""
+        """Give the columns that it was fitted on or else that are named; or the whole table."""
         if not self.names:
             return frame
         chosen = select_columns(frame, self.names)
@@ -131,17 +122,10 @@ class ModelMaker(DescribedMaker):
 
 @dataclass(frozen=True, slots=True)
 class ModelScores(DescribedMaker):
-    """The scores of a fitted model, for a threshold.
-
-    `score_of` is the class that the scores are for, one of the model's `classes_`. A model with
-    classes needs it: what they mean is not guessed. `score_from` is the method that gives the
-    scores; by default `predict_proba`, else `decision_function`, else `predict` of a model
-    without classes. The `decision_function` of two classes is for the second; for the first
-    class its sign is reversed.
-    """
+    """The scores of a fitted model, for a threshold."""
 
     maker: ModelMaker
-    score_of: Any = None
+    score_of: Any = None  # one of the model's classes, if it has any: which one is not guessed
     score_from: ScoreSource | None = None
 
     def __post_init__(self) -> None:
@@ -208,6 +192,7 @@ class ModelScores(DescribedMaker):
         if self.source == "predict":
             return scores
         scores, place = np.asarray(scores), self._class_position()
+        # a decision function of two classes is for the second
         if self.source == "decision_function" and scores.ndim == 1:
             return scores if place == 1 else -scores
         return scores[:, place]

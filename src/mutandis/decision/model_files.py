@@ -308,10 +308,8 @@ def _unpickle(content: bytes) -> Any:
 def _model_from_file(
     model: Any, *, columns: tuple[str, ...], file: ModelFile, kind: str
 ) -> ModelMaker:
-    """Take a model that was loaded from a file; the columns that it gets must be known.
-
-    A model without known columns would otherwise get the whole table, with ids and outcomes in it.
-    """
+    """Take a model that was loaded from a file; the columns that it gets must be known."""
+    # or it would get the whole table, with ids and outcomes in it
     maker = ModelMaker(model, columns, file, kind)
     if isinstance(model, type) or not callable(getattr(model, "predict", None)):
         raise DecisionError(

@@ -37,17 +37,13 @@ _SCORES = ("tensor(float)", "tensor(double)", "tensor(float16)", "seq(map(")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Input:
-    """One input as the model declares it, and the columns that go into it, in their order.
-
-    A flat input takes one value per row instead of a matrix; `rows` is the number of rows that it
-    takes at once, if that is fixed.
-    """
+    """One input as the model declares it, and the columns that go into it, in their order."""
 
     name: str
     type: str
     columns: tuple[str, ...]
-    flat: bool
-    rows: int | None
+    flat: bool  # one value per row instead of a matrix
+    rows: int | None  # how many it takes at once, if that is fixed
 
     def tensor(self, opened: nw.DataFrame[Any], *, model: str) -> NDArray[Any]:
         """Give the columns as the tensor; what its type cannot hold is refused, never truncated."""
@@ -58,10 +54,7 @@ class _Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxMaker(DescribedMaker):
-    """A model in an ONNX file; build one with `load_onnx`.
-
-    The output is a score of the class `score_of` if `scores`; otherwise it is a decision.
-    """
+    """A model in an ONNX file: its output is a score of the class `score_of`, or a decision."""
 
     file: ModelFile
     inputs: tuple[_Input, ...]

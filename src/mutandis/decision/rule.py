@@ -22,10 +22,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(BooleanMaker):
-    """A formula that states when the favourable outcome is granted."""
-
+class _FormulaMaker(DescribedMaker):
     formula: Formula
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.formula.names
+
+    def decide(self, frame: Any, /) -> NDArray[Any]:
+        opened = open_frame(frame)
+        check_columns(self.names, opened.columns)
+        columns = {name: _values(opened[name]) for name in self.names}
+        return self.formula.evaluate(columns, length=len(opened))
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "rule", "rule": self.formula.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(_FormulaMaker, BooleanMaker):
+    """A formula that states when the favourable outcome is granted."""
 
     def __post_init__(self) -> None:
         if self.formula.kind is ValueKind.NUMBER:
@@ -35,12 +51,9 @@ class Rule(BooleanMaker):
     def parse(cls, text: str) -> Rule:
         return cls(Formula.parse(text))
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.formula.names
-
     def decide(self, frame: Any, /) -> NDArray[np.bool_]:
-        return self._condition(_evaluate(self.formula, frame))
+        # no super() without names: slots make a second class of it
+        return self._condition(_FormulaMaker.decide(self, frame))
 
     def decide_columns(
         self, columns: Mapping[str, NDArray[Any]], *, rows: int
@@ -62,15 +75,10 @@ class Rule(BooleanMaker):
     def scoring(self) -> FormulaScores:
         return FormulaScores(self.formula)
 
-    def describe(self) -> dict[str, Any]:
-        return {"kind": "rule", "rule": self.formula.text}
-
 
 @dataclass(frozen=True, slots=True)
-class FormulaScores(DescribedMaker):
+class FormulaScores(_FormulaMaker):
     """A formula that gives each row a number, for a threshold."""
-
-    formula: Formula
 
     def __post_init__(self) -> None:
         if self.formula.kind is ValueKind.BOOLEAN:
@@ -78,23 +86,6 @@ class FormulaScores(DescribedMaker):
                 f"The rule {self.formula.text!r} decides already: it gives true or false, not a "
                 "score. Leave the threshold out, or write a formula for the score."
             )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.formula.names
-
-    def decide(self, frame: Any, /) -> NDArray[Any]:
-        return _evaluate(self.formula, frame)
-
-    def describe(self) -> dict[str, Any]:
-        return {"kind": "rule", "rule": self.formula.text}
-
-
-def _evaluate(formula: Formula, frame: Any) -> NDArray[Any]:
-    opened = open_frame(frame)
-    check_columns(formula.names, opened.columns)
-    columns = {name: _values(opened[name]) for name in formula.names}
-    return formula.evaluate(columns, length=len(opened))
 
 
 def _values(series: nw.Series[Any]) -> NDArray[Any]:

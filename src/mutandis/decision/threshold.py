@@ -64,11 +64,7 @@ class _Wrapper(BooleanMaker):
 
 @dataclass(frozen=True, slots=True)
 class Thresholded(_Wrapper):
-    """A decision maker whose answers are scores, and the threshold that makes decisions of them.
-
-    A score that equals the threshold counts as above: "above" grants what is at least the
-    threshold, "below" grants what is less than it.
-    """
+    """A decision maker whose answers are scores, and the threshold that makes decisions of them."""
 
     threshold: float
     favourable: Favourable = "above"

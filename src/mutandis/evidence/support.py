@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
-from mutandis.data.columns import Numbers
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import too_small
 from mutandis.evidence.groups import Pair
@@ -279,4 +278,4 @@ def _rows_of(population: Population, ids: NDArray[np.generic]) -> NDArray[np.int
 
 def _numbers(column: Column) -> NDArray[np.float64]:
     """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
-    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)
+    return column.data.astype(np.float64, copy=False)

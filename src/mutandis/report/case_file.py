@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import Numbers, plain_value
+from mutandis.data.columns import plain_value
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.files.case_files import case_name, write_case_files
 from mutandis.files.results_folder import CASES
@@ -307,8 +307,7 @@ class _GroupLister:
     def _overflow(self, axis: Axis) -> float:
         """Give how much farther the center lies on one axis than the metric reaches: mostly 0."""
         column = self._world.part(axis.name, np.array([self._case.row]))
-        values = column.values if isinstance(column, Numbers) else column.codes
-        _, beyond = axis.place(np.asarray(values, dtype=np.float64))
+        _, beyond = axis.place(column.data.astype(np.float64))
         return float(beyond[0]) * axis.length
 
     @property

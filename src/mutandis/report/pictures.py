@@ -462,7 +462,7 @@ def _shown(number: float, levels: Sequence[object]) -> str:
 def _numbers_of(population: Population, attribute: Attribute) -> NDArray[np.float64]:
     """Give an attribute's numbers, or its ranks."""
     column = population.columns[attribute.name]
-    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)
+    return column.data.astype(np.float64, copy=False)
 
 
 def _slug(name: str) -> str:

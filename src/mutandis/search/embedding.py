@@ -317,7 +317,7 @@ def _codes(column: Column) -> NDArray[np.int32]:
 
 def _ordered(column: Column) -> NDArray[np.float64]:
     """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
-    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)
+    return column.data.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,8 +65,7 @@ def features_of(column: Column) -> Features:
 
 
 def codes_of(column: Column) -> Codes:
-    values = column.codes if isinstance(column, Categories) else column.values
-    return np.unique(values, return_inverse=True)[1].astype(np.intp)
+    return np.unique(column.data, return_inverse=True)[1].astype(np.intp)
 
 
 def group_codes(column: Column) -> Codes:

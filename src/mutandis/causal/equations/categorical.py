@@ -262,8 +262,8 @@ def counterfactual_probabilities(
 ) -> Floats:
     """Compute the probability of each counterfactual category (column), given the observed one."""
     own = np.asarray(observed)[:, np.newaxis]
-    rates: Floats = np.maximum(counterfactual, _LEAST)
-    delays: Floats = factual / rates
+    rates = np.maximum(np.asarray(counterfactual, dtype=np.float64), _LEAST)
+    delays = np.asarray(factual, dtype=np.float64) / rates
     last = np.take_along_axis(delays, own, axis=1)
     # the observed one is due at `last`: one that starts later, and itself, has no time left to win
     starts = np.minimum(delays, last)

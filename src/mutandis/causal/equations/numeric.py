@@ -210,7 +210,7 @@ def _read_finite(value: object, message: str) -> float:
     raise EquationError(message)
 
 
-def _read_decimals(decimals: object) -> int | None:
+def _read_decimals(decimals: Any) -> int | None:
     if decimals is None:
         return None
     whole = isinstance(decimals, int | np.integer) and not isinstance(decimals, bool)

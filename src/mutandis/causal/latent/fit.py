@@ -27,7 +27,6 @@ from mutandis.causal.fitting.predictor import (
     fit_linear_predictor,
 )
 from mutandis.causal.latent.quadrature import Evidence, moments
-from mutandis.data.columns import Categories
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
@@ -136,8 +135,8 @@ class StandardAttribute:
 
 
 def kinds_of_rows(columns: Columns) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    held = [c.codes if isinstance(c, Categories) else c.values for c in columns.values()]
-    return distinct_rows(np.column_stack(held).astype(np.float64))
+    data = [column.data for column in columns.values()]
+    return distinct_rows(np.column_stack(data).astype(np.float64))
 
 
 def standardise(
