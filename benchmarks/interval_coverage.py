@@ -18,10 +18,12 @@ import numpy as np
 from scipy.stats import binom
 
 from mutandis.evidence.intervals import INTERVALS, REJECTS
-from mutandis.pictures.power import plot_coverage
+from mutandis.pictures.picture import COLOURS, Picture, figure
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from mutandis.evidence.intervals import IntervalName
@@ -32,6 +34,12 @@ TAUS = (0.0, 0.05, 0.1)
 # 0.02, 0.04, …, 0.98
 GRID = np.arange(1, 50) / 50
 TOLERANCE = 0.02
+_STYLES = (
+    (COLOURS["test"], "o"),
+    (COLOURS["control"], "s"),
+    (COLOURS["alone"], "^"),
+    (COLOURS["quiet"], "v"),
+)
 
 
 def outcomes(k: int) -> tuple[Share, Share]:
@@ -150,6 +158,27 @@ def print_tables(measured: dict[str, Any]) -> None:
         for tau, rows in by_tau.items():
             cells = (f"{100 * r['mean']:.1f} ({100 * r['largest']:.1f})" for r in rows.values())
             print(f"| {name} | {tau:g} | " + " | ".join(cells) + " |")
+
+
+def plot_coverage(
+    covered: Mapping[str, Mapping[int, Sequence[float]]], *, nominal: float, tolerance: float = 0.02
+) -> Picture:
+    """Draw, for each interval and k, the mean, 5th and 95th percentile of the coverage."""
+    sizes = sorted({k for rows in covered.values() for k in rows})
+    with figure(height=3.4) as (drawn, axes):
+        axes.axhspan(nominal - tolerance, nominal + tolerance, color="#eeeae0", zorder=0)
+        axes.axhline(nominal, color=COLOURS["quiet"], lw=0.8)
+        for place, (name, rows) in enumerate(covered.items()):
+            colour, marker = _STYLES[place % len(_STYLES)]
+            shift = (place - (len(covered) - 1) / 2) * 0.16
+            at = [sizes.index(k) + shift for k in rows]
+            mean, low, high = zip(*rows.values(), strict=True)
+            axes.vlines(at, low, high, color=colour, lw=1.2)
+            axes.plot(at, mean, marker=marker, ls="", color=colour, label=name)
+        axes.set_xticks(range(len(sizes)), [f"k = {k}" for k in sizes])
+        axes.set_ylabel("coverage")
+        drawn.legend(loc="outside upper left", ncols=len(covered))
+        return Picture.of_figure(drawn, title="Coverage of the intervals by the size of the groups")
 
 
 def main() -> None:

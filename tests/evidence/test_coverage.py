@@ -6,6 +6,7 @@ import importlib.util
 from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -75,3 +76,11 @@ def test_the_default_test_keeps_its_level_on_average(benchmark: Any, tau: float)
 
 def test_the_exact_test_never_exceeds_its_level(benchmark: Any) -> None:
     assert max(benchmark.size_of_test("fisher", k, 0.0).max() for k in (5, 15, 30)) <= 0.05
+
+
+def test_the_plot_shows_every_interval_and_k(benchmark: Any) -> None:
+    rows = {15: (0.9, 0.88, 0.92), 30: (0.9, 0.89, 0.91)}
+    drawn = benchmark.plot_coverage({"score": rows, "wald": {15: (0.86, 0.8, 0.9)}}, nominal=0.9)
+    root = ET.fromstring(drawn.svg)  # noqa: S314 - our own
+    texts = {"".join(node.itertext()).strip() for node in root.iter() if node.tag.endswith("text")}
+    assert {"score", "wald", "k = 15", "k = 30", "coverage"} <= texts

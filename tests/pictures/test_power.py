@@ -1,4 +1,4 @@
-"""Plots of power and coverage: plain SVG, the same bytes each time, with the numbers in them."""
+"""Plots of power: plain SVG, the same bytes each time, with the numbers in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import mutandis as mm
-from mutandis.pictures.power import plot_coverage, plot_power
+from mutandis.pictures.power import plot_power
 
 if TYPE_CHECKING:
     from mutandis.pictures.picture import Picture
@@ -29,9 +29,3 @@ def test_power_names_its_setting_and_the_smallest_k() -> None:
 def test_power_that_is_never_reached_is_drawn_too() -> None:
     drawn = plot_power(mm.power(0.31, 0.3, ks=(5,), k_max=20))
     assert not any(text.startswith("k = ") for text in texts(drawn))
-
-
-def test_coverage_shows_every_interval_and_k() -> None:
-    rows = {15: (0.9, 0.88, 0.92), 30: (0.9, 0.89, 0.91)}
-    drawn = plot_coverage({"score": rows, "wald": {15: (0.86, 0.8, 0.9)}}, nominal=0.9)
-    assert {"score", "wald", "k = 15", "k = 30", "coverage"} <= texts(drawn)

@@ -7,6 +7,7 @@ row, none missing, each of them one of the two outcomes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -19,6 +20,7 @@ from mutandis.frames import check_columns, open_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Self
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -72,6 +74,28 @@ class DescribedMaker(ABC):
     def with_progress(self, on_progress: Callable[[int, int], None]) -> DescribedMaker:  # noqa: ARG002
         """Give the same decision maker, which reports its progress if it is slow."""
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class MakerWrapper(DescribedMaker):
+    """A decision maker around another one."""
+
+    maker: DecisionMaker
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return required_columns(self.maker)
+
+    @property
+    def label(self) -> str:
+        return label_of(self.maker)
+
+    @property
+    def queries(self) -> tuple[dict[str, Any], ...]:
+        return query_records(self.maker)
+
+    def with_progress(self, on_progress: Callable[[int, int], None]) -> Self:
+        return replace(self, maker=with_progress(self.maker, on_progress))
 
 
 class BooleanMaker(DescribedMaker):

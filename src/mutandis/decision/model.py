@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from mutandis.data.formula import Formula
-from mutandis.decision.maker import DecisionMaker, DescribedMaker, select_columns
+from mutandis.decision.maker import DecisionMaker, DescribedMaker, MakerWrapper, select_columns
 from mutandis.decision.rule import Rule
 from mutandis.errors import DecisionError, listed
 
@@ -121,7 +121,7 @@ class ModelMaker(DescribedMaker):
 
 
 @dataclass(frozen=True, slots=True)
-class ModelScores(DescribedMaker):
+class ModelScores(MakerWrapper):
     """The scores of a fitted model, for a threshold."""
 
     maker: ModelMaker
@@ -148,14 +148,6 @@ class ModelScores(DescribedMaker):
                 f"{self.label} predicts classes, not scores: a threshold needs predict_proba or "
                 "decision_function. Leave the threshold out to take its predictions as decisions."
             )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.maker.names
-
-    @property
-    def label(self) -> str:
-        return self.maker.label
 
     @property
     def source(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -13,16 +13,12 @@ from mutandis.data.columns import describe_levels
 from mutandis.data.formula import Formula
 from mutandis.decision.maker import (
     BooleanMaker,
-    DecisionMaker,
     DescribedMaker,
+    MakerWrapper,
     describe_maker,
     distinct_answers,
-    label_of,
-    query_records,
     read_answers,
     read_scores,
-    required_columns,
-    with_progress,
 )
 from mutandis.decision.model import ModelMaker, ModelScores, as_decision_maker
 from mutandis.decision.rule import FormulaScores
@@ -30,9 +26,6 @@ from mutandis.errors import DecisionError
 from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
     from numpy.typing import NDArray
 
     from mutandis.decision.model import ScoreSource
@@ -41,29 +34,7 @@ Favourable = Literal["above", "below"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wrapper(BooleanMaker):
-    """A decision maker, and how its answers become decisions."""
-
-    maker: DecisionMaker
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return required_columns(self.maker)
-
-    @property
-    def label(self) -> str:
-        return label_of(self.maker)
-
-    @property
-    def queries(self) -> tuple[dict[str, Any], ...]:
-        return query_records(self.maker)
-
-    def with_progress(self, on_progress: Callable[[int, int], None]) -> Self:
-        return replace(self, maker=with_progress(self.maker, on_progress))
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholded(_Wrapper):
+class Thresholded(MakerWrapper, BooleanMaker):
     """A decision maker whose answers are scores, and the threshold that makes decisions of them."""
 
     threshold: float
@@ -95,7 +66,7 @@ class Thresholded(_Wrapper):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelabelledMaker(_Wrapper):
+class RelabelledMaker(MakerWrapper, BooleanMaker):
     """A decision maker that answers in two words of its own instead of the outcome's values."""
 
     favourable: Any

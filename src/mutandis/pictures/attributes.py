@@ -44,17 +44,15 @@ class Spread:
 
 
 def bin_edges(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Choose the edges of bars, the same for every group.
-
-    Where a group takes few values at equal steps (whole numbers, tens of thousands), bars are laid
-    around them: bars of any other width would show gaps that are not there.
-    """
+    """Choose the edges of bars, the same for every group."""
     pooled = np.concatenate(groups)
     low, high = np.quantile(pooled, [_TAIL, 1 - _TAIL], method="inverted_cdf").tolist()
     if low == high:
         low, high = float(pooled.min()), float(pooled.max())
     if low == high:
         return np.array([low - 0.5, high + 0.5])
+    # around values at equal steps (whole numbers, tens of thousands), bars of any other width would
+    # show gaps that are not there
     grids = [grid for group in groups if (grid := _grid(group)) is not None]
     if grids:
         step, start = max(grids)
@@ -162,10 +160,7 @@ class Box:
 
 
 def box_of(values: NDArray[np.float64], place: NDArray[np.float64], *, center: float) -> Box:
-    """Summarise a group in which people may share places.
-
-    The quantile q is the smallest value below or at which at least a part q of the places lies.
-    """
+    """Summarise a group in which people may share places."""
     # sums of shared places are rounded: 1.9999999999999998 of 2 places are 2
     parts = np.array([0.25, 0.5, 0.75]) * (1 - 1e-9)
     quartiles = np.quantile(values, parts, weights=place, method="inverted_cdf")

@@ -37,10 +37,7 @@ def count_differences(delta_p: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def plot_delta_p(differences: Sequence[Differences], *, threshold: float) -> Picture:
-    """Draw one row of bars per method, cases apart from the others; evidence begins at `threshold`.
-
-    Complainants with Δp = 0 are counted in words: their bar would dwarf the others.
-    """
+    """Draw one row of bars per method, cases apart from the others; Δp = 0 is counted in words."""
     edges = np.linspace(-1, 1, _BARS + 1)
     count = len(differences)
     size = {"width": 7.4, "height": 0.9 + 1.25 * count}
@@ -109,11 +106,7 @@ _MARKED = 30
 def plot_k_sweep(
     records: Sequence[Mapping[str, Any]], *, titles: Mapping[str, str], main: str | None = None
 ) -> Picture:
-    """Draw one line per method in `titles` over k: the share of cases, and the mean Δp.
-
-    With a `main` method, whose records have the share that is `adjusted`, that share is drawn
-    above all, and those with evidence lightly.
-    """
+    """Draw one line per method over k: the share of cases (of `main`, adjusted), and mean Δp."""
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     height = 3.4 if main is None else 3.9
@@ -156,15 +149,9 @@ def plot_agreement(
     titles: Mapping[str, str],
     caption: str,
 ) -> Picture:
-    """Draw a bar for each combination of finders, and below it which finders they are.
-
-    A record says of each finder whether it belongs to the combination, and counts its `cases`.
-
-    Notes
-    -----
-    Lex, Gehlenborg, Strobelt, Vuillemot, Pfister (2014), UpSet: visualization of intersecting
-    sets, IEEE Transactions on Visualization and Computer Graphics 20, 1983-1992.
-    """
+    """Draw a bar for each combination of finders, and below it which finders they are."""
+    # Lex, Gehlenborg, Strobelt, Vuillemot, Pfister (2014), UpSet: visualization of intersecting
+    # sets, IEEE Transactions on Visualization and Computer Graphics 20, 1983-1992
     below = 0.28 * len(totals)
     size = {"width": 2.8 + 0.55 * max(len(records), 3), "height": 2.4 + below}
     with figure(**size, nrows=2, sharex=True, height_ratios=[2.0, below]) as (drawn, (bars, dots)):
@@ -251,13 +238,9 @@ _ROW, _REST = 0.235, 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestRow:
-    """One line of a forest plot.
+    """One line of a forest plot: without bounds a point is drawn, or else the words alone."""
 
-    The name of the method, `group`, is written once for all its rows. Without bounds a point is
-    drawn, without a difference the words alone.
-    """
-
-    group: str
+    group: str  # the method, written once for all its rows
     label: str
     delta_p: float | None
     low: float | None

@@ -61,10 +61,7 @@ class Layered:
 
 
 def longest_paths(nodes: int, edges: Sequence[Edge]) -> list[int]:
-    """Give each node's layer: the number of arrows on the longest way to it from a root.
-
-    The nodes are numbered such that causes come before their effects.
-    """
+    """Give each node's layer: the longest way to it from a root; causes have lower numbers."""
     layers = [0] * nodes
     for cause, effect in sorted(edges):
         layers[effect] = max(layers[effect], layers[cause] + 1)
@@ -72,11 +69,7 @@ def longest_paths(nodes: int, edges: Sequence[Edge]) -> list[int]:
 
 
 def arrange(layers: Sequence[int], edges: Mapping[Edge, int]) -> Layered:
-    """Put nodes (given by their layers) and waypoints into rows, with few crossings.
-
-    Each arrow leads to a later layer and belongs to a strand: arrows from one node share their
-    waypoints within a strand.
-    """
+    """Put nodes and waypoints, which arrows of a node share within a strand, into rows."""
     routes = {
         (cause, effect): (
             Vertex(cause, layers[cause]),
@@ -186,10 +179,7 @@ def _all_crossings(rows: list[list[Vertex]], links: tuple[_Links, _Links]) -> in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spacing:
-    """Distances: between nodes of a layer, around an arrow that passes a layer, between layers.
-
-    Layers are farther apart where arrows have far to go across.
-    """
+    """Distances: between nodes of a layer, around an arrow that passes a layer, between layers."""
 
     across: float = 22.0
     lane: float = 16.0
@@ -212,13 +202,10 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where everything is: the rectangle of each node, and the corner points of each arrow.
-
-    Pieces of an arrow alternate between straight runs past a layer and passages between layers, and
-    begin and end with a straight run.
-    """
+    """Where everything is: the rectangle of each node, and the corner points of each arrow."""
 
     boxes: tuple[Rectangle, ...]
+    # alternately straight runs past a layer, first and last too, and passages between layers
     routes: Mapping[Edge, tuple[Point, ...]]
     length: float
     breadth: float
@@ -257,12 +244,10 @@ def lay_out(
 def _places_across(
     layered: Layered, breadths: Mapping[Vertex, float], spacing: Spacing
 ) -> dict[Vertex, float]:
-    """Move every vertex towards the mean of its neighbours, as far as its row leaves room.
-
-    Row by row this minimises the sum of pull · (difference of places)² over all pieces of arrows,
-    subject to the distances within rows: with all other rows given, the best places of a row are
-    those of an isotonic regression.
-    """
+    """Move every vertex towards the mean of its neighbours, as far as its row leaves room."""
+    # Row by row this minimises the sum of pull · (difference of places)² over all pieces of arrows,
+    # subject to the distances within rows: with all other rows given, the best places of a row are
+    # those of an isotonic regression.
     from scipy.optimize import isotonic_regression
 
     offsets = {}

@@ -110,10 +110,7 @@ class Picture:
 def figure(
     *, width: float = 7.0, height: float = 3.0, **subplots: Any
 ) -> Iterator[tuple[Figure, Any]]:
-    """Give an empty figure of the common look, and its axes as `Figure.subplots` makes them.
-
-    matplotlib's global state is not touched.
-    """
+    """Give an empty figure of the common look, and its axes as `Figure.subplots` makes them."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

@@ -141,12 +141,7 @@ def draw_worldview(
     outcome: str | None = None,
     decision_inputs: Collection[str] = (),
 ) -> Picture:
-    """Draw a worldview: see `Worldview.draw`.
-
-    Causes stand before their effects. Protected attributes have a double border, hidden causes a
-    dashed one, resolving attributes a lock; a legend says so. The SVG text has no script and refers
-    to nothing outside itself, and is the same for the same arguments to the last byte.
-    """
+    """Draw a worldview: see `Worldview.draw`."""
     marked = (protected,) if isinstance(protected, str) else tuple(protected)
     inputs = (decision_inputs,) if isinstance(decision_inputs, str) else tuple(decision_inputs)
     if inputs and outcome is None:

@@ -11,11 +11,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedCountTable:
-    """A table of cases per method and k: `cells` are (cases, per cent) for k = 15, 30, 50, 100.
+    """A table of cases per method and k: `cells` are (cases, per cent) for k = 15, 30, 50, 100."""
 
-    Percentages are printed to `decimals`, without trailing zeros. Its first column, k = 0, prints 0
-    for all but CF: no group has 0 members, and only CF is defined there.
-    """
+    # left out is its first column, k = 0: no group has 0 members, and only CF is defined there
 
     number: int
     scenario: str

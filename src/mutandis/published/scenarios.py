@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One run of the paper: how to read its table and the published counterfactuals from a folder.
-
-    `settings` are the arguments of `mutandis.audit`, but for the table and the preset.
-    """
+    """One run of the paper: how to read its table and published counterfactuals from a folder."""
 
     key: str
     title: str
     read: Callable[[Path], pd.DataFrame]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # the arguments of `mutandis.audit` but for table and preset
     read_counterfactuals: Callable[[Path], pd.DataFrame]
 
 

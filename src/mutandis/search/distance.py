@@ -28,14 +28,10 @@ _FARTHEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points(ByRow):
-    """Rows in the space of the distance.
+    """Rows in the space of the distance."""
 
-    `coordinates` has one column per number or rank, in units of the metric, weights included;
-    `codes` has one per nominal attribute.
-    """
-
-    coordinates: NDArray[np.int64]
-    codes: NDArray[np.int32]
+    coordinates: NDArray[np.int64]  # a column per number or rank, in units of the metric, weighted
+    codes: NDArray[np.int32]  # a column per nominal attribute
 
     def __len__(self) -> int:
         return len(self.coordinates)
@@ -43,15 +39,11 @@ class Points(ByRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """How integer distances between points are added up and read.
+    """How integer distances between points are added up and read."""
 
-    `mismatch` is the cost of a difference in each nominal attribute; `unit` stands for distance 1
-    (a whole number, unless values were left unscaled), `exact_unit` is the same without rounding.
-    """
-
-    mismatch: NDArray[np.int64]
-    unit: float
-    exact_unit: Fraction | None = None
+    mismatch: NDArray[np.int64]  # the cost of a difference in each nominal attribute
+    unit: float  # stands for distance 1: a whole number, unless values were left unscaled
+    exact_unit: Fraction | None = None  # the same without rounding
 
     def limit(self, distance: Fraction) -> int:
         """Give the largest integer distance that does not exceed a distance."""

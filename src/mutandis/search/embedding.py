@@ -22,7 +22,6 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.by_row import ByRow
-from mutandis.data.columns import Numbers
 from mutandis.errors import InputError, MutandisWarning, PlanError
 from mutandis.search.distance import Metric, Points
 from mutandis.search.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
@@ -110,27 +109,18 @@ class Embedded(ByRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding:
-    """A fitted embedding.
+    """A fitted embedding."""
 
-    `axes` are the continuous and ordinal attributes; `constant` ones never vary in D and contribute
-    nothing.
-    """
-
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis, ...]  # the continuous and ordinal attributes
     nominal: tuple[str, ...]
-    constant: tuple[str, ...]
+    constant: tuple[str, ...]  # they never vary in D and contribute nothing
     metric: Metric
 
     @classmethod
     def fit(
         cls, population: Population, attributes: Sequence[Attribute], *, scaling: Scaling = "range"
     ) -> Embedding:
-        """Fit origin, scale and grid of every attribute on the factual population.
-
-        With scaling "range", numbers are divided by their range in D; "none" takes them as they
-        are, for attributes that the user has scaled. Ordinal ranks are divided by (levels - 1) and
-        nominal differences count 1 in both.
-        """
+        """Fit origin, scale and grid of every attribute on the factual population."""
         varying = [a for a in attributes if _varies(population.columns[a.name])]
         constant = tuple(a.name for a in attributes if a not in varying)
         for name in constant:
@@ -160,10 +150,7 @@ class Embedding:
         )
 
     def apply(self, population: Population, rows: NDArray[np.intp] | None = None) -> Embedded:
-        """Embed rows, factual or counterfactual: some of them, or all.
-
-        A nominal level that D never had must have a code that no level of D has.
-        """
+        """Embed rows, factual or counterfactual: some of them, or all."""
 
         def part(name: str) -> Column:
             return population.columns[name] if rows is None else population.part(name, rows)
@@ -177,7 +164,7 @@ class Embedding:
                 overflow = overflow + rest * (axis.length / self.metric.unit)
         codes = np.empty((size, len(self.nominal)), dtype=np.int32)
         for index, name in enumerate(self.nominal):
-            codes[:, index] = _codes(part(name))
+            codes[:, index] = part(name).data
         points = Points(coordinates=coordinates, codes=codes)
         return Embedded(points=points, overflow_distance=overflow)
 
@@ -193,14 +180,11 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LazyEmbedding:
-    """Rows that are embedded on access; `among` selects them, None for all.
-
-    The last ones are remembered: cases are shown one after the other.
-    """
+    """Rows that are embedded on access; the last ones are remembered, for case after case."""
 
     embedding: Embedding
     population: Population
-    among: NDArray[np.intp] | None = None
+    among: NDArray[np.intp] | None = None  # which rows, None for all
     _last: list[tuple[NDArray[np.intp], Points]] = field(
         default_factory=list, repr=False, compare=False
     )
@@ -309,12 +293,6 @@ def _varies(column: Column) -> bool:
     return bool(values.min() < values.max())
 
 
-def _codes(column: Column) -> NDArray[np.int32]:
-    if isinstance(column, Numbers):
-        raise TypeError("a nominal attribute is read as categories")
-    return column.codes
-
-
 def _ordered(column: Column) -> NDArray[np.float64]:
     """Give a column's numbers, or its codes, which are ranks where the attribute is ordinal."""
     return column.data.astype(np.float64, copy=False)
@@ -322,16 +300,12 @@ def _ordered(column: Column) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """What one attribute adds to the distance.
-
-    `weight` is that of its whole range, which is divided into equal `steps`; half a step must be at
-    least the integer `least`.
-    """
+    """What one attribute adds to the distance."""
 
     name: str
-    weight: Fraction
+    weight: Fraction  # of its whole range, which is divided into equal steps
     steps: int = 1
-    least: int = 1
+    least: int = 1  # the integer that half a step must have
 
     @property
     def need(self) -> Fraction:
@@ -354,12 +328,9 @@ class Term:
 
 
 def choose_unit(terms: Iterable[Term], *, weight: Fraction) -> Fraction:
-    """Choose the largest unit there is room for that makes as many terms exact as possible.
-
-    There is one term per attribute that varies; `weight` is that of all attributes together, so
-    that distance 1 is unit * weight. Terms enter in the order of the common multiples they ask for,
-    smallest first: the outcome does not depend on the order of the attributes.
-    """
+    """Choose the largest unit there is room for that makes as many terms exact as possible."""
+    # Terms enter in the order of the common multiples they ask for, smallest first: the outcome
+    # does not depend on the order of the attributes.
     terms = tuple(terms)
     spread = sum((term.weight for term in terms), Fraction(0)) or Fraction(1)
     room = min(FINEST / spread, _LARGEST_UNIT / weight)

@@ -80,11 +80,7 @@ _BINARY = _Reading(bits=53, places=0, precision=np.float64, noise=0.0)
 
 
 def float_noise(largest: float, scale: float, *, epsilon: float = _EPSILON) -> float:
-    """Bound what rounding can do to (value - origin) / scale.
-
-    Value, origin and scale are each off by `epsilon` of the largest value, and the operations round
-    once more.
-    """
+    """Bound what rounding does to (value - origin) / scale; `epsilon` is relative to `largest`."""
     return 4 * (_EPSILON + epsilon * largest / scale)
 
 
@@ -108,11 +104,8 @@ def find_lattice(values: NDArray[np.float64]) -> Lattice | None:
 
 
 def find_steps(positions: NDArray[np.float64], *, noise: float) -> int | None:
-    """Find the smallest q for which every position times q is an integer; None if noise hides it.
-
-    Each round takes one value that is off the grid so far and refines the grid by the smallest
-    factor that puts it on. Every factor is at least 2, so there are few rounds.
-    """
+    """Find the smallest q for which all positions times q are integers; None if noise hides it."""
+    # each round refines the grid by the smallest factor, 2 or more, that puts one more value on it
     steps = 1
     while noise * steps**2 <= _SIMPLE:
         scaled = positions * steps

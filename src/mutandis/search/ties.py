@@ -27,16 +27,12 @@ Ties = Literal["fair", "all"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbourhoods(ByRow):
-    """For each query (row) and each k (column): the rows within the k-th nearest distance.
+    """For each query (row) and each k (column): the rows within the k-th nearest distance."""
 
-    `radius` is the integer distance of the k-th nearest row. Rows strictly nearer are `inside`,
-    rows at exactly that distance are on the `rim`; `negatives_…` have a negative outcome.
-    """
-
-    radius: NDArray[np.int64]
-    inside: NDArray[np.int64]
+    radius: NDArray[np.int64]  # the distance of the k-th nearest row
+    inside: NDArray[np.int64]  # rows strictly nearer
     negatives_inside: NDArray[np.int64]
-    rim: NDArray[np.int64]
+    rim: NDArray[np.int64]  # rows at exactly that distance
     negatives_rim: NDArray[np.int64]
 
     @classmethod
@@ -46,14 +42,11 @@ class Neighbourhoods(ByRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RadiusCounts(ByRow):
-    """For each query: the other rows within its limit, what a caliper leaves of a group.
-
-    `farthest` is the integer distance of the farthest of them, -1 where there are none.
-    """
+    """For each query: the other rows within its limit, what a caliper leaves of a group."""
 
     people: NDArray[np.int64]
     negatives: NDArray[np.int64]
-    farthest: NDArray[np.int64]
+    farthest: NDArray[np.int64]  # the distance of the farthest of them, -1 where there are none
 
     @classmethod
     def empty(cls, queries: int) -> RadiusCounts:
@@ -66,11 +59,8 @@ def select(
     negatives: NDArray[np.int64],
     ks: Sequence[int],
 ) -> Neighbourhoods:
-    """Find the k-th nearest distance among candidates and count the rows inside it and on it.
-
-    Each query has a row of candidates, in any order, with the rows that each stands for and the
-    negatives among them; together they stand for at least max(ks) rows.
-    """
+    """Find the k-th nearest distance among candidates and count the rows inside it and on it."""
+    # each query has a row of candidates, in any order, which stand for at least max(ks) rows
     order = np.argsort(distances, axis=1, kind="stable")
     near = np.take_along_axis(distances, order, axis=1)
     people = _running_totals(np.take_along_axis(counts, order, axis=1))
@@ -120,15 +110,12 @@ def _before(totals: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.in
 def share_of(
     found: Neighbourhoods, column: int, *, k: int | NDArray[np.int64], ties: Ties
 ) -> Share:
-    """Count the negative outcomes in each group, sharing the last places as the policy says.
-
-    Under "fair": p = (negatives_inside * m + (k - inside) * negatives_rim) / (k * m). The group
-    size k is the same for all queries, or one for each.
-    """
+    """Count the negative outcomes in each group, sharing the last places as the policy says."""
     inside, rim = found.inside[:, column], found.rim[:, column]
     refused, refused_rim = found.negatives_inside[:, column], found.negatives_rim[:, column]
     if ties == "all":
         return Share(negatives=refused + refused_rim, size=inside + rim, split=np.ones_like(rim))
+    # with m rows on the rim, p is (negatives_inside · m + (k - inside) · negatives_rim) / (k · m)
     return Share(
         negatives=refused * rim + (k - inside) * refused_rim, size=np.full_like(rim, k), split=rim
     )

@@ -92,7 +92,9 @@ def check_worldview(
     rows = None if do is None else _changed_rows(population, do, order)
     if do is not None and rows is not None and len(rows):
         facts = take_rows(population, rows, population.columns)
-        meter = MovementMeter.of(worldview, fitted, ordered, do=do, facts=facts)
+        meter = MovementMeter(
+            worldview=worldview, fitted=fitted, columns=ordered, do=do, facts=facts
+        )
         checks = [
             replace(check, movement=meter.movement_of(check))
             if check.p_adjusted is not None and check.p_adjusted < alpha

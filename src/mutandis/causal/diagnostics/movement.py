@@ -13,7 +13,7 @@ do(A) shifts Y by both. docs/diagnostics.md says when that is exact.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -90,7 +90,7 @@ class _Repair:
     equation: Equation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MovementMeter:
     """A fitted worldview, and the rows that an intervention changes."""
 
@@ -101,28 +101,11 @@ class MovementMeter:
     do: Mapping[str, Any]
     facts: Population
     """The rows that the intervention changes, in their canonical order."""
-    before: Population
-    """Their counterfactuals under the worldview as it was declared."""
 
-    @classmethod
-    def of(
-        cls,
-        worldview: Worldview,
-        fitted: FittedWorldview,
-        columns: Columns,
-        *,
-        do: Mapping[str, Any],
-        facts: Population,
-    ) -> MovementMeter:
-        unmoved = cls(
-            worldview=worldview,
-            fitted=fitted,
-            columns=columns,
-            do=do,
-            facts=facts,
-            before=act(facts, do),
-        )
-        return replace(unmoved, before=unmoved._predicted(fitted.revised(do)))
+    @cached_property
+    def before(self) -> Population:
+        """Their counterfactuals under the worldview as it was declared."""
+        return self._predicted(act(self.facts, self.do), self.fitted.revised(self.do))
 
     @property
     def _driven(self) -> dict[str, str]:
@@ -130,11 +113,12 @@ class MovementMeter:
         latents = self.worldview.latents
         return {child: latent.name for latent in latents for child in latent.equations}
 
-    def _predicted(self, equations: Mapping[str, StructuralEquation]) -> Population:
+    def _predicted(
+        self, population: Population, equations: Mapping[str, StructuralEquation]
+    ) -> Population:
         """Predict some attributes anew, each from the draws that belong to its name."""
         # drawn before and after a repair from the same seed where the facts leave noise open: a
         # most likely category hides that others have become likelier
-        population = self.before
         for name, equation in equations.items():
             alone, rng = {name: equation}, generator_of(self._driven.get(name, name))
             noise = abduct(self.facts, alone, self.fitted.latents, rng=rng)
@@ -162,17 +146,12 @@ class MovementMeter:
         causes = {name: self.columns[name] for name in equation.parents}
         again = equation.fit(self.columns[child], causes)
         graph = Graph.from_parents({**self.worldview.graph.parents, child: tuple(equation.parents)})
-        held = self.worldview.resolving
-        affected = {child, *graph.descendants([child], held=held)}
-        revised = {
-            name: StructuralEquation(
-                parents=graph.parents[name],
-                fitted=again if name == child else self.fitted.equations[name],
-            )
-            for name in graph.descendants(self.do, held=held)
-            if name in affected
-        }
-        after = self._predicted(revised)
+        affected = {child, *graph.descendants([child], held=self.worldview.resolving)}
+        mended = replace(
+            self.fitted, graph=graph, equations={**self.fitted.equations, child: again}
+        ).revised(self.do)
+        revised = {name: own for name, own in mended.items() if name in affected}
+        after = self._predicted(self.before, revised)
         moved = [self._distance(name, after) for name in revised]
         if not moved:
             return Movement(repair=repair.said)
