@@ -1,7 +1,8 @@
-"""Docstrings say `alpha, tau` where one sentence serves both: give each name its own type.
+"""What is documented once serves several, and each gets its own entry on the documentation site.
 
-Griffe, which reads the docstrings for the documentation site, gives the first name's type and
-default to all of them.
+Docstrings say `alpha, tau` where one sentence serves both: Griffe, which reads them, gives
+the first name's type and default to all of them. And a method without a docstring is documented
+where a base class defines it, as `help` shows it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,21 @@ class SharedEntries(griffe.Extension):
 
 
 def _correct(thing: griffe.Object) -> None:
-    for member in thing.members.values():
+    for name, member in thing.members.items():
         if isinstance(member, griffe.Alias):
             continue
+        if isinstance(thing, griffe.Class) and isinstance(member, griffe.Function):
+            member.docstring = member.docstring or _inherited(thing, name)
         if member.docstring is not None:
             _correct_docstring(member.docstring, _types(member))
         _correct(member)
+
+
+def _inherited(thing: griffe.Class, name: str) -> griffe.Docstring | None:
+    if name.startswith("_"):
+        return None
+    defined = (base.members[name] for base in thing.mro() if name in base.members)
+    return next((method.docstring for method in defined if method.docstring), None)
 
 
 def _types(thing: griffe.Object) -> dict[str, tuple[Any, Any]]:

@@ -25,7 +25,6 @@ from mutandis.causal.equations.coupling import (
     MonotoneNoise,
     Tails,
     is_beyond,
-    place_in_interval,
     shares,
 )
 from mutandis.causal.equations.equation import KnownLevels
@@ -197,8 +196,8 @@ def test_ranks_within_intervals() -> None:
     assert shares(2, None).tolist() == [0.5, 0.5]
     at = Tails(below=np.log([0.9]), above=np.log([0.1]))
     before = Tails(below=np.log([0.7]), above=np.log([0.3]))
-    log_tail, upper = place_in_interval(before, at)
-    assert (np.exp(log_tail).round(12).tolist(), upper.tolist()) == ([0.2], [True])
+    noise = MonotoneNoise.between(before, at, factual=np.ones(1), explained=np.zeros(1), rng=None)
+    assert (np.exp(noise.log_tail).round(12).tolist(), noise.upper.tolist()) == ([0.2], [True])
     assert _ranked([0.25], [True]).rank.round(12).tolist() == [0.75]
     half = np.log([0.5, 0.5])
     beyond = is_beyond(Tails(below=half, above=half), _ranked([0.25, 0.25], [False, True]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -431,18 +432,18 @@ class Worldview(Declaration):
         self, population: Population, do: Mapping[str, Any], rng: np.random.Generator
     ) -> FittedWorldview:
         """Fit to rows drawn with replacement, and again where a draw has lost a rare level."""
-        for attempt in range(_RESAMPLES):
+
+        def fit_once() -> FittedWorldview:
             rows = rng.integers(0, len(population), size=len(population))
             columns = {name: population.columns[name].take(rows) for name in self.names}
-            try:
-                fitted = self._fit_columns(columns)
-                fitted.counterfactuals_once(population, do=do)
-            except EquationError:
-                if attempt == _RESAMPLES - 1:
-                    raise
-            else:
-                return fitted
-        raise AssertionError("the last attempt returns or raises")
+            fitted = self._fit_columns(columns)
+            fitted.counterfactuals_once(population, do=do)  # refuses a level that was lost
+            return fitted
+
+        for _ in range(_RESAMPLES - 1):
+            with suppress(EquationError):
+                return fit_once()
+        return fit_once()
 
     def _fit_columns(self, columns: Columns) -> FittedWorldview:
         # a column is reordered where it is needed: all of them at once would be a second table

@@ -43,25 +43,11 @@ _ALLOWED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
-    """A checked formula over the columns of a table.
+    """A checked formula over the columns of a table; build one with `Formula.parse`."""
 
-    Build one with `Formula.parse`. The language has column names (plain, or in backticks), decimal
-    numbers, ``+ - * / **`` (the exponent a number from -16 to 16), comparisons (which may be
-    chained), ``and``, ``or``, ``not``, text in quotes beside ``==`` and ``!=``, and the functions
-    ``abs``, ``exp``, ``log``, ``max``, ``min``, ``round`` (half to even), ``sqrt`` and
-    ``where(condition, value, otherwise)``. Nothing else parses.
-
-    Notes
-    -----
-    Each row is evaluated the way Python would: the right side of ``and`` only where the left side
-    holds, a branch of ``where`` only where it is taken. True counts as 1 and false as 0 in
-    arithmetic, so ``3 * (Gender == 1)`` is a number; there is no reverse conversion:
-    ``salary and balance`` is an error.
-
-    A name in backticks may hold anything; a backtick in it is written twice. Plain names that
-    Python would read as another name (``ﬁeld`` as ``field``), reserved words and names that begin
-    with two underscores need backticks too.
-    """
+    # The language is what `_ALLOWED` says. True counts as 1 and false as 0 in arithmetic, so
+    # 3 * (Gender == 1) is a number; there is no reverse conversion: `salary and balance` is an
+    # error. Each row is evaluated the way Python would (`expression.py`).
 
     text: str
     names: tuple[str, ...]

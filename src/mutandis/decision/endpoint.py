@@ -252,14 +252,15 @@ class HttpMaker(DescribedMaker):
         transport = Transport(Address.parse(self.url), self._all_headers(), self.retry_policy)
         until = monotonic() + self.retry_policy.deadline
         total = len(texts)
-        self._report_progress(0, total)
+        report = self.on_progress or (lambda _done, _total: None)
+        report(0, total)
         try:
             for number, start in enumerate(range(0, total, self.batch), start=1):
                 part = texts[start : start + self.batch]
                 batch = _Batch(number=number, rows=len(part), body=self._body(part))
                 answers = self._ask_batch(transport, batch, until=until)
                 self._known.update(zip(keys[start : start + self.batch], answers, strict=True))
-                self._report_progress(start + len(part), total)
+                report(start + len(part), total)
         finally:
             transport.close()
 
@@ -354,10 +355,6 @@ class HttpMaker(DescribedMaker):
                 stacklevel=2,
             )
 
-    def _report_progress(self, done: int, total: int) -> None:
-        if self.on_progress is not None:
-            self.on_progress(done, total)
-
     def _too_late(self, batch: _Batch) -> DecisionError:
         return DecisionError(
             f"The {self.label} did not finish within {self.retry_policy.deadline:g} seconds; batch "
@@ -402,11 +399,7 @@ def _shown_location(location: str | None) -> str:
 
 
 def distinct_rows(frame: Any, columns: tuple[str, ...]) -> tuple[list[str], NDArray[np.intp]]:
-    """Write each distinct row as a JSON object; say which one each row of the table is.
-
-    A whole number is written without a decimal point whatever type its column has, so that a row
-    that a counterfactual has not moved reads as it did.
-    """
+    """Write each distinct row as a JSON object; say which one each row of the table is."""
     import pandas as pd
 
     opened = select_columns(frame, columns)
@@ -448,6 +441,7 @@ def _json(value: Any, column: str) -> str:
     if isinstance(value, float):
         if not isfinite(value):
             return ""
+        # so that a row that a counterfactual has not moved reads as it did
         value = int(value) if value.is_integer() and abs(value) < _EXACT else value
     if isinstance(value, date | datetime | time):
         value = value.isoformat()

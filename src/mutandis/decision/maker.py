@@ -1,6 +1,6 @@
 """b(): what a decision maker is, and how its decisions are read.
 
-A decision maker may be anybody's code. What it returns is validated before use: one answer per
+A decision maker may be code from anywhere. What it returns is validated before use: one answer per
 row, none missing, each of them one of the two outcomes.
 """
 

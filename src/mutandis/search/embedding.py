@@ -54,23 +54,16 @@ _LARGEST_UNIT = Fraction(2) ** 1023
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One attribute with an order, as a coordinate.
-
-    The position of a value v is (v - origin) / scale: 0 and 1 are the ends of the grid, which has
-    multiples of 1 / steps (a column without a grid has one step, its range). Rounding may have
-    moved a position by `noise`. The integer `length`, a multiple of 2 * steps, stands for position
-    1, weight included; what lies off the grid is rounded to multiples of `quantum`. `rule` says how
-    equal distances are recognised.
-    """
+    """One attribute with an order, as a coordinate: (value - origin) / scale is its position."""
 
     name: str
     origin: float
     scale: float
-    steps: int
-    noise: float
-    length: int
-    quantum: int
-    rule: str
+    steps: int  # of the grid between the positions 0 and 1; a column without a grid has one
+    noise: float  # by which rounding may have moved a position
+    length: int  # stands for position 1, weight included; a multiple of 2 * steps
+    quantum: int  # what lies off the grid is rounded to multiples of it
+    rule: str  # how equal distances are recognised
 
     def place(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Give integer coordinates, and how far out of reach each position was."""

@@ -44,28 +44,21 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lattice:
-    """A grid of equal steps from `low` to `high`, on which the values of a column lie.
-
-    `noise` bounds how far rounding moved a value, as a part of the way from low to high. `strays`
-    counts distinct values off the grid: a mean that was filled in for missing values, a quantile at
-    which the column was cut off.
-    """
+    """A grid of equal steps from `low` to `high`, on which the values of a column lie."""
 
     low: float
     high: float
     steps: int
-    noise: float
-    strays: int = 0
+    noise: float  # how far rounding can have moved a value, as a part of the way from low to high
+    strays: int = 0  # distinct values off the grid: a mean filled in for missing values, a cut-off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """A way to read floats: as numerators of some bits over a power of ten, times one of two.
+    """A way to read floats: as numerators of some bits over a power of ten, times one of two."""
 
-    Numerators are some bits shorter than the floats: no float meets such a fraction by chance, and
-    rounding moves a value by a small part of a step only.
-    """
-
+    # some bits shorter than the floats: no float meets such a fraction by chance, and rounding
+    # moves a value by a small part of a step only
     bits: int
     places: int
     precision: type[np.floating]

@@ -21,22 +21,15 @@ _SAFE = 2**53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share(ByRow):
-    """The share of negative outcomes in each of many groups, one integer over another.
+    """The share of negative outcomes in each of many groups: ``negatives / (size * split)``."""
 
-    Where m rows tie for the last places of a group, each holds 1/m of a place. Counting in m-ths
-    keeps everything whole: the share is ``negatives / (size * split)``.
-
-    `negatives` counts in `split`-ths, `size` is the number of places, and `split` the number of
-    parts of a place (1: no ties); both are integers of Python where int64 has no room for them.
-    `people` is the number of people that the share counts as where chance is judged, if that is
-    not its size, and `doubt` the variance that the share has besides, where it rests on estimates.
-    """
-
-    negatives: NDArray[Any]
-    size: NDArray[np.int64]
-    split: NDArray[Any]
-    people: NDArray[np.float64] | None = None
-    doubt: NDArray[np.float64] | None = None
+    # Where m rows tie for the last places of a group, each holds 1/m of a place: counting in m-ths
+    # keeps everything whole. Integers are those of Python where int64 has no room for them.
+    negatives: NDArray[Any]  # in parts of a place
+    size: NDArray[np.int64]  # the number of places
+    split: NDArray[Any]  # the number of parts of a place; 1 without ties
+    people: NDArray[np.float64] | None = None  # that it counts as by chance, if not its size
+    doubt: NDArray[np.float64] | None = None  # its further variance, where it rests on estimates
 
     def values(self) -> NDArray[np.float64]:
         """Give the shares as floats; the share of an empty group is missing."""

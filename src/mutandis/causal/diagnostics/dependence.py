@@ -343,13 +343,11 @@ def normal_departure(values: Floats, *, test: str) -> Dependence:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values for their number (Holm 1979, *Scandinavian Journal of Statistics* 6)."""
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    order = sorted(range(len(p_values)), key=p_values.__getitem__)
-    for place, index in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
+    order = np.argsort(p_values, kind="stable")
+    multiplied = np.arange(len(p_values), 0, -1) * np.asarray(p_values)[order]
+    adjusted = np.empty(len(p_values))
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(multiplied))
+    return adjusted.tolist()
 
 
 def _left(residual: Floats, given: Conditioning) -> Floats | None:

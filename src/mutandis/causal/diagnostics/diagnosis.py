@@ -16,7 +16,7 @@ Aspect = Literal["level", "spread", "interaction", "distribution"]
 Severity = Literal["large", "small", "none", "unknown"]
 
 NOTICEABLE = 0.1
-"""Counterfactuals off by a tenth of a standard deviation make cases where nobody was harmed."""
+"""Counterfactuals off by a tenth of a standard deviation make cases where no harm was done."""
 # The share of the changed rows that have to move so far for a problem to be called large.
 _MANY = 0.1
 
@@ -218,10 +218,10 @@ class Diagnosis:
         """Say what was found in plain sentences, under headings: problems first, then the rest."""
         unknown = _UNMEASURED if self.changed is None else _UNKNOWN
         headed: dict[str, Iterable[str]] = {
-            "Problems that move counterfactuals": self._said("large"),
-            "Problems that move counterfactuals little": self._said("small"),
-            unknown: self._said("unknown"),
-            "Problems that move no counterfactual": self._said("none"),
+            "Problems that move counterfactuals": self._problem_sentences("large"),
+            "Problems that move counterfactuals little": self._problem_sentences("small"),
+            unknown: self._problem_sentences("unknown"),
+            "Problems that move no counterfactual": self._problem_sentences("none"),
             "What agrees with the worldview": _reassurances(self),
             "What the equations explain": map(_fit, self.equations),
             "How far the equations are carried": _intervention(self),
@@ -231,7 +231,7 @@ class Diagnosis:
         found = {heading: tuple(sentences) for heading, sentences in headed.items()}
         return {heading: sentences for heading, sentences in found.items() if sentences}
 
-    def _said(self, severity: Severity) -> Iterator[str]:
+    def _problem_sentences(self, severity: Severity) -> Iterator[str]:
         return (_problem(check, self) for check in self.by_severity(severity))
 
     @property

@@ -70,7 +70,7 @@ class Additive(AdditiveEquation):
     Whether two fits give the same f is up to the regressor. Many draw random numbers: set its
     random_state, otherwise results cannot be repeated.
 
-    A regressor that learns its rows by heart explains x itself: little noise is left, and the
+    A regressor that reproduces its rows explains x itself: little noise is left, and the
     counterfactual of a person becomes that of others with the same changed causes. An equation is
     used on the rows it was fitted to, and nothing tells it which row of which fold a person was, so
     it does not fit in folds. Choose a regressor that does not over-fit: shallow trees, large

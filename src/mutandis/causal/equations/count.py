@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mutandis.causal.equations.coupling import MONOTONE, MonotoneNoise, Tails, place_in_interval
+from mutandis.causal.equations.coupling import MONOTONE, MonotoneNoise, Tails
 from mutandis.causal.equations.equation import DeclaredEquation, Predicted, numbers_of
 from mutandis.causal.equations.numeric import Bounds, finish, read_bounds
 from mutandis.causal.fitting.likelihood import Design, minimise, row_products
-from mutandis.data.columns import frozen
 from mutandis.errors import EquationError
 
 if TYPE_CHECKING:
@@ -211,11 +210,8 @@ def abduct_counts(counts: Floats, log_means: Floats, *, rng: Rng = None) -> Mono
     """Recover each row's rank u among rows with the same mean: the middle, or with `rng` a draw."""
     require_counts(counts)
     means = _means(log_means)
-    before = poisson_tails(counts - 1.0, means)
-    log_tail, upper = place_in_interval(before, poisson_tails(counts, means), rng=rng)
-    return MonotoneNoise(
-        factual=counts, explained=frozen(log_means), log_tail=log_tail, upper=upper
-    )
+    before, at = poisson_tails(counts - 1.0, means), poisson_tails(counts, means)
+    return MonotoneNoise.between(before, at, factual=counts, explained=log_means, rng=rng)
 
 
 def predict_counts(log_means: Floats, noise: MonotoneNoise) -> Floats:

@@ -14,13 +14,15 @@ of u and 1 - u is kept, as a logarithm, which has no smallest value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.columns import frozen
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from numpy.typing import NDArray
 
     from mutandis.causal.equations.equation import Rng
@@ -60,6 +62,24 @@ class MonotoneNoise:
     upper: NDArray[np.bool_]
     """Whether that is 1 - u."""
 
+    @classmethod
+    def between(
+        cls, before: Tails, at: Tails, *, explained: Floats, rng: Rng, **further: Any
+    ) -> Self:
+        """Place u between F(x-1) and F(x): the middle, or with `rng` a draw."""
+        share = shares(len(at.below), rng)
+        upper = before.above < at.below
+        # u = F(x) - (1 - share) · (F(x) - F(x-1)), and the same for 1 - u, without cancellation
+        with np.errstate(invalid="ignore"):
+            low = at.below + np.log1p((1.0 - share) * np.expm1(before.below - at.below))
+            high = before.above + np.log1p(share * np.expm1(at.above - before.above))
+        return cls(
+            explained=frozen(explained),
+            log_tail=frozen(np.where(upper, high, low)),
+            upper=frozen(upper),
+            **further,
+        )
+
     @property
     def rank(self) -> Floats:
         """The u of each row, as far as one number can hold it: near 1 it cannot."""
@@ -71,19 +91,6 @@ def shares(rows: int, rng: Rng) -> Floats:
     if rng is None:
         return np.full(rows, 0.5)
     return np.clip(rng.random(rows), _EDGE, 1.0 - _EDGE)
-
-
-def place_in_interval(
-    before: Tails, at: Tails, *, rng: Rng = None
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Place u between F(x-1) and F(x): the log of the smaller tail, and whether it is the upper."""
-    share = shares(len(at.below), rng)
-    upper = before.above < at.below
-    # u = F(x) - (1 - share) · (F(x) - F(x-1)), and the same for 1 - u, without cancellation
-    with np.errstate(invalid="ignore"):
-        low = at.below + np.log1p((1.0 - share) * np.expm1(before.below - at.below))
-        high = before.above + np.log1p(share * np.expm1(at.above - before.above))
-    return frozen(np.where(upper, high, low)), frozen(upper)
 
 
 def is_beyond(tails: Tails, noise: MonotoneNoise) -> NDArray[np.bool_]:

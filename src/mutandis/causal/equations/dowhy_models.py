@@ -251,7 +251,7 @@ def _ranks(name: str, column: Column, levels: Sequence[Any]) -> Floats:
         )
     place = {level: float(rank) for rank, level in enumerate(levels)}
     ranks: Floats = column.look_up(place, otherwise=np.nan)
-    # DoWhy would take an unknown level for none of those it knows, without a word
+    # DoWhy would take an unknown level for none of those it knows, without an error
     unseen = int(np.isnan(ranks).sum())
     if unseen:
         raise EquationError(

@@ -12,7 +12,6 @@ from mutandis.causal.equations.coupling import (
     MonotoneNoise,
     Tails,
     is_beyond,
-    place_in_interval,
     shares,
 )
 from mutandis.causal.equations.equation import (
@@ -144,14 +143,12 @@ class FittedOrdinal:
         column = categories_of(child)
         places = self.known.places(column)
         explained = self.explained(parents, rows=len(places))
-        log_tail, upper = place_in_interval(
-            self._tails(places - 1, explained), self._tails(places, explained), rng=rng
-        )
-        return OrdinalNoise(
+        return OrdinalNoise.between(
+            self._tails(places - 1, explained),
+            self._tails(places, explained),
             factual=places.astype(np.float64),
-            explained=frozen(explained),
-            log_tail=log_tail,
-            upper=upper,
+            explained=explained,
+            rng=rng,
             levels=column.levels,
         )
 

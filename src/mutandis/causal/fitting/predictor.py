@@ -179,21 +179,22 @@ class LinearPredictor:
 
 def _numbers(parent: str, column: Column) -> Floats:
     if not isinstance(column, Numbers):
-        raise KindError(
-            f"Parent {parent!r} held numbers when its equation was fitted, and now holds "
-            "names. Read the column the same way in both tables."
-        )
+        raise _other_kind(parent, before="numbers", now="names")
     return column.values
 
 
 def require_categories(parent: str, column: Column) -> Categories:
     """Give the codes and levels of a parent that held names when its equation was fitted."""
     if not isinstance(column, Categories):
-        raise KindError(
-            f"Parent {parent!r} held names when its equation was fitted, and now holds "
-            "numbers. Read the column the same way in both tables."
-        )
+        raise _other_kind(parent, before="names", now="numbers")
     return column
+
+
+def _other_kind(parent: str, *, before: str, now: str) -> KindError:
+    return KindError(
+        f"Parent {parent!r} held {before} when its equation was fitted, and now holds {now}. "
+        "Read the column the same way in both tables."
+    )
 
 
 def fit_linear_predictor(
