@@ -482,6 +482,8 @@ def _differs(column: Column, other: Column) -> NDArray[np.bool_] | None:
 
 
 def _put(column: Column, rows: NDArray[np.intp], patch: Column) -> Column:
+    if type(column) is not type(patch):
+        raise TypeError("a patch has the type of its column")
     data = column.data.copy()
     data[rows] = patch.data
     return column.with_data(data)
