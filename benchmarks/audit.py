@@ -5,7 +5,8 @@ four methods and the default k, counts included, and prints the seconds of every
 of memory. The measurements run in processes of their own: one for the time, one for the resident
 memory, and with ``--trace`` one that says which step asked for how much. ``--simulate`` answers
 every search at once with made-up counts, so that the rest can be looked at alone. ``--law`` times
-the law-school audit.
+the law-school audit. ``--matched`` audits the tables of docs/search-speed.md with the matched
+comparison and without it, in turns, and prints what it adds to the processor time and the memory.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ from dataclasses import asdict, dataclass, field
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from search_data import describe_shape, simulate
 
 import mutandis as mm
 from mutandis.causal.worldview import FittedWorldview, Worldview
 from mutandis.data.population import Population
 from mutandis.evidence import group_builder as finder
+from mutandis.evidence import matched_groups
 from mutandis.search import choose
 from mutandis.search import engine as search
 from mutandis.search.embedding import Embedding
@@ -49,6 +53,9 @@ _SEARCH = ("search: build", "search: ask")
 # glibc keeps freed blocks of up to 32 MB for later: here it is to give them back, so that the peak
 # is what was in use
 _GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "131072"}
+# tables of docs/search-speed.md on which the matched comparison is weighed: numbers and names
+_SHAPES = ((2, 0), (5, 0), (8, 4))
+_SIZES = (100_000, 1_000_000)
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -163,6 +170,30 @@ def simulated_table(rows: int, columns: int) -> tuple[pd.DataFrame, dict[str, An
     return pd.DataFrame(table), settings
 
 
+def shaped_table(
+    rows: int, numeric: int, nominal: int, *, correlated: bool
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Make a table as `search_data.simulate` does, whose numbers a status lowers, and its audit."""
+    made = simulate(rows, numeric, nominal, correlated=correlated)
+    table = made.frame.rename(columns=lambda name: name.replace(" ", "_"))
+    numbers, names = list(table)[:numeric], list(table)[numeric:]
+    table[numbers] -= 0.4 * made.is_protected[:, None]
+    table["Status"] = made.is_protected
+    score = table[numbers].sum(axis=1)
+    noise = np.random.default_rng(1).normal(0, 0.5 * score.std(), rows)
+    table["Granted"] = score + noise > 0
+    settings = {
+        "outcome": "Granted",
+        "negative": False,
+        "protected": mm.Protection("Status", value=True, reference=False),
+        "attributes": dict.fromkeys(numbers, "continuous") | dict.fromkeys(names, "nominal"),
+        "worldview": mm.Worldview({name: mm.Linear("Status") for name in numbers}),
+        "decision": f"{' + '.join(numbers)} > 0",
+        "uncertainty": mm.Uncertainty(refits=0, placebo=0),
+    }
+    return table, settings
+
+
 def law_table(folder: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read the law-school data, and how its gender audit is set up."""
     from mutandis.published.scenarios import SCENARIOS
@@ -264,6 +295,40 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def weigh(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure audits without and with the matched comparison, in turns, in this process.
+
+    With ``--measure memory`` one audit, with it or not as ``--with-matched`` says.
+    """
+    numeric, nominal = options.shape
+    shape = {"numeric": numeric, "nominal": nominal, "correlated": options.correlated}
+    # all that the inputs allow: without the matched comparison, the paper's four
+    methods = {False: _METHODS, True: ("cst_matched", *_METHODS)}
+    # what is imported or compiled at first use belongs to the state after imports
+    small, settings = shaped_table(20_000, **shape)
+    worth_loading = choose._WORTH_LOADING, matched_groups._WORTH_LOADING  # noqa: SLF001
+    choose._WORTH_LOADING = matched_groups._WORTH_LOADING = 0  # noqa: SLF001
+    whole_audit(Meter(), small, {**settings, "methods": methods[True]}, threads=options.threads)
+    choose._WORTH_LOADING, matched_groups._WORTH_LOADING = worth_loading  # noqa: SLF001
+    table, settings = shaped_table(options.rows, **shape)
+
+    def audit(*, matched: bool) -> float:
+        gc.collect()
+        begin = process_time()
+        chosen = {**settings, "methods": methods[matched]}
+        whole_audit(Meter(), table, chosen, threads=options.threads)
+        return process_time() - begin
+
+    if options.measure == "memory":
+        gc.collect()
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _resident("VmRSS")
+        audit(matched=options.with_matched)
+        return {"peak": _resident("VmHWM") - before, "before": before}
+    pairs = [(audit(matched=False), audit(matched=True)) for _ in range(options.runs)]
+    return {"without": [one for one, _ in pairs], "with": [other for _, other in pairs]}
+
+
 def _resident(what: str) -> int:
     """Read a line of this process's status, in bytes; only Linux has it."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -310,29 +375,68 @@ _SHOWN: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
+def show_matched(options: argparse.Namespace) -> None:
+    """Print a table of what the matched comparison adds, as docs/search-speed.md has it."""
+    print("| data | rows | s without | s with | time | MB without | MB with | memory |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    for rows in [options.rows] if options.rows else _SIZES:
+        for shape in [options.shape] if options.shape else _SHAPES:
+            for dependence in ("independent", "correlated"):
+                given = ["--rows", str(rows), "--shape", *map(str, shape)]
+                given += ["--correlated"] if dependence == "correlated" else []
+                time = _in_child("time", *given)
+                once = _in_child("memory", *given)["peak"]
+                more = _in_child("memory", "--with-matched", *given)["peak"]
+                ratios = [
+                    other / one for one, other in zip(time["without"], time["with"], strict=True)
+                ]
+                print(
+                    f"| {describe_shape(*shape)}, {dependence} | {rows:,} "
+                    f"| {median(time['without']):.1f} | {median(time['with']):.1f} "
+                    f"| ×{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) "
+                    f"| {once / 1e6:,.0f} | {more / 1e6:,.0f} | ×{more / once:.2f} |",
+                    flush=True,
+                )
+
+
+def _in_child(what: str, *given: str) -> dict[str, Any]:
+    """Measure in a process of its own; options that are `given` again win."""
+    command = [sys.executable, __file__, *sys.argv[1:], *given, "--measure", what]
+    environment = {**os.environ, **_GIVE_BACK} if what == "memory" else None
+    done = subprocess.run(  # noqa: S603
+        command, check=True, stdout=subprocess.PIPE, text=True, env=environment
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=None)
     parser.add_argument("--columns", type=int, default=5)
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--simulate", action="store_true", help="answer searches at once")
     parser.add_argument("--trace", action="store_true", help="tell which step asks for memory")
     parser.add_argument("--law", action="store_true", help="the law-school gender audit instead")
+    parser.add_argument("--matched", action="store_true", help="weigh the matched comparison")
+    parser.add_argument("--shape", type=int, nargs=2, help="with --matched: numbers and names")
+    parser.add_argument("--runs", type=int, default=3, help="with --matched: pairs of audits")
+    parser.add_argument("--correlated", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--with-matched", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--data", type=Path, default=_DATA, help="the folder with published data")
     parser.add_argument("--measure", choices=list(_SHOWN), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        print(json.dumps(measure(options)))
+        print(json.dumps(weigh(options) if options.matched else measure(options)))
         return 0
-    print("the law-school data" if options.law else f"{options.rows:,} rows × {options.columns}")
+    if options.matched:
+        show_matched(options)
+        return 0
+    rows = options.rows or _SIZES[-1]
+    print("the law-school data" if options.law else f"{rows:,} rows × {options.columns}")
     for what in ("time", "memory", "trace") if options.trace else ("time", "memory"):
-        command = [sys.executable, __file__, *sys.argv[1:], "--measure", what]
-        environment = {**os.environ, **_GIVE_BACK} if what == "memory" else None
-        done = subprocess.run(  # noqa: S603
-            command, check=True, stdout=subprocess.PIPE, text=True, env=environment
-        )
         print(f"{what}:")
-        _SHOWN[what](json.loads(done.stdout.splitlines()[-1]))
+        _SHOWN[what](_in_child(what, "--rows", str(rows)))
     return 0
 
 

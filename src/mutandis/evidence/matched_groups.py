@@ -54,6 +54,11 @@ class _Cells:
     first: NDArray[np.intp]
     number: NDArray[np.intp]
 
+    @property
+    def several(self) -> bool:
+        """Whether some points have several cells."""
+        return len(self.key) > len(self.first)
+
     @classmethod
     def of(cls, standing: NDArray[np.intp], key: NDArray[np.intp]) -> _Cells:
         first, cell = group_equal(standing, key)
@@ -241,8 +246,8 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
         people = count[inside]
         total.judge(
             chosen,
-            summed(people * ~rim) @ matches.moments,
-            summed(people * rim) @ matches.moments,
+            matches.total_moments(summed(people * ~rim)),
+            matches.total_moments(summed(people * rim)),
             scale,
         )
         parts = [summed(people * found * where) for where in (~rim, rim)]
@@ -269,42 +274,78 @@ def _add_by_kernel(  # noqa: PLR0917
     from mutandis.search.kernels.match_sums import (
         Answer,
         Crowd,
+        Laid,
         Limits,
         Matched,
+        Moments,
         add_groups,
+        lay_out,
+        renumber,
         room_for,
     )
 
-    shape = (len(totals), len(chosen))
-    moments = matches.moments
+    listed = len(listing.points)
+    if cells.several:
+        listed = int(cells.number[listing.points].sum())
+    laid = Laid(
+        np.zeros_like(listing.start),
+        np.empty(listed, dtype=np.int32),
+        np.empty(listed, dtype=np.int64),
+    )
+    numbers = np.full(len(cells.key), -1, dtype=np.int32)
+    seen = np.empty(min(listed, len(numbers)), dtype=np.int64)
+    seen = seen[
+        : lay_out(
+            listing.start,
+            listing.points,
+            listing.distances,
+            Crowd(cells.first, cells.number),
+            numbers,
+            seen,
+            laid,
+        )
+    ]
+    key = cells.key[seen]
+    found, people = matches.found[key], matches.people[key]
+    points = people.indices.astype(np.int32, copy=False)
+    stand_for = np.empty(min(len(points), len(matches.counts)), dtype=np.int64)
+    nowhere = np.full(len(matches.counts), -1, dtype=np.int32)
+    counts = matches.counts[stand_for[: renumber(points, nowhere, stand_for)]]
+    numbers_of, levels = matches.numbers[key], matches.levels[key]
+    of_matches, half, width = matches.columns
     radius, up, down = (
-        np.stack([getattr(each.places, name)[chosen] for each in totals])
+        np.stack([getattr(each.places, name)[chosen] for each in totals], axis=1)
         for name in ("radius", "up", "down")
     )
+    shape = (len(totals), len(chosen))
     answer = Answer(
         *(np.zeros(shape, dtype=np.int64) for _ in range(6)),
-        *(np.zeros((*shape, moments.shape[1]), dtype=np.int64) for _ in range(2)),
+        *(np.zeros((*shape, width), dtype=np.int64) for _ in range(2)),
     )
-    listed = int(np.diff(listing.start).max(initial=0)) * int(cells.number.max(initial=0))
     add_groups(
-        listing.start,
-        listing.points,
-        listing.distances,
-        own,
-        Crowd(cells.first, cells.number, cells.key, cells.count),
+        laid,
+        numbers[own],
         Matched(
-            matches.found,
-            matches.negatives,
-            matches.distance,
-            matches.people.indptr.astype(np.int64, copy=False),
-            matches.people.indices.astype(np.int32, copy=False),
-            matches.people.data,
-            np.ascontiguousarray(matches.counts),
-            bool((matches.counts == 1).all()),
-            moments,
+            cells.count[seen],
+            found,
+            matches.negatives[key],
+            np.where(found, matches.distance[key], np.inf),
+            people.indptr.astype(np.int64, copy=False),
+            points,
+            people.data,
+            counts,
+            bool((counts == 1).all()),
+            Moments(
+                numbers_of,
+                of_matches,
+                half,
+                levels.indptr.astype(np.int64, copy=False),
+                levels.indices.astype(np.int32, copy=False),
+                levels.data,
+            ),
         ),
         Limits(radius, up, down, radius * (1 + ROUNDING)),
-        room_for(listed, len(matches.counts)),
+        room_for(int(np.diff(laid.start).max(initial=0)), len(counts), len(totals)),
         answer,
     )
     for index, total in enumerate(totals):

@@ -13,6 +13,7 @@ from math import lcm
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mutandis.evidence.groups import Caliper
 from mutandis.search.embedding import Embedded
@@ -21,8 +22,6 @@ from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
 
     from mutandis.search.distance import Points
     from mutandis.search.embedding import Embedding
@@ -67,6 +66,8 @@ _PARTS, _FEWER_PARTS, _LARGE = 720_720, 2_520, 2_000
 _FARTHEST = 2.0
 # people of several worlds who are searched for at once
 _TOGETHER = 100_000
+# people whose matches are weighed at a time, in the processor's cache
+_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +122,25 @@ class Matches:
     # the mean distance from i's counterfactual to M(i), in units of the metric
     distance: NDArray[np.float64]
     # the distance in units of the metric, the moments of M(i), both zeros where it has no one, and
-    # the moments of i's counterfactual, as `Scale` computes them
-    moments: NDArray[np.int64]
+    # the moments of i's counterfactual, as `Scale` computes them: those of numbers, and of levels,
+    # most of which are zero, in the columns that they have among all
+    numbers: NDArray[np.int64]
+    levels: Any
+
+    @property
+    def columns(self) -> tuple[int, int, int]:
+        """Tell how many numbers belong to M(i), where counterfactuals begin, and the width."""
+        of_matches, width = self.numbers.shape[1] // 2 + 1, self.levels.shape[1]
+        return of_matches, width // 2 + 1, width
+
+    def total_moments(self, groups: Any) -> NDArray[np.int64]:
+        """Add up the moments over groups, whose people are a sparse matrix."""
+        of_matches, half, _ = self.columns
+        totals: NDArray[np.int64] = (groups @ self.levels).toarray()
+        numbers = groups @ self.numbers
+        totals[:, :of_matches] = numbers[:, :of_matches]
+        totals[:, half : half + of_matches - 1] = numbers[:, of_matches:]
+        return totals
 
     def share(self, rows: NDArray[np.intp]) -> Share:
         """Give the share of refusals in M(i) for rows of the control space."""
@@ -162,10 +180,17 @@ class Scale:
             bits=room.bit_length() - 1,
         )
 
+    @property
+    def width(self) -> int:
+        """How many moments there are."""
+        return 2 * len(self.middle) + sum(self.levels) + len(self.levels)
+
     def count(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Count in multiples of 2**-bits; what is missing has no weight, whatever it counts."""
-        near = np.clip(np.nan_to_num(values), -(_FARTHEST**2), _FARTHEST**2)
-        return np.rint(near * 2.0**self.bits).astype(np.int64)
+        near = np.clip(values, -(_FARTHEST**2), _FARTHEST**2)
+        near[np.isnan(near)] = 0.0
+        near *= 2.0**self.bits
+        return np.rint(near, out=near).astype(np.int64)
 
     def moments(self, points: Points) -> NDArray[np.int64]:
         """Give the numbers, their squares, and the indicators of all levels."""
@@ -186,8 +211,11 @@ class Scale:
         size: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Give the average moments of groups from the sums of people inside and on the rim."""
+        totals = rim * part[:, None]
+        totals += inside
         with np.errstate(divide="ignore", invalid="ignore"):
-            return (inside + rim * part[:, None]) / (size[:, None] * 2.0**self.bits)
+            totals /= size[:, None] * 2.0**self.bits
+        return totals
 
     def imbalance(
         self, test: NDArray[np.float64], control: NDArray[np.float64], size: NDArray[np.float64]
@@ -240,17 +268,14 @@ class Matcher:
 
         With several worlds, which are draws, each has the same part in M(i).
         """
-        here = self.scale.moments(self.space.points)
         found: list[Matches] = []
         for batch in _batches(worlds):
-            together = self._find(Embedded.join(batch), places, here)
+            together = self._find(Embedded.join(batch), places)
             keys = np.split(together.key, len(batch))
             found += [replace(together, key=key) for key in keys]
         return found[0] if len(found) == 1 else _average(found)
 
-    def _find(self, world: Embedded, places: int, here: NDArray[np.int64]) -> Matches:
-        from scipy.sparse import csr_array
-
+    def _find(self, world: Embedded, places: int) -> Matches:
         space, metric = self.space, self.embedding.metric
         first, key = _distinct(world)
         queries = Queries.outside(world.points.take(first))
@@ -260,54 +285,118 @@ class Matcher:
         if self.max_distance is not None:
             limits = Caliper.of(self.max_distance, overflow, metric).limits
         group = Places.of(found, 0, places, self.ties, limits)
-        query, point, distance = self._list(queries, group, found)
-        start = starts_of(query, len(first))
-        weight = group.weigh(query, distance, space.counts[point])
-        whole = totals_of(weight, start)
-        negatives = totals_of(group.weigh(query, distance, space.negatives[point]), start)
-        part = weight / whole[query]
-        shape = (len(first), len(space.counts))
+        listed = _Listed.empty(len(first), self.scale)
 
-        def summed(data: NDArray[Any]) -> Any:
-            return csr_array((data, point.astype(np.int32), start), shape=shape)
+        def note(chosen: NDArray[np.intp], listing: Listing) -> None:
+            for one in range(0, len(chosen), _AT_ONCE):
+                few = slice(one, one + _AT_ONCE)
+                self._note(listed, group, chosen[few], listing.part(few), queries.points)
 
-        nearer = distance < group.radius[query]
-        inside, rim = (summed(space.counts[point] * chosen) @ here for chosen in (nearer, ~nearer))
-        moments = self.scale.averages(inside, rim, group.up / group.down, whole / group.down)
-        # entries are sorted by distance: equal ones change nothing by changing places
-        apart = summed(part * distance) @ np.ones(shape[1]) + overflow * float(metric.unit)
-        common = _common_whole(negatives, whole)
+        self.search.visit(queries, group.radius, found.inside[:, 0] + found.rim[:, 0], note)
+        common = _common_whole(listed.negatives, listed.whole)
+        apart = listed.apart + overflow * float(metric.unit)
+        listed.numbers[:, 0] = self.scale.count(apart / metric.unit)
         return Matches(
             key=key,
-            negatives=_in_parts(negatives, whole, common),
+            negatives=_in_parts(listed.negatives, listed.whole, common),
             whole=common,
-            found=whole > 0,
-            people=summed(np.rint(part * self.parts).astype(np.int64)),
+            found=listed.whole > 0,
+            people=listed.put_in_order(listed.people, len(space.counts)),
             parts=self.parts,
             counts=space.counts,
             distance=apart,
-            moments=np.column_stack(
-                [
-                    self.scale.count(np.column_stack([apart / metric.unit, moments])),
-                    self.scale.moments(queries.points),
-                ]
-            ),
+            numbers=listed.numbers,
+            levels=listed.put_in_order(listed.levels, 1 + 2 * self.scale.width),
         )
 
-    def _list(
-        self, queries: Queries, group: Places, found: Neighbourhoods
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
-        """List the points within each radius: query, point and distance, in this order."""
-        listed: list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]] = []
+    def _note(
+        self,
+        listed: _Listed,
+        group: Places,
+        chosen: NDArray[np.intp],
+        listing: Listing,
+        centers: Points,
+    ) -> None:
+        """Write down the matches of some people, as they are listed."""
+        from scipy.sparse import csr_array
 
-        def note(chosen: NDArray[np.intp], listing: Listing) -> None:
-            query = np.repeat(chosen, np.diff(listing.start))
-            listed.append((query, listing.points, listing.distances))
+        space, start = self.space, listing.start
+        query = np.repeat(np.arange(len(chosen)), np.diff(start))
+        # entries are sorted by distance: equal ones change nothing by changing places
+        sorting = np.lexsort((listing.distances, query))
+        point, distance = listing.points[sorting], listing.distances[sorting]
+        whose, count = chosen[query], space.counts[point]
+        weight = group.weigh(whose, distance, count)
+        whole = totals_of(weight, start)
+        part = weight / whole[query]
 
-        self.search.visit(queries, group.radius, found.inside[:, 0] + found.rim[:, 0], note)
-        query, point, distance = (np.concatenate(part) for part in zip(*listed, strict=True))
-        sorting = np.lexsort((distance, query))
-        return query[sorting], point[sorting], distance[sorting]
+        def summed(data: NDArray[Any], values: NDArray[Any]) -> Any:
+            entries = np.arange(len(point))
+            return csr_array((data, entries, start), shape=(len(chosen), len(point))) @ values
+
+        here = self.scale.moments(space.points.take(point))
+        nearer = distance < group.radius[whose]
+        inside, rim = (summed(count * some, here) for some in (nearer, ~nearer))
+        up, down = group.up[chosen], group.down[chosen]
+        averages = self.scale.averages(inside, rim, up / down, whole / down)
+        matched, center = self.scale.count(averages), self.scale.moments(centers.take(chosen))
+        numbers = 2 * len(self.scale.middle)
+        listed.numbers[chosen, 1:] = np.hstack([matched[:, :numbers], center[:, :numbers]])
+        levels = np.hstack([matched[:, numbers:], center[:, numbers:]])
+        whom, level = np.nonzero(levels)
+        column = level + 1 + numbers * (1 + (level >= levels.shape[1] // 2))
+        sizes = np.bincount(whom, minlength=len(chosen))
+        listed.levels.append((chosen, sizes, column.astype(np.int32), levels[whom, level]))
+        listed.whole[chosen] = whole
+        listed.negatives[chosen] = totals_of(
+            group.weigh(whose, distance, space.negatives[point]), start
+        )
+        listed.apart[chosen] = summed(part * distance, np.ones(len(point)))
+        parts = np.rint(part * self.parts).astype(np.int32)
+        listed.people.append((chosen, np.diff(start), point.astype(np.int32), parts))
+
+
+# people, how many columns of a sparse matrix are not zero for each of them, these, and their values
+_Rows = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int32], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """What is written down of M(i), for some people at a time: see `Matches`."""
+
+    negatives: NDArray[np.int64]
+    whole: NDArray[np.int64]
+    apart: NDArray[np.float64]
+    numbers: NDArray[np.int64]
+    people: list[_Rows]
+    levels: list[_Rows]
+
+    @classmethod
+    def empty(cls, size: int, scale: Scale) -> _Listed:
+        return cls(
+            negatives=np.zeros(size, dtype=np.int64),
+            whole=np.zeros(size, dtype=np.int64),
+            apart=np.zeros(size),
+            numbers=np.zeros((size, 1 + 4 * len(scale.middle)), dtype=np.int64),
+            people=[],
+            levels=[],
+        )
+
+    def put_in_order(self, listed: list[_Rows], width: int) -> Any:
+        """Make a sparse matrix in the order of people, and let go of what it is made from."""
+        from scipy.sparse import csr_array
+
+        number = np.zeros(len(self.whole) + 1, dtype=np.intp)
+        for chosen, sizes, _, _ in listed:
+            number[chosen + 1] = sizes
+        start = np.cumsum(number)
+        data, indices = np.empty(start[-1], dtype=np.int64), np.empty(start[-1], dtype=np.int32)
+        while listed:
+            chosen, sizes, columns, values = listed.pop()
+            place = np.repeat(start[chosen] - np.cumsum(sizes) + sizes, sizes)
+            place += np.arange(len(columns))
+            data[place], indices[place] = values, columns
+        return csr_array((data, indices, start), shape=(len(self.whole), width))
 
 
 def _batches(worlds: Iterable[Embedded]) -> Iterator[list[Embedded]]:
@@ -336,13 +425,15 @@ def draw_values(world: Embedded, space: Space) -> list[Embedded]:
     thresholds: dict[int, NDArray[np.float64]] = {}
     between = {}
     for axis, column in enumerate(space.points.coordinates.T):
-        values = np.unique(column)
+        values = _few_values(column, rows // _DRAWS)
+        if values is None:
+            continue
         above = np.searchsorted(values, here[:, axis])
         inside = (above > 0) & (above < len(values))
         high = values[np.minimum(above, len(values) - 1)]
         low = np.where(inside, values[np.maximum(above - 1, 0)], high)
         apart = inside & (here[:, axis] < high)
-        if len(values) * _DRAWS <= rows and apart.any():
+        if apart.any():
             part = np.where(apart, (here[:, axis] - low) / np.maximum(high - low, 1), 1.0)
             between[axis] = (np.where(apart, low, here[:, axis]), high, apart, part)
             # with a step of its own, that shares no divisor with the number of draws
@@ -359,6 +450,13 @@ def draw_values(world: Embedded, space: Space) -> list[Embedded]:
         points = replace(world.points, coordinates=coordinates)
         drawn.append(replace(world, points=points))
     return drawn
+
+
+def _few_values(column: NDArray[np.int64], most: int) -> NDArray[np.int64] | None:
+    """Give the distinct values of a column, if there are no more than so many."""
+    values = np.sort(column)
+    is_new = np.diff(values, prepend=values[:1] - 1) != 0
+    return values[is_new] if np.count_nonzero(is_new) <= most else None
 
 
 def _distinct(world: Embedded) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -406,8 +504,13 @@ def _average(drawn: Sequence[Matches]) -> Matches:
         each.negatives[each.key].astype(kind) * (common // each.whole) for each in drawn
     )
     found = np.logical_and.reduce([each.found[each.key] for each in drawn])
-    people = total("people")
+    people, levels, numbers = total("people"), total("levels"), total("numbers") // size
     people.data = (people.data + size // 2) // size
+    levels.data //= size
+    # the moments of M(i) are left out where some draw has none
+    of_matches, half, _ = drawn[0].columns
+    numbers[~found, :of_matches] = 0
+    levels.data[np.repeat(~found, np.diff(levels.indptr)) & (levels.indices < half)] = 0
     return Matches(
         key=np.arange(len(drawn[0].key)),
         negatives=np.where(found, negatives, 0),
@@ -417,14 +520,9 @@ def _average(drawn: Sequence[Matches]) -> Matches:
         parts=drawn[0].parts,
         counts=drawn[0].counts,
         distance=total("distance") / size,
-        moments=_halved(total("moments") // size, found),
+        numbers=numbers,
+        levels=levels,
     )
-
-
-def _halved(moments: NDArray[np.int64], found: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Leave out the moments of M(i) where some draw has none."""
-    half = moments.shape[1] // 2 + 1
-    return np.where(found[:, None] | (np.arange(moments.shape[1]) >= half), moments, 0)
 
 
 def parts_for(largest: int) -> int:

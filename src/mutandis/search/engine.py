@@ -106,6 +106,12 @@ class Listing:
     points: NDArray[np.intp]
     distances: NDArray[np.int64]
 
+    def part(self, queries: slice) -> Listing:
+        """Give the listing of some queries."""
+        start = self.start[queries.start : queries.stop + 1]
+        points, distances = (each[start[0] : start[-1]] for each in (self.points, self.distances))
+        return Listing(start=start - start[0], points=points, distances=distances)
+
 
 class Search(Protocol):
     """An exact search in one space."""

@@ -151,8 +151,7 @@ class CompiledSearch:
         rows: NDArray[np.int64],
         use: Callable[[NDArray[np.intp], Listing], None],
     ) -> None:
-        # a point stands for at least one row; behind the last one of a query there is a spare
-        capacity = np.minimum(rows, len(self._order)) + 1
+        capacity = np.minimum(rows, len(self._order))
 
         def work(chunk: NDArray[np.intp]) -> None:
             for part in np.split(chunk, _cuts(capacity[chunk])):
@@ -165,10 +164,10 @@ class CompiledSearch:
     ) -> Listing:
         overflow, centers = self._centers(queries)
         left = np.minimum(limits - overflow, 2**53).astype(np.float64)
-        start = np.cumsum(capacity) - capacity
-        places = np.empty(int(capacity.sum()), dtype=np.int32)
-        distances = np.empty(len(places))
-        sizes = np.empty(len(limits), dtype=np.int64)
+        # a point stands for at least one row; behind the last one there is a spare
+        points = np.empty(int(capacity.sum()) + 1, dtype=np.intp)
+        distances = np.empty(len(points), dtype=np.int64)
+        start = np.zeros(len(limits) + 1, dtype=np.intp)
         list_in_tree(
             self._tree,
             self._steps,
@@ -176,19 +175,13 @@ class CompiledSearch:
             centers,
             left,
             room_in(self._tree, 1),
+            self._order,
+            overflow,
             start,
-            places,
+            points,
             distances,
-            sizes,
         )
-        stop = np.cumsum(sizes)
-        query = np.repeat(np.arange(len(sizes)), sizes)
-        taken = np.arange(len(query)) + (start - stop + sizes)[query]
-        return Listing(
-            start=np.concatenate([[0], stop]),
-            points=self._order[places[taken]].astype(np.intp),
-            distances=distances[taken].astype(np.int64) + overflow[query],
-        )
+        return Listing(start=start, points=points[: start[-1]], distances=distances[: start[-1]])
 
     def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], KernelQueries]:
         """Move queries into the span of the points; give how far each of them was moved."""

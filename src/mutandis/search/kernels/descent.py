@@ -311,15 +311,20 @@ def list_in_tree(
     centers: KernelQueries,
     limits: NDArray[np.float64],
     room: Room,
+    order: NDArray[np.int32],
+    overflow: NDArray[np.int64],
     start: NDArray[np.int64],
-    places: NDArray[np.int32],
-    distances: NDArray[np.float64],
-    sizes: NDArray[np.int64],
+    points: NDArray[np.int64],
+    distances: NDArray[np.int64],
 ) -> None:
-    """List the points within each query's limit from its `start` on, and count them in `sizes`."""
+    """List the points within each query's limit, and where each query's begin in `start`.
+
+    Points are named by `order`, and each distance is longer by the query's `overflow`.
+    """
+    last = 0
     for query in range(len(centers.values)):
         center = centers.values[query]
-        radius, last = limits[query], start[query]
+        radius, more = limits[query], overflow[query]
         room.waiting[0], room.away[0] = 0, 0.0
         depth = 1
         while depth:
@@ -327,7 +332,7 @@ def list_in_tree(
             for index in range(size):
                 place = first + room.near[index]
                 distance = measure(exact.points, place, center, exact.mismatch)
-                # written always and kept if it is near: the row behind the last is spare
-                places[last], distances[last] = place, distance
+                # written always and kept if it is near: the one behind the last is spare
+                points[last], distances[last] = order[place], np.int64(distance) + more
                 last += distance <= radius
-        sizes[query] = last - start[query]
+        start[query + 1] = last

@@ -3,6 +3,10 @@
 Everything is an integer, so that no order of people, points or threads can change a sum. People
 inside the radius are added once and stay for the larger groups; those at exactly the radius hold a
 part of a place that depends on k, so they are added apart and taken out again.
+
+Complainants whose groups overlap are added up together. What is known of the people in these groups
+is brought together first, under numbers of their own (`lay_out`, `renumber`): a person is in a
+hundred groups, and would otherwise be fetched a hundred times from all over the memory.
 """
 
 from __future__ import annotations
@@ -16,38 +20,72 @@ from mutandis.search.kernels.jit import kernel, part
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Answer", "Crowd", "Limits", "Matched", "Room", "add_groups", "room_for"]
+__all__ = [
+    "Answer",
+    "Crowd",
+    "Laid",
+    "Limits",
+    "Matched",
+    "Moments",
+    "Room",
+    "add_groups",
+    "lay_out",
+    "renumber",
+    "room_for",
+]
 
 
 class Crowd(NamedTuple):
-    """Who stands where: the cells of each point, with the counterfactual and size of each."""
+    """Who stands where: the first cell of each point, and how many it has."""
 
     first: NDArray[np.int64]
     number: NDArray[np.int64]
-    key: NDArray[np.int64]
-    people: NDArray[np.int64]
+
+
+class Laid(NamedTuple):
+    """The cells around each complainant, from one start to the next, and how far they are."""
+
+    start: NDArray[np.int64]
+    who: NDArray[np.int32]
+    distances: NDArray[np.int64]
+
+
+class Moments(NamedTuple):
+    """The moments of each cell: see `evidence.matches.Matches`.
+
+    The first numbers are `of_matches`; the others are added up from the column `half` on. Levels
+    are a sparse matrix.
+    """
+
+    numbers: NDArray[np.int64]
+    of_matches: int
+    half: int
+    start: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    levels: NDArray[np.int64]
 
 
 class Matched(NamedTuple):
-    """The matches of each counterfactual, and its moments: see `evidence.matches.Matches`.
+    """The people of each cell, and their matches: see `evidence.matches.Matches`.
 
-    The moments of the matches come first (zeros where there are none), then those of the
-    counterfactual. `plain` says that no two rows of the test space stand on one point.
+    `apart` is infinite where there are no matches; `plain` says that no two rows of the test space
+    stand on one point.
     """
 
+    people: NDArray[np.int64]
     found: NDArray[np.bool_]
     negatives: NDArray[np.int64]
-    distance: NDArray[np.float64]
+    apart: NDArray[np.float64]
     start: NDArray[np.int64]
     points: NDArray[np.int32]
     weights: NDArray[np.int64]
     counts: NDArray[np.int64]
     plain: bool
-    moments: NDArray[np.int64]
+    moments: Moments
 
 
 class Limits(NamedTuple):
-    """Of each k and complainant: the radius, the part of a place at it, and how far is near."""
+    """Of each complainant and k: the radius, the part of a place at it, and how far is near."""
 
     radius: NDArray[np.int64]
     up: NDArray[np.int64]
@@ -58,26 +96,29 @@ class Limits(NamedTuple):
 class Room(NamedTuple):
     """The memory a thread works in.
 
-    Of the people listed for one complainant: key, number, distance, and how far their matches are.
-    Of the points of the test space: their weights, all zero before and after, and a list of those
-    that are not; the same for the rim.
+    Of the cells around one complainant: their number, people, distance, and how far their matches
+    are, those inside smaller groups first, with the place where each group ends. Of the points of
+    the test space: their weights, all zero before and after, and a list of those that are not; the
+    same for the rim.
     """
 
-    key: NDArray[np.int64]
+    who: NDArray[np.int64]
     people: NDArray[np.int64]
     distance: NDArray[np.int64]
     apart: NDArray[np.float64]
+    stop: NDArray[np.int64]
     load: NDArray[np.int64]
     touched: NDArray[np.int64]
     rim: NDArray[np.int64]
     on_rim: NDArray[np.int64]
 
 
-def room_for(listed: int, points: int) -> Room:
-    """Make room for so many people at a time, and points of the test space."""
-    people = [np.empty(listed, dtype=np.int64) for _ in range(3)]
+def room_for(listed: int, points: int, ks: int) -> Room:
+    """Make room for so many cells at a time, points of the test space, and sizes of groups."""
+    cells = [np.empty(listed, dtype=np.int64) for _ in range(3)]
     weights = [np.zeros(points + 1, dtype=np.int64) for _ in range(4)]
-    return Room(people[0], people[1], people[2], np.empty(listed), *weights)
+    stop = np.empty(ks + 1, dtype=np.int64)
+    return Room(cells[0], cells[1], cells[2], np.empty(listed), stop, *weights)
 
 
 class Answer(NamedTuple):
@@ -97,43 +138,107 @@ class Answer(NamedTuple):
 
 
 @part
-def _add_moments(sums: NDArray[np.int64], moments: NDArray[np.int64], people: int) -> None:
-    for column in range(len(sums)):
-        sums[column] += people * moments[column]
+def _number(which: int, numbers: NDArray[np.int32], seen: NDArray[np.int64], size: int) -> int:
+    """Give something the next number, unless it has one (-1: none); count what has one."""
+    if numbers[which] >= 0:
+        return size
+    numbers[which] = size
+    seen[size] = which
+    return size + 1
 
 
 @kernel
-def _gather(
+def lay_out(
+    start: NDArray[np.int64],
     points: NDArray[np.int64],
     distances: NDArray[np.int64],
-    first: int,
-    stop: int,
-    own: int,
     crowd: Crowd,
-    matched: Matched,
-    room: Room,
+    numbers: NDArray[np.int32],
+    seen: NDArray[np.int64],
+    laid: Laid,
 ) -> int:
-    """Lay the people of a listing out side by side, without the complainant; count them."""
+    """Lay out the cells of the points of a listing, with `numbers` for those that are `seen`."""
+    size, last = 0, 0
+    for query in range(len(start) - 1):
+        for entry in range(start[query], start[query + 1]):
+            first = crowd.first[points[entry]]
+            for cell in range(first, first + crowd.number[points[entry]]):
+                size = _number(cell, numbers, seen, size)
+                laid.who[last], laid.distances[last] = numbers[cell], distances[entry]
+                last += 1
+        laid.start[query + 1] = last
+    return size
+
+
+@kernel
+def renumber(points: NDArray[np.int32], numbers: NDArray[np.int32], seen: NDArray[np.int64]) -> int:
+    """Give points numbers in the order in which they are seen, in place; count them."""
     size = 0
-    for entry in range(first, stop):
-        point = points[entry]
-        start = crowd.first[point]
-        for cell in range(start, start + crowd.number[point]):
-            key = crowd.key[cell]
-            room.key[size], room.distance[size] = key, distances[entry]
-            room.people[size] = crowd.people[cell] - (cell == own)
-            room.apart[size] = matched.distance[key] if matched.found[key] else np.inf
-            size += 1
+    for place in range(len(points)):
+        size = _number(points[place], numbers, seen, size)
+        points[place] = numbers[points[place]]
     return size
 
 
 @part
+def _add_moments(sums: NDArray[np.int64], moments: Moments, who: int, people: int) -> None:
+    numbers = moments.numbers[who]
+    of_matches = np.uint64(moments.of_matches)
+    others, half = np.uint64(len(numbers)) - of_matches, np.uint64(moments.half)
+    for column in range(of_matches):
+        sums[column] += people * numbers[column]
+    for column in range(others):
+        sums[half + column] += people * numbers[of_matches + column]
+    for entry in range(moments.start[who], moments.start[who + 1]):
+        sums[np.uint64(moments.columns[entry])] += people * moments.levels[entry]
+
+
+@kernel
+def _arrange(
+    laid: Laid,
+    query: int,
+    own: int,
+    matched: Matched,
+    radius: NDArray[np.int64],
+    room: Room,
+) -> None:
+    """Put the cells around a complainant into the order of the groups that they are inside of."""
+    first, stop = laid.start[query], laid.start[query + 1]
+    ks = len(radius)
+    room.stop[:] = 0
+    for entry in range(first, stop):
+        room.stop[_group_of(laid.distances[entry], radius)] += 1
+    total = 0
+    for k in range(ks + 1):
+        total += room.stop[k]
+        room.stop[k] = total - room.stop[k]
+    for entry in range(first, stop):
+        who = laid.who[entry]
+        group = _group_of(laid.distances[entry], radius)
+        place = room.stop[group]
+        room.stop[group] += 1
+        room.who[place], room.distance[place] = who, laid.distances[entry]
+        room.people[place] = matched.people[who] - (who == own)
+        room.apart[place] = matched.apart[who]
+
+
+@part
+def _group_of(distance: int, radius: NDArray[np.int64]) -> int:
+    """Give the smallest group that a distance is inside of; radii do not fall."""
+    group = 0
+    for k in range(len(radius)):
+        group += distance >= radius[k]
+    return group
+
+
+@part
 def _load(
-    matched: Matched, room: Room, key: int, people: int, touched: int, spread: int, rows: int
+    matched: Matched, room: Room, who: int, people: int, touched: int, spread: int, rows: int
 ) -> tuple[int, int, int]:
     """Add the matches of some people; give the points touched, the spread and the rows."""
-    for entry in range(matched.start[key], matched.start[key + 1]):
-        point, more = matched.points[entry], people * matched.weights[entry]
+    for entry in range(matched.start[who], matched.start[who + 1]):
+        # unsigned, so that no index is taken to count from the end
+        point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
         before = room.load[point]
         room.load[point] = before + more
         is_new = (before == 0) & (more > 0)
@@ -152,9 +257,9 @@ def _load(
 
 
 @part
-def _load_rim(matched: Matched, room: Room, key: int, people: int, touched: int) -> int:
-    for entry in range(matched.start[key], matched.start[key + 1]):
-        point, more = matched.points[entry], people * matched.weights[entry]
+def _load_rim(matched: Matched, room: Room, who: int, people: int, touched: int) -> int:
+    for entry in range(matched.start[who], matched.start[who + 1]):
+        point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
         room.on_rim[touched] = point
         touched += (room.rim[point] == 0) & (more > 0)
         room.rim[point] += more
@@ -189,98 +294,109 @@ class Sums(NamedTuple):
 
 @kernel
 def _add_rim(
-    room: Room, size: int, matched: Matched, radius: int, moments: NDArray[np.int64]
-) -> Sums:
-    """Add up the people at exactly the radius."""
-    everyone, with_matches, refused, touched = 0, 0, 0, 0
-    for entry in range(size):
-        if room.distance[entry] != radius:
+    room: Room,
+    first: int,
+    stop: int,
+    matched: Matched,
+    radius: int,
+    near: float,
+    moments: NDArray[np.int64],
+) -> tuple[Sums, int]:
+    """Add up the people at exactly the radius; count those with matches near enough."""
+    everyone, with_matches, refused, touched, are_near = 0, 0, 0, 0, 0
+    for place in range(first, stop):
+        if room.distance[place] != radius:
             continue
-        key, people = room.key[entry], room.people[entry]
+        who, people = room.who[place], room.people[place]
         everyone += people
-        with_matches += people * matched.found[key]
-        refused += people * matched.negatives[key]
-        _add_moments(moments, matched.moments[key], people)
-        touched = _load_rim(matched, room, key, people, touched)
-    return Sums(everyone, with_matches, refused, touched)
+        with_matches += people * matched.found[who]
+        refused += people * matched.negatives[who]
+        are_near += people if room.apart[place] <= near else 0
+        _add_moments(moments, matched.moments, who, people)
+        touched = _load_rim(matched, room, who, people, touched)
+    return Sums(everyone, with_matches, refused, touched), are_near
 
 
 @kernel
 def _add_inside(
     room: Room,
-    size: int,
+    first: int,
+    stop: int,
     matched: Matched,
-    reached: int,
-    radius: int,
     moments: NDArray[np.int64],
     before: tuple[Sums, int, int],
 ) -> tuple[Sums, int, int]:
-    """Add up the people from one radius on, up to another."""
+    """Add up the people who are inside of a group, and not of a smaller one."""
     sums, spread, rows = before
     everyone, with_matches, refused, touched = sums
-    for entry in range(size):
-        if room.distance[entry] < reached or room.distance[entry] >= radius:
-            continue
-        key, people = room.key[entry], room.people[entry]
+    for place in range(first, stop):
+        who, people = room.who[place], room.people[place]
         everyone += people
-        with_matches += people * matched.found[key]
-        refused += people * matched.negatives[key]
-        _add_moments(moments, matched.moments[key], people)
-        touched, spread, rows = _load(matched, room, key, people, touched, spread, rows)
+        with_matches += people * matched.found[who]
+        refused += people * matched.negatives[who]
+        _add_moments(moments, matched.moments, who, people)
+        touched, spread, rows = _load(matched, room, who, people, touched, spread, rows)
     return Sums(everyone, with_matches, refused, touched), spread, rows
 
 
 @kernel
-def _count_near(room: Room, size: int, radius: int, near: float) -> tuple[int, int]:
-    """Count the people with matches near enough, inside a radius and at it."""
-    inside, rim = 0, 0
-    for entry in range(size):
-        people = room.people[entry] if room.apart[entry] <= near else 0
-        inside += people if room.distance[entry] < radius else 0
-        rim += people if room.distance[entry] == radius else 0
-    return inside, rim
+def _count_near(room: Room, stop: int, near: float) -> int:
+    """Count the people inside of a group whose matches are near enough."""
+    people = 0
+    for place in range(stop):
+        people += room.people[place] if room.apart[place] <= near else 0
+    return people
 
 
 @kernel
 def add_groups(
-    start: NDArray[np.int64],
-    points: NDArray[np.int64],
-    distances: NDArray[np.int64],
-    own: NDArray[np.int64],
-    crowd: Crowd,
+    laid: Laid,
+    own: NDArray[np.int32],
     matched: Matched,
     limits: Limits,
     room: Room,
     answer: Answer,
 ) -> None:
-    """Add up the test groups of the complainants of a listing, for all k (rising).
+    """Add up the test groups of some complainants, for all k (rising).
 
     `own` is the cell of each complainant, who is not in her own group.
     """
+    ks = limits.radius.shape[1]
     for query in range(len(own)):
-        first, stop = start[query], start[query + 1]
-        size = _gather(points, distances, first, stop, own[query], crowd, matched, room)
+        radii = limits.radius[query]
+        _arrange(laid, query, own[query], matched, radii, room)
         inside, spread, rows = Sums(0, 0, 0, 0), 0, 0
-        reached = -1
-        for k in range(len(limits.radius)):
-            radius = limits.radius[k, query]
-            up, down = limits.up[k, query], limits.down[k, query]
+        first = 0
+        for k in range(ks):
+            radius, near = radii[k], limits.near[query, k]
+            up, down = limits.up[query, k], limits.down[query, k]
             moments = answer.moments[k, query]
             if k > 0:
                 # people inside stay for the larger groups
-                _add_moments(moments, answer.moments[k - 1, query], 1)
+                for column in range(len(moments)):
+                    moments[column] = answer.moments[k - 1, query, column]
             inside, spread, rows = _add_inside(
-                room, size, matched, reached, radius, moments, (inside, spread, rows)
+                room, first, room.stop[k], matched, moments, (inside, spread, rows)
             )
-            rim = _add_rim(room, size, matched, radius, answer.rim_moments[k, query])
-            near, near_rim = _count_near(room, size, radius, limits.near[k, query])
+            first = room.stop[k]
+            # whoever is at the radius is inside of the next group that is wider
+            wider = _group_of(radius, radii)
+            rim, near_rim = _add_rim(
+                room,
+                room.stop[wider - 1],
+                room.stop[wider],
+                matched,
+                radius,
+                near,
+                answer.rim_moments[k, query],
+            )
+            are_near = _count_near(room, first, near)
             answer.size[k, query] = inside.people * down + rim.people * up
             answer.weight[k, query] = inside.matched * down + rim.matched * up
-            answer.near[k, query] = near * down + near_rim * up
+            answer.near[k, query] = are_near * down + near_rim * up
             answer.negatives[k, query] = inside.refused * down + rim.refused * up
             answer.spread[k, query], answer.rows[k, query] = _unload_rim(
                 matched, room, rim.touched, up / down, spread, rows
             )
-            reached = radius
         for index in range(inside.touched):
             room.load[room.touched[index]] = 0
