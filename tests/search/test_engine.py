@@ -15,6 +15,7 @@ from mutandis.search import kd_tree as tree
 from mutandis.search.brute import BruteSearch
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import (
+    Listing,
     Queries,
     Space,
     discard_progress,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.search.engine import Listing, Progress, Search
+    from mutandis.search.engine import Progress, Search
     from mutandis.search.ties import RadiusCounts
 
 
@@ -323,3 +324,16 @@ def test_a_limit_is_read_exactly() -> None:
     exact = Metric(mismatch=np.array([1]), unit=10 / 3, exact_unit=Fraction(10, 3))
     assert exact.limit(Fraction("0.3")) == 1
     assert exact.limit(Fraction(10**400)) == 2**63 - 1
+
+
+def test_a_part_of_a_listing_is_that_of_some_queries() -> None:
+    listing = Listing(
+        start=np.array([0, 2, 2, 5]),
+        points=np.array([7, 3, 1, 4, 9]),
+        distances=np.array([5, 0, 2, 8, 6]),
+    )
+    part = listing.part(slice(1, 3))
+    assert part.start.tolist() == [0, 0, 3]
+    assert part.points.tolist() == [1, 4, 9]
+    assert part.distances.tolist() == [2, 8, 6]
+    assert listing.part(slice(2, 9)).start.tolist() == [0, 3]
