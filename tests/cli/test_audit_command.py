@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 runner = CliRunner()
+PAGE = Report(html="<p>", plots={})
 
 LOAN = """\
 data: {source: loan.csv}
@@ -63,11 +64,26 @@ def out(audited: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy" / "out"
 
 
+@pytest.fixture(scope="module")
+def audited_without_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bare")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mm.Audit, "report", lambda self, **more: PAGE)
+        assert run("audit", write_config(folder), "--out", folder / "out").exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def bare(audited_without_report: Path, tmp_path: Path, no_report: None) -> Path:
+    """A copy of results for tests that run the audit again, and are not about its report."""
+    shutil.copytree(audited_without_report, tmp_path / "copy")
+    return tmp_path / "copy" / "out"
+
+
 @pytest.fixture
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes seconds, and these tests are about something else."""
-    page = Report(html="<p>", plots={})
-    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: page)
+    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: PAGE)
 
 
 def run(*arguments: object) -> Any:
@@ -307,12 +323,12 @@ class TestVerify:
         module.unlink()
         assert run("verify", config.parent / "out").exit_code == 0
 
-    def test_numbers_that_do_not_come_out_again(self, out: Path) -> None:
-        path = str(out / "findings.parquet")
+    def test_numbers_that_do_not_come_out_again(self, bare: Path) -> None:
+        path = str(bare / "findings.parquet")
         table = duckdb.read_parquet(path).df()
         table.loc[3, "p_value"] = table.loc[3, "p_value"] * (1 + 2**-52)
         duckdb.from_df(table).write_parquet(path)
-        result = run("verify", out, "--rerun")
+        result = run("verify", bare, "--rerun")
         assert result.exit_code == 1
         assert "a rerun gives other findings: 1 differences in p_value" in result.output
 
@@ -343,18 +359,18 @@ class TestVerify:
         assert result.exit_code == 1
         assert "the source is not the table that was audited" in result.output
 
-    def test_a_source_that_is_elsewhere(self, out: Path) -> None:
-        elsewhere = out.parent / "elsewhere"
+    def test_a_source_that_is_elsewhere(self, bare: Path) -> None:
+        elsewhere = bare.parent / "elsewhere"
         elsewhere.mkdir()
-        (out.parent / "loan.csv").rename(elsewhere / "loan.csv")
-        result = run("verify", out)
+        (bare.parent / "loan.csv").rename(elsewhere / "loan.csv")
+        result = run("verify", bare)
         assert result.exit_code == 0
         assert "cannot be reached" in result.output
-        assert run("verify", out, "--rerun", "--base", elsewhere).exit_code == 0
+        assert run("verify", bare, "--rerun", "--base", elsewhere).exit_code == 0
 
-    def test_a_moved_folder_finds_its_source_beside_it(self, out: Path) -> None:
-        moved = out.parent.with_name("moved")
-        out.parent.rename(moved)
+    def test_a_moved_folder_finds_its_source_beside_it(self, bare: Path) -> None:
+        moved = bare.parent.with_name("moved")
+        bare.parent.rename(moved)
         result = run("verify", moved / "out", "--rerun")
         assert result.exit_code == 0, result.output
 

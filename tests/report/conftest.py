@@ -105,13 +105,13 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         ks=(6,),
     ),
     "draws": lambda: make_audit(
-        worldview=WORLDVIEW, decision=RULE, uncertainty=mm.Uncertainty(refits=4)
+        worldview=WORLDVIEW, decision=RULE, uncertainty=mm.Uncertainty(refits=4, placebo=2)
     ),
     "coupled": lambda: make_audit(
         worldview=mm.Worldview(
             {"job": mm.Categorical("gender"), "salary": mm.Linear("gender", link="log")}
         ),
-        uncertainty=mm.Uncertainty(draws=4),
+        uncertainty=mm.Uncertainty(draws=4, placebo=2),
     ),
     "insufficient": lambda: make_audit(
         worldview=WORLDVIEW, similarity=mm.Similarity(max_distance=0.01, min_group=12)
@@ -137,7 +137,7 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         worldview=WORLDVIEW,
         methods=None,
         attributes={"salary": "continuous", "savings": "continuous"},
-        uncertainty=mm.Uncertainty(refits=4),
+        uncertainty=mm.Uncertainty(refits=4, placebo=2),
     ),
     "one-k": lambda: make_audit(worldview=WORLDVIEW, ks=(5,), tau=0.1),
 }
@@ -198,6 +198,8 @@ def _audit_loan(**options: Any) -> mm.Audit:
         ),
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15, 30, 50, 100),
+        # as many as it takes to see them
+        uncertainty=mm.Uncertainty(placebo=2),
         **options,
     )
 

@@ -140,7 +140,8 @@ def test_loan(loan_audit: mm.Audit, who: int) -> None:
 
 def test_law_school(data_folder: Path) -> None:
     (scenario,) = [each for each in SCENARIOS if each.key == "law_race"]
-    audit = mm.audit(scenario.read(data_folder), **scenario.settings)
+    doubt = mm.Uncertainty(placebo=2)
+    audit = mm.audit(scenario.read(data_folder), **scenario.settings, uncertainty=doubt)
     found = audit.findings()
     cases = found.loc[found.verdict == "significant-adjusted", "id"]
     check_case(audit, cases.iloc[0])

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.report.case_model import CaseDocument
+
 Auditing = Callable[..., mm.Audit]
 WORLDVIEW = mm.Worldview({"salary": mm.Linear("woman"), "savings": mm.Linear("salary")})
 
@@ -60,7 +62,7 @@ def audit_table(table: pd.DataFrame, **options: Any) -> mm.Audit:
         "id": "who",
         "evidence": mm.Evidence(primary=("cst_without", 30), adjust="none"),
         # as many as it takes to see them
-        "uncertainty": mm.Uncertainty(placebo=2),
+        "uncertainty": mm.Uncertainty(refits=2, placebo=2),
     }
     return mm.audit(table, **{**settings, **options})
 
@@ -75,8 +77,14 @@ def some(audit: mm.Audit, number: int) -> list[Any]:
     return ids[:: max(1, len(ids) // number)][:number]
 
 
+@cache
+def document_of(audit: mm.Audit, who: Any, *, redact: bool) -> CaseDocument:
+    """Make each case file once: several tests look at it."""
+    return audit.case_file(who, redact=redact)
+
+
 def read(audit: mm.Audit, who: Any, *, redact: bool) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(audit.case_file(who, redact=redact).to_json())
+    found: dict[str, Any] = json.loads(document_of(audit, who, redact=redact).to_json())
     return found
 
 
@@ -102,7 +110,7 @@ def smallest_group(audit: mm.Audit, who: Any) -> int:
 
 def test_her_record_and_the_verdicts_stay(any_audit: mm.Audit) -> None:
     for who in some(any_audit, 2):
-        full, redacted = (any_audit.case_file(who, redact=each) for each in (False, True))
+        full, redacted = (document_of(any_audit, who, redact=each) for each in (False, True))
         assert redacted.complainant == full.complainant
         verdicts = {(row.method, row.k): row.verdict for row in full.figures}
         compares = full.verdict.method != "cf"
@@ -116,10 +124,13 @@ def test_her_record_and_the_verdicts_stay(any_audit: mm.Audit) -> None:
             assert row.verdict == verdicts[row.method, row.k] or (few and row.primary)
 
 
-def test_of_her_own_case_nothing_is_told_but_her_own_record(any_audit: mm.Audit) -> None:
+@pytest.mark.parametrize("people", [2, pytest.param(6, marks=pytest.mark.slow)])
+def test_of_her_own_case_nothing_is_told_but_her_own_record(
+    any_audit: mm.Audit, people: int
+) -> None:
     worse = any_audit.plan.settings.evidence.direction == "negative"
-    for who in some(any_audit, 6):
-        full, redacted = (any_audit.case_file(who, redact=each) for each in (False, True))
+    for who in some(any_audit, people):
+        full, redacted = (document_of(any_audit, who, redact=each) for each in (False, True))
         matched = full.own_case.share is not None
         if full.complainant.refused != worse:
             assert redacted.own_case.answer == full.own_case.answer == "no"
@@ -134,7 +145,7 @@ def test_of_her_own_case_nothing_is_told_but_her_own_record(any_audit: mm.Audit)
 
 def test_nobody_else_is_named_or_listed(any_audit: mm.Audit) -> None:
     who = any_audit.findings()["id"].iloc[0]
-    document = any_audit.case_file(who, redact=True)
+    document = document_of(any_audit, who, redact=True)
     for text in (document.to_html(), document.to_json()):
         for other in any_audit.plan.population.ids.tolist():
             if other != who:
@@ -606,6 +617,7 @@ def test_figures_do_not_tell_which_of_several_grounds_is_the_weakest() -> None:
         combine="multiple",
         worldview=None,
         decision=None,
+        uncertainty=mm.Uncertainty(placebo=2),
         ks=(30,),
         evidence=mm.Evidence(primary=("st", 30)),
     )
