@@ -293,8 +293,11 @@ class Population:
         name
             The column.
         """
-        series, column, changed = self.source[name], self._column(name), name in self.changed
-        if isinstance(column, Numbers) and (changed or series.dtype.is_numeric()):
+        column, changed = self._column(name), name in self.changed
+        if changed and isinstance(column, Numbers):
+            return column.values
+        series = self.source[name]
+        if isinstance(column, Numbers) and series.dtype.is_numeric():
             return column.values
         series = _series_like(series, column) if changed else series
         return read_numbers(series).values if series.dtype.is_numeric() else series.to_numpy()
