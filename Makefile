@@ -12,6 +12,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MUTANTS_ARGS ?=
+FUZZ_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,7 +32,7 @@ DOWHY_READY := $(DOWHY)/.installed
 MUTANTS := .venv-mutants
 MUTANTS_READY := $(MUTANTS)/.installed
 
-.PHONY: help demo test test-all test-dowhy test-second docs bench lint check wheel-check mutants \
+.PHONY: help demo test test-all test-dowhy test-second docs bench lint check wheel-check mutants fuzz \
     constraints packages format clean
 
 help: ## show this list
@@ -76,6 +77,9 @@ wheel-check: $(CREATED) ## build the wheel twice, compare the bytes, use it in a
 
 mutants: $(MUTANTS_READY) ## change the code in small ways, and see whether the tests notice: 30 minutes
 	$(MUTANTS)/bin/python tools/mutants.py $(MUTANTS_ARGS)
+
+fuzz: $(DEV) ## give hostile inputs to every reader: 25 minutes (FUZZ_ARGS=--quick: half of one)
+	$(BIN)/python tools/fuzz.py $(FUZZ_ARGS)
 
 constraints: $(CREATED) ## write constraints.txt anew, with the newest versions
 	tools/pin_constraints.sh $(BIN)/python

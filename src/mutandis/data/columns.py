@@ -329,6 +329,14 @@ def plain_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def is_number(value: object) -> bool:
+    """Tell whether a value is a finite number; a boolean is none."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
 def jsonable(value: Any) -> Any:
     """Give anything in the types that JSON and YAML have; what they have no type for, as text."""
     value = plain_value(value)

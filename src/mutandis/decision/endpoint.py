@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from math import isfinite
-from numbers import Real
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from mutandis.data.columns import factorise
+from mutandis.data.columns import factorise, is_number
 from mutandis.decision.endpoint_client import (
     Address,
     Reply,
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 
 # whole numbers up to here are the same number as a float and as an integer
 _EXACT = 2**53
+# systems have no clocks for much longer times
+_LONGEST = 1_000_000
 # some model servers call what they send back predictions, whatever it is
 _EITHER = "predictions"
 
@@ -92,15 +93,19 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            is_number = type(value) is not bool and isinstance(value, Real) and isfinite(value)
             if each.name == "retries":
                 if type(value) is not int or not 0 <= value <= 100:
                     raise DecisionError(
                         f"retries={value!r} is not allowed. Give a whole number from 0 to 100."
                     )
-            elif not is_number or value < 0 or (value == 0 and "wait" not in each.name):
+            elif not is_number(value) or not (value > 0 or (value == 0 and "wait" in each.name)):
                 raise DecisionError(
                     f"{each.name}={value!r} is not allowed. Give a number of seconds above 0."
+                )
+            elif value > _LONGEST:
+                raise DecisionError(
+                    f"{each.name} is longer than {_LONGEST:,} seconds, which is eleven days. Give "
+                    "a shorter time."
                 )
 
     def wait(self, attempt: int, *, retry_after: str | None, jitter: float) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mutandis.data.columns import describe_levels
+from mutandis.data.columns import describe_levels, is_number
 from mutandis.data.formula import Formula
 from mutandis.decision.maker import (
     BooleanMaker,
@@ -41,12 +41,10 @@ class Thresholded(MakerWrapper, BooleanMaker):
     favourable: Favourable = "above"
 
     def __post_init__(self) -> None:
-        value: object = self.threshold
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if not is_number or not isfinite(self.threshold):
+        if not is_number(self.threshold):
             raise DecisionError(
-                f"threshold={value!r} is not a number. Give the score that separates the two "
-                "decisions, such as 0.5."
+                f"threshold={self.threshold!r} is not a number. Give the score that separates the "
+                "two decisions, such as 0.5."
             )
         if self.favourable not in get_args(Favourable):
             raise DecisionError(

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from math import isfinite
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Literal, get_args
 
+from mutandis.data.columns import is_number
 from mutandis.errors import PlanError, suggest
 from mutandis.evidence.comparison import Direction
 from mutandis.evidence.intervals import IntervalName
@@ -100,12 +100,8 @@ def _read_flag(name: str, value: Any) -> bool:
     raise PlanError(f"{name}={value!r} is not allowed. Give True or False.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def _read_distance(name: str, value: Any) -> float:
-    if _is_number(value) and isfinite(value) and value >= 0:
+    if is_number(value) and value >= 0:
         return float(value)
     raise PlanError(
         f"{name}={value!r} is not allowed. Give the largest distance at which people are "
@@ -114,7 +110,7 @@ def _read_distance(name: str, value: Any) -> float:
 
 
 def _read_alpha(name: str, value: Any) -> float:
-    if _is_number(value) and 0 < value < 0.5:
+    if is_number(value) and 0 < value < 0.5:
         return float(value)
     raise PlanError(
         f"{name}={value!r} is outside (0, 0.5). Give the level of a one-sided test, such as 0.05."
@@ -122,7 +118,7 @@ def _read_alpha(name: str, value: Any) -> float:
 
 
 def _read_tau(name: str, value: Any) -> float:
-    if _is_number(value) and 0 <= value < 1:
+    if is_number(value) and 0 <= value < 1:
         return float(value)
     raise PlanError(
         f"{name}={value!r} is outside [0, 1). Give the least difference between two shares that "
@@ -139,9 +135,11 @@ def _read_primary(name: str, value: Any) -> tuple[str, int]:
 def _read_methods(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         raise PlanError(f"{name}= takes a list, not a text. Write {name}=[{value!r}].")
-    names = tuple(value)
+    if not isinstance(value, Iterable):
+        raise PlanError(f"{name}={value!r} is not a list of methods. Write {name}=['st'].")
+    names = list(value)
     for each in names:
-        if each not in METHODS:
+        if each not in list(METHODS):
             raise PlanError(
                 f"Unknown method {each!r}.{suggest(each, METHODS)} Allowed: {', '.join(METHODS)}."
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
+from mutandis.data.columns import is_number
 from mutandis.data.formula import Formula
 from mutandis.decision import (
     HttpMaker,
@@ -82,7 +83,7 @@ _Read = dict[str, Any]
 
 
 def _read_seconds(node: YamlNode) -> float:
-    if isinstance(node, Scalar) and type(node.value) in (int, float) and node.value > 0:
+    if isinstance(node, Scalar) and is_number(node.value) and node.value > 0:
         return float(node.value)
     raise node.place.error("A number of seconds above 0 is needed here.")
 

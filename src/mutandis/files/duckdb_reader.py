@@ -288,7 +288,11 @@ def _open_arrow(asked: _Request) -> Relation:
         taken = asked.choose(names)
         dataset = ds.dataset([str(file) for file in asked.files], format="ipc")
         table = dataset.to_table(columns=taken)
-    except (pa.ArrowException, OSError):
+        # a file says where its texts begin and end; what lies outside would be read all the same
+        table.validate(full=True)
+    except MutandisError:
+        raise
+    except (pa.ArrowException, OSError, UnicodeError):
         raise InputError(
             f"{asked.source.name!r} cannot be read as Arrow. Check that it is an Arrow IPC file "
             "(Feather version 2), and that all files have the same columns."

@@ -45,7 +45,7 @@ def write_findings(path: Path, findings: Iterable[Findings]) -> None:
             for number, found in enumerate(findings):
                 _add(connection, found.take(order_of_ids(found.ids)), first=not number)
             connection.table("findings").write_parquet(str(path), compression="zstd")
-    except duckdb.IOException as error:
+    except (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException) as error:
         # a full disk, mostly; DuckDB's own message names paths
         raise OSError(0, "the findings cannot be written to the disk") from error
     finally:

@@ -61,7 +61,11 @@ def check_output(target: Path, *, replace: bool, known: Callable[[Path], bool]) 
     `replace` allows an older result to be replaced; `known` tells whether a folder is such a
     result, and holds nothing else.
     """
-    target = target.resolve()
+    with _writing(target):
+        _check_target(target.resolve(), replace=replace, known=known)
+
+
+def _check_target(target: Path, *, replace: bool, known: Callable[[Path], bool]) -> None:
     recover_output(target)
     if not target.exists():
         _check_parent(target)
@@ -118,8 +122,8 @@ def output_folder(target: Path, *, replace: bool, known: Callable[[Path], bool])
             _put_in_place(temporary, target, replace=replace, known=known)
         finally:
             # by now perhaps the old folder, if the exchange has been made
-            shutil.rmtree(temporary, ignore_errors=True)
-            os.close(lock)
+            _remove(temporary)
+            _close(lock)
 
 
 @contextmanager
@@ -153,10 +157,14 @@ def _make_temporary(target: Path) -> tuple[Path, int]:
         temporary = target.parent / f"{_stem(target)}{secrets.token_hex(8)}"
         temporary.mkdir()
         lock = os.open(temporary, os.O_RDONLY)
-        # another run may have taken the empty folder for a dead one's in the meantime
-        if _lock(lock) is not False and temporary.exists():
-            return temporary, lock
-        os.close(lock)
+        try:
+            # another run may have taken the empty folder for a dead one's in the meantime
+            if _lock(lock) is not False and temporary.exists():
+                return temporary, lock
+        except OSError:
+            _close(lock)
+            raise
+        _close(lock)
 
 
 def _stem(target: Path) -> str:
@@ -210,7 +218,19 @@ def _put_in_place(
             check_output(target, replace=replace, known=known)
             if not exchange_names(temporary, target):
                 _step_aside(temporary, target)
+        _confirm(target)
+
+
+def _confirm(target: Path) -> None:
+    """Force the new name to the disk; the results have it already."""
+    try:
         _sync(target.parent)
+    except OSError as error:
+        raise OutputError(
+            f"The new results are in {str(target)!r}, but the disk did not confirm it: "
+            f"{error.strerror or type(error).__name__}. Check the disk, and the results with "
+            "`mutandis verify`."
+        ) from error
 
 
 def exchange_names(first: Path, second: Path) -> bool:
@@ -260,10 +280,10 @@ def _step_aside(temporary: Path, target: Path) -> None:
         except BaseException:
             old.rename(target)
             raise
-        _sync(target.parent)
-        shutil.rmtree(old, ignore_errors=True)
+        _confirm(target)
+        _remove(old)
     finally:
-        os.close(folder)
+        _close(folder)
 
 
 @contextmanager
@@ -299,7 +319,7 @@ def recover_output(target: Path) -> None:
             if dead and old and not target.exists():
                 each.rename(target)
             elif dead:
-                shutil.rmtree(each, ignore_errors=True)
+                _remove(each)
 
 
 @contextmanager
@@ -309,7 +329,19 @@ def _if_dead(folder: Path) -> Iterator[bool]:
         # where nothing can be locked, what may be in use is left alone
         yield _lock(opened) is True
     finally:
-        os.close(opened)
+        _close(opened)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder as far as possible; the next run removes what is left."""
+    with suppress(OSError):  # even so, where a folder cannot be closed
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _close(folder: int) -> None:
+    """Close a folder that was only read, which can do no harm where it fails."""
+    with suppress(OSError):
+        os.close(folder)
 
 
 def sync_tree(folder: Path) -> None:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.agreement import RecordAgreement
 from mutandis.decision.maker import DescribedMaker, query_records, required_columns
-from mutandis.errors import DecisionError, OutputError
+from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.evidence.groups import Counted
 from mutandis.files.audit_file import SavedInputs, read_plan_text, write_plan
 from mutandis.files.findings_file import write_findings
@@ -55,6 +54,7 @@ from mutandis.files.text_files import write_csv
 from mutandis.files.yaml_nodes import plain_data, read_yaml, write_yaml
 from mutandis.frames import columns_of, open_frame
 from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
+from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,11 +67,14 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.semantics import Situation
+    from mutandis.evidence.settings import Settings
+    from mutandis.files.results_folder import AuditRecord
 
 __all__ = ["open_results", "same_state", "save_audit", "write_files", "write_numbers"]
 
 # ten million rows with fifty attributes
 _BYTES = 4_000_000_000
+_WHOLE = {"negatives", "size", "split", "people", "rows"}
 
 
 def save_audit(
@@ -289,7 +292,23 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
         raise _damaged(path / RECORD)
     if not (path / STATE).is_file() or hash_file(path / STATE) != record.outputs.get(STATE):
         raise _damaged(path / STATE)
-    state = _read_state(path / STATE)
+    with _whoever_wrote_it(path / STATE):
+        return _open_state(record, _read_state(path / STATE))
+
+
+@contextmanager
+def _whoever_wrote_it(path: Path) -> Iterator[None]:
+    """Say that a file is damaged, whatever its contents lead to: hashes that fit prove nothing."""
+    try:
+        yield
+    except MutandisError:
+        raise
+    except Exception:  # noqa: BLE001 - what was written by someone else can be anything
+        raise _damaged(path) from None
+
+
+def _open_state(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
+    path = record.folder
     population = _population(state)
     provenance = Provenance(**record.data["provenance"])
     if hash_population(population) != provenance.data["sha256"]:
@@ -352,6 +371,7 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
         ),
         refused_in_draws=part.get("refused_in_draws"),
     )
+    _check_counts(part, len(situation.complainants), plan.settings)
     counted = {what: Counted.of_arrays(arrays) for what, arrays in part["counted"].items()}
     outcome, with_record = plan.outcome, counts["with_record"]
     return Audit(
@@ -371,6 +391,30 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
     )
 
 
+def _check_counts(part: Mapping[str, Any], complainants: int, settings: Settings) -> None:
+    """Refuse counts that are not those of these complainants, before anything is made of them."""
+    ks = len(settings.ks)
+    by_k = {each.name for each in fields(Neighbourhoods)}
+    # what lies within a caliper is counted where there is one
+    within = 0 if settings.similarity.max_distance is None else complainants
+    for arrays in part["counted"].values():
+        for name, array in arrays.items():
+            _check_array(array, "i", (complainants, ks) if name in by_k else (within,))
+    matched = part["matched"]
+    for arrays in () if matched is None else (matched["own"], *matched["at_k"]):
+        for name, array in arrays.items():
+            _check_array(
+                array, "iufbU" if name in _WHOLE else "iufb", (complainants, *array.shape[1:])
+            )
+    if matched is not None and len(matched["at_k"]) != ks:
+        raise ValueError("other group sizes")
+
+
+def _check_array(array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> None:
+    if array.dtype.kind not in kinds or array.shape != shape:
+        raise ValueError("another array")
+
+
 def _population(state: Mapping[str, Any]) -> Population:
     columns, ids = _columns(state["columns"]), frozen(state["ids"])
     return Population(
@@ -383,10 +427,14 @@ def _population(state: Mapping[str, Any]) -> Population:
 
 
 def _columns(stored: Sequence[tuple[str, NDArray[Any], Any]]) -> dict[str, Column]:
-    return {
-        name: Numbers(frozen(array)) if levels is None else Categories(frozen(array), tuple(levels))
-        for name, array, levels in stored
-    }
+    columns: dict[str, Column] = {}
+    for name, array, levels in stored:
+        _check_array(array, "iufb" if levels is None else "i", (len(array),))
+        if levels is None:
+            columns[name] = Numbers(frozen(array))
+        else:
+            columns[name] = Categories(frozen(array), tuple(levels))
+    return columns
 
 
 def _as_table(columns: Mapping[str, Column], id: str | None, ids: NDArray[Any]) -> Any:  # noqa: A002
