@@ -32,6 +32,7 @@ import time
 import traceback
 import warnings
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -170,13 +171,13 @@ def _change_document(chance: random.Random, document: Any) -> bytes:
                 names = [each for part, each in places if isinstance(part, dict)]
                 holder[chance.choice([*names, "x", ""])] = holder.pop(key)
             case 2:
-                holder[key] = json.loads(json.dumps(other[there]))
+                holder[key] = deepcopy(other[there])
             case 3:
                 holder[key] = [holder[key]]
             case 4 if isinstance(holder[key], list):
                 holder[key] *= chance.choice((2, 3, 40))
             case _:
-                holder[key] = chance.choice(_VALUES)
+                holder[key] = deepcopy(chance.choice(_VALUES))
     return json.dumps(root[0], ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
 
 

@@ -332,7 +332,7 @@ def plain_value(value: Any) -> Any:
 def is_number(value: object) -> bool:
     """Tell whether a value is a finite number; a boolean is none."""
     try:
-        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+        return not isinstance(value, bool) and isinstance(value, Real) and isfinite(value)
     except OverflowError:  # an integer beyond all floats
         return False
 

@@ -293,7 +293,7 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
     if not (path / STATE).is_file() or hash_file(path / STATE) != record.outputs.get(STATE):
         raise _damaged(path / STATE)
     with _whoever_wrote_it(path / STATE):
-        return _open_state(record, _read_state(path / STATE))
+        return _assemble(record, _read_state(path / STATE))
 
 
 @contextmanager
@@ -307,7 +307,7 @@ def _whoever_wrote_it(path: Path) -> Iterator[None]:
         raise _damaged(path) from None
 
 
-def _open_state(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
+def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
     path = record.folder
     population = _population(state)
     provenance = Provenance(**record.data["provenance"])
@@ -463,7 +463,7 @@ def _read_state(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _open_state(path: Path) -> Iterator[Any]:
-    try:
+    with _whoever_wrote_it(path):
         with open_regular(path) as file:
             unpacked = sum(unpacked_bytes(file).values())
         if unpacked > limit(_BYTES):
@@ -473,8 +473,6 @@ def _open_state(path: Path) -> Iterator[Any]:
             )
         with open_regular(path) as file, np.load(file, allow_pickle=False) as stored:
             yield stored
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-        raise _damaged(path) from None
 
 
 def same_state(first: Path, second: Path) -> bool:
