@@ -478,6 +478,32 @@ class Audit:
 
         return run_placebo(self, repeats=repeats, seed=seed, kind=kind, ks=ks)
 
+    def tipping(
+        self,
+        method: str | None = None,
+        *,
+        k: int | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+    ) -> Any:
+        """Tell how much of the effect of the status must be real for each verdict to stand.
+
+        The table has a row per complainant: `tipping` is the least part λ of the difference that
+        the worldview attributes to her status such that her verdict is the same or stronger from λ
+        to the whole of it (docs/robustness.md); `appears` is, where nothing is significant, the
+        least λ up to 1.5 at which something is; `stands_without_…` whether the verdict stands with
+        one attribute held at its fact.
+
+        Parameters
+        ----------
+        method, k
+            `cst_matched` or `cst_without`, and the group size; default: the primary ones.
+        progress
+            Called with two numbers: the worlds tried, and all.
+        """
+        from mutandis.auditing.tipping import find_tipping
+
+        return self._frame(find_tipping(self, *self.plan.choose(method, k), progress=progress).columns())
+
     def case_file(
         self,
         id: Any,  # noqa: A002 - the public name

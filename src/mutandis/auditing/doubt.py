@@ -123,7 +123,7 @@ def _verdict_shares(
             pairs = [_doubtful(pair, doubts.get(index)) for pair in pairs]
         if pairs:
             found = audit.compute_findings(method.name, k, depth="significance")
-            columns.append(_share_that_stays(audit.plan, method, found, _bound(found), pairs))
+            columns.append(_share_that_stays(audit.plan, method, found, found.p_value_bound(), pairs))
     return np.column_stack(columns) if columns else np.empty((0, 0))
 
 
@@ -160,7 +160,7 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
         return None
     doubt = _doubts(worlds)[0]
     pairs = [_doubtful(world[method.name, 0], doubt) for world in worlds]
-    share = _share_that_stays(plan, method, found.take(own), _bound(found)[own], pairs)
+    share = _share_that_stays(plan, method, found.take(own), found.p_value_bound()[own], pairs)
     return float(share[0])
 
 
@@ -240,16 +240,6 @@ def _doubtful(pair: Pair[Group], doubt: NDArray[np.float64] | None) -> Pair[Grou
         return pair
     test = pair.test
     return replace(pair, test=replace(test, share=replace(test.share, doubt=doubt)))
-
-
-def _bound(found: Findings) -> NDArray[np.float64]:
-    """Give the largest p-value with which each verdict is the same.
-
-    What it takes to remain after adjustment is as in the audit itself.
-    """
-    adjusted = found.significant_adjusted
-    cutoff = np.max(found.comparison.interval.p_value, where=adjusted, initial=0.0)
-    return np.where(adjusted, cutoff, np.where(found.comparison.significant, found.alpha, np.inf))
 
 
 def _share_that_stays(

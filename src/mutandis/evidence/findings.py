@@ -145,6 +145,16 @@ class Findings(ByRow):
             return np.zeros(len(self), dtype=np.bool_)
         return np.asarray(self.verdict_share < FIRM, dtype=np.bool_)
 
+    def p_value_bound(self) -> NDArray[np.float64]:
+        """Give the largest p-value with which each verdict is the same.
+
+        What it takes to remain after adjustment is as in the audit itself.
+        """
+        adjusted = self.significant_adjusted
+        cutoff = np.max(self.comparison.interval.p_value, where=adjusted, initial=0.0)
+        unadjusted = np.where(self.comparison.significant, self.alpha, np.inf)
+        return np.where(adjusted, cutoff, unadjusted)
+
     def verdicts(self) -> NDArray[np.object_]:
         """Give each complainant's verdict."""
         verdict = np.full(len(self), Verdict.NO_EVIDENCE.value, dtype=object)

@@ -74,10 +74,11 @@ class GroupBuilder:
             return {name: self._find(name, self._situation.population, in_control=False)}
         if not over_draws:
             return {name: self._find(name, self._world, in_control=False)}
-        return {
-            (key := f"{name} {draw}"): self._find(key, world, in_control=False)
-            for draw, world in enumerate(self._situation.draws)
-        }
+        found: dict[str, NearestGroups] = {}
+        for world, weight in self._situation.weighted_worlds:
+            groups = self._find(f"{name} {len(found)}", world, in_control=False)
+            found |= {f"{name} {len(found) + each}": groups for each in range(weight)}
+        return found
 
     def matched(self, control: NearestGroups) -> MatchedGroups:
         """Match the people of the control groups, which were the last to be searched for."""
@@ -94,7 +95,8 @@ class GroupBuilder:
             searched = self._search(stratum.control, in_control=True)
             points = embedding.apply(situation.population, stratum.control).points
             rows = np.searchsorted(stratum.control, stratum.complainants)
-            mine = np.searchsorted(situation.complainants, stratum.complainants)
+            # the control groups may be those of more people
+            mine = np.searchsorted(control.own_rows, stratum.complainants)
             groups.append(
                 compare_matched(
                     control,
@@ -129,7 +131,7 @@ class GroupBuilder:
         if self._matched is not None:
             return []
         situation, embedding = self._situation, self._embedding
-        worlds: Sequence[Population] = situation.draws or (self._world,)
+        worlds = situation.weighted_worlds or ((self._world, 1),)
         levels = tuple(len(situation.population.categories(n).levels) for n in embedding.nominal)
         for stratum in situation.strata:
             points = embedding.apply(situation.population, stratum.test).points
@@ -146,10 +148,12 @@ class GroupBuilder:
                 max_distance=situation.similarity.max_distance,
                 parts=parts_for(max(situation.ks)),
             )
-            centers: Iterable[Embedded]
-            centers = (embedding.apply(world, stratum.control) for world in worlds)
+            centers: Iterable[tuple[Embedded, int]]
+            centers = (
+                (embedding.apply(world, stratum.control), weight) for world, weight in worlds
+            )
             if not situation.draws:
-                centers = draw_values(next(iter(centers)), space)
+                centers = [(each, w) for world, w in centers for each in draw_values(world, space)]
             self._matches.append((matcher.find(centers, MATCHES), scale))
         return self._matches
 

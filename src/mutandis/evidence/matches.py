@@ -263,17 +263,20 @@ class Matcher:
     max_distance: float | None
     parts: int
 
-    def find(self, worlds: Iterable[Embedded], places: int) -> Matches:
+    def find(self, worlds: Iterable[tuple[Embedded, int]], places: int) -> Matches:
         """Find the reference rows nearest to the same people's places in one or more worlds.
 
-        With several worlds, which are draws, each has the same part in M(i).
+        With several worlds, each has the part in M(i) that its weight says.
         """
-        found: list[Matches] = []
+        found: list[tuple[Matches, int]] = []
         for batch in _batches(worlds):
-            together = self._find(Embedded.join(batch), places)
+            together = self._find(Embedded.join([world for world, _ in batch]), places)
             keys = np.split(together.key, len(batch))
-            found += [replace(together, key=key) for key in keys]
-        return found[0] if len(found) == 1 else _average(found)
+            found += [
+                (replace(together, key=key), weight)
+                for key, (_, weight) in zip(keys, batch, strict=True)
+            ]
+        return found[0][0] if len(found) == 1 else _average(found)
 
     def _find(self, world: Embedded, places: int) -> Matches:
         space, metric = self.space, self.embedding.metric
@@ -399,12 +402,12 @@ class _Listed:
         return csr_array((data, indices, start), shape=(len(self.whole), width))
 
 
-def _batches(worlds: Iterable[Embedded]) -> Iterator[list[Embedded]]:
+def _batches(worlds: Iterable[tuple[Embedded, int]]) -> Iterator[list[tuple[Embedded, int]]]:
     """Put worlds of few people together: draws often coincide, and are then searched for once."""
-    batch: list[Embedded] = []
+    batch: list[tuple[Embedded, int]] = []
     for world in worlds:
         batch.append(world)
-        if len(batch) * len(world.points) >= _TOGETHER:
+        if len(batch) * len(world[0].points) >= _TOGETHER:
             yield batch
             batch = []
     if batch:
@@ -491,34 +494,35 @@ def _in_parts(negatives: NDArray[np.int64], whole: NDArray[np.int64], common: in
     return np.asarray(negatives.astype(kind) * common // filled)
 
 
-def _average(drawn: Sequence[Matches]) -> Matches:
-    """Put the matches of several draws together: each draw has the same part."""
-    size = len(drawn)
-    common = lcm(*(each.whole for each in drawn))
+def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
+    """Put the matches of several worlds together, each with its weight."""
+    size, first = sum(weight for _, weight in drawn), drawn[0][0]
+    common = lcm(*(each.whole for each, _ in drawn))
     kind: Any = np.int64 if common * size < ROOM else object
 
     def total(name: str) -> Any:
-        return sum(getattr(each, name)[each.key] for each in drawn)
+        return sum(getattr(each, name)[each.key] * weight for each, weight in drawn)
 
     negatives = sum(
-        each.negatives[each.key].astype(kind) * (common // each.whole) for each in drawn
+        each.negatives[each.key].astype(kind) * (common // each.whole * weight)
+        for each, weight in drawn
     )
-    found = np.logical_and.reduce([each.found[each.key] for each in drawn])
+    found = np.logical_and.reduce([each.found[each.key] for each, _ in drawn])
     people, levels, numbers = total("people"), total("levels"), total("numbers") // size
     people.data = (people.data + size // 2) // size
     levels.data //= size
     # the moments of M(i) are left out where some draw has none
-    of_matches, half, _ = drawn[0].columns
+    of_matches, half, _ = first.columns
     numbers[~found, :of_matches] = 0
     levels.data[np.repeat(~found, np.diff(levels.indptr)) & (levels.indices < half)] = 0
     return Matches(
-        key=np.arange(len(drawn[0].key)),
+        key=np.arange(len(first.key)),
         negatives=np.where(found, negatives, 0),
         whole=common * size,
         found=found,
         people=people,
-        parts=drawn[0].parts,
-        counts=drawn[0].counts,
+        parts=first.parts,
+        counts=first.counts,
         distance=total("distance") / size,
         numbers=numbers,
         levels=levels,

@@ -70,6 +70,8 @@ class Situation:
     # draws of D^CF, where the facts leave it open, and which complainants would have been refused
     # in each (draws × complainants; None: not decided)
     draws: Sequence[Population] = ()
+    # worlds to average over instead, each with a whole number as its weight
+    worlds: Sequence[tuple[Population, int]] = ()
     refused_in_draws: NDArray[np.bool_] | None = None
 
     @property
@@ -85,6 +87,11 @@ class Situation:
         if len(self.strata) == 1:
             return self.strata[0].control
         return np.unique(np.concatenate([stratum.control for stratum in self.strata]))
+
+    @property
+    def weighted_worlds(self) -> Sequence[tuple[Population, int]]:
+        """The counterfactual worlds that groups are averaged over; none where D^CF is one."""
+        return self.worlds or [(drawn, 1) for drawn in self.draws]
 
     @property
     def identity(self) -> RowIdentity:
@@ -288,7 +295,7 @@ class PaperDefinitions:
         compared = [m for m in methods if m.count_neighbours]
         wanted = {m.center for m in compared}
         # the matched comparison has draws of its own, and one search says how far they lie
-        over_draws = bool(situation.draws) and any(
+        over_draws = bool(situation.weighted_worlds) and any(
             m.needs_counterfactual and not m.matched for m in compared
         )
         tests: dict[str, NearestGroups] = {}

@@ -1,0 +1,247 @@
+"""Tipping points: how much of an effect must be real for a verdict to stand.
+
+A worldview attributes the difference between a person and her counterfactual to her status. With a
+part λ of it, everyone in the control space alike has the counterfactual x + λ(x^CF - x). At λ = 1
+that is the audit; at λ = 0 people are compared with those who are like them as they are. Ordered
+levels move by ranks. A name cannot move in part: it is the factual one with weight 1 - λ and the
+counterfactual one with weight λ, for all names at once.
+
+The tipping point λ* of a verdict is the least λ such that the verdict is the same or stronger on
+all of [λ*, 1], on a grid of twentieths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.auditing.group_comparison import compare_groups
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.by_row import ByRow
+from mutandis.data.columns import Categories, Numbers
+from mutandis.data.population import patch_rows
+from mutandis.errors import PlanError
+from mutandis.evidence.groups import Pair
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.spaces import restrict_complainants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.data.columns import Column
+    from mutandis.data.population import Population
+    from mutandis.evidence.findings import Findings
+    from mutandis.evidence.methods import Method
+    from mutandis.evidence.semantics import Situation
+    from mutandis.search.engine import Progress
+
+__all__ = ["Tipping", "attribute_part", "find_tipping"]
+
+STEPS = 20
+"""The grid of λ: multiples of a twentieth."""
+
+_BEYOND = 30  # where there is no verdict, up to one and a half times the effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tipping(ByRow):
+    """How much of the effect must be real, complainant by complainant."""
+
+    method: str
+    k: int
+    ids: NDArray[Any]
+    # λ*; missing where there is no evidence that could fall
+    point: NDArray[np.float64]
+    # where nothing is significant: the least λ in (1, 1.5] at which something is; missing elsewhere
+    appears: NDArray[np.float64]
+    # by attribute that the worldview moves: whether the verdict stands with this one at its fact,
+    # None where there is no evidence that could fall
+    without: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Give the table: one row per complainant."""
+        return {
+            "id": self.ids,
+            "tipping": self.point,
+            "appears": self.appears,
+            **{f"stands_without_{name}": stands for name, stands in self.without.items()},
+        }
+
+
+def find_tipping(
+    audit: Audit,
+    method: Method,
+    k: int,
+    *,
+    places: NDArray[np.intp] | None = None,
+    progress: Progress = lambda done, total: None,  # noqa: ARG005
+) -> Tipping:
+    """Find the tipping point of every verdict, or of some complainants by their places."""
+    _refuse(audit, method)
+    found = audit.compute_findings(method.name, k, depth="significance")
+    everyone = np.arange(len(found)) if places is None else places
+    bound = found.p_value_bound()
+    cases = everyone[found.comparison.evidence[everyone]]
+    others = everyone[_could_appear(found)[everyone]]
+    moved = _moved_attributes(audit)
+    total, done = STEPS + len(moved) + _BEYOND - STEPS, 0
+    trial = _Trial(audit, method, audit.ks.index(k))
+
+    point = np.full(len(found), np.nan)
+    standing = cases
+    for step in reversed(range(STEPS)):
+        stands = trial.stands(standing, bound[standing], part=Fraction(step, STEPS))
+        point[standing[~stands]] = (step + 1) / STEPS
+        standing = standing[stands]
+        progress(done := done + 1, total)
+    point[standing] = 0.0
+
+    without = {}
+    for name in moved:
+        without[name] = answer = np.full(len(found), None, dtype=object)
+        answer[cases] = trial.stands(cases, bound[cases], held={name})
+        progress(done := done + 1, total)
+
+    appears, waiting = np.full(len(found), np.nan), others
+    for step in range(STEPS + 1, _BEYOND + 1):
+        level = np.full(len(waiting), found.alpha)
+        rises = trial.stands(waiting, level, part=Fraction(step, STEPS))
+        appears[waiting[rises]] = step / STEPS
+        waiting = waiting[~rises]
+        progress(done := done + 1, total)
+    tipping = Tipping(
+        method=method.name, k=k, ids=found.ids, point=point, appears=appears, without=without
+    )
+    return tipping if places is None else tipping.take(places)
+
+
+def _refuse(audit: Audit, method: Method) -> None:
+    if audit.plan.semantics.preset is not None or not method.needs_counterfactual:
+        raise PlanError(
+            f"Method {method.name!r} has no tipping point: it needs counterfactuals and the "
+            "definitions of this library. Ask for 'cst_matched' or 'cst_without'."
+        )
+    if method.count_centers:
+        raise PlanError(
+            f"Method {method.name!r} asks the decision maker about counterfactuals, which have no "
+            "decision on the way from the fact. Ask for 'cst_matched' or 'cst_without'."
+        )
+
+
+def _could_appear(found: Findings) -> NDArray[np.bool_]:
+    return ~(found.comparison.significant | found.comparison.insufficient)
+
+
+def _moved_attributes(audit: Audit) -> tuple[str, ...]:
+    """Name the attributes that people are compared on and that an intervention changes."""
+    changed = {
+        name
+        for part in audit.parts
+        for world in part.situation.draws or (part.situation.counterfactual,)
+        if world is not None
+        for name in world.changed
+    }
+    return tuple(each.name for each in audit.plan.attributes if each.name in changed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Tries verdicts of one method at one k in other counterfactual worlds."""
+
+    audit: Audit
+    method: Method
+    index: int
+
+    def stands(
+        self,
+        places: NDArray[np.intp],
+        bound: NDArray[np.float64],
+        *,
+        part: Fraction = Fraction(1),
+        held: Collection[str] = (),
+    ) -> NDArray[np.bool_]:
+        """Tell whether there is evidence with at most these p-values, on every ground."""
+        if not len(places):
+            return np.zeros(0, dtype=np.bool_)
+        answers = [self._stands(each, places, bound, part, held) for each in self.audit.parts]
+        return np.asarray(np.all(answers, axis=0), dtype=np.bool_)
+
+    def _stands(
+        self,
+        audit: Audit,
+        places: NDArray[np.intp],
+        bound: NDArray[np.float64],
+        part: Fraction,
+        held: Collection[str],
+    ) -> NDArray[np.bool_]:
+        situation, here = audit.situation, audit.grouping.at(self.method, self.index)
+        rows = situation.complainants[places]
+        other = attribute_part(
+            replace(
+                situation,
+                strata=restrict_complainants(situation.strata, rows),
+                ks=situation.ks[self.index : self.index + 1],
+            ),
+            part,
+            held=held,
+        )
+        control = audit.grouping.control
+        assert control is not None
+        grouping = audit.plan.semantics.group(other, [self.method], control=control.only(self.index))
+        test, doubt = grouping.at(self.method, 0).test, here.test.share.doubt
+        if doubt is not None:
+            test = replace(test, share=replace(test.share, doubt=doubt[places]))
+        pair = Pair(control=here.control.take(places), test=test)
+        found = compare_groups(audit.plan, self.method, pair, depth="significance")
+        return np.asarray(found.evidence & ~(found.interval.p_value > bound), dtype=np.bool_)
+
+
+def attribute_part(
+    situation: Situation, part: Fraction, *, held: Collection[str] = ()
+) -> Situation:
+    """Attribute a part of every difference to the status, and none in attributes that are held."""
+    population, rows = situation.population, situation.protected
+    kinds = {each.name: each.kind for each in situation.attributes}
+    mixed: list[tuple[Population, int]] = []
+    for world in situation.draws or (situation.counterfactual,):
+        if world is None:
+            raise TypeError("only a plan with counterfactuals admits methods that need them")
+        moved = {name for name in world.changed if name in kinds and name not in held}
+        names = {name for name in moved if kinds[name] is AttributeKind.NOMINAL}
+        numbers = {
+            name: _toward(population.part(name, rows), world.part(name, rows), part)
+            for name in moved - names
+        }
+        switched = {name: world.part(name, rows) for name in names}
+        weight = min(part, Fraction(1)) if names else Fraction(1)
+        for columns, share in ((numbers, 1 - weight), (numbers | switched, weight)):
+            if share:
+                mixed.append((patch_rows(population, rows, columns), int(share * STEPS)))
+    if len({weight for _, weight in mixed}) == 1:
+        mixed = [(world, 1) for world, _ in mixed]
+    alone = len(mixed) == 1
+    return replace(
+        situation,
+        counterfactual=mixed[0][0],
+        draws=[world for world, _ in mixed] if situation.draws else (),
+        worlds=() if alone else mixed,
+        is_negative_cf=None,
+        refused_in_draws=None,
+    )
+
+
+def _toward(fact: Column, other: Column, part: Fraction) -> Column:
+    """Go a part of the way from the facts to other values; ordered levels by their ranks."""
+    if part == 1:
+        return other
+    start, end = (
+        each.values if isinstance(each, Numbers) else each.codes.astype(np.float64)
+        for each in (fact, other)
+    )
+    return Numbers(start + float(part) * (end - start))
