@@ -12,6 +12,7 @@ all of [λ*, 1], on a grid of twentieths.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,9 @@ import numpy as np
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.by_row import ByRow
-from mutandis.data.columns import Categories, Numbers
+from mutandis.data.columns import Numbers
 from mutandis.data.population import patch_rows
-from mutandis.errors import PlanError
+from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.spaces import restrict_complainants
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
+    from mutandis.evidence.comparison import Comparison
     from mutandis.evidence.findings import Findings
+    from mutandis.evidence.groups import Group, NearestGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
     from mutandis.search.engine import Progress
@@ -91,7 +94,7 @@ def find_tipping(
     others = everyone[_could_appear(found)[everyone]]
     moved = _moved_attributes(audit)
     total, done = STEPS + len(moved) + _BEYOND - STEPS, 0
-    trial = _Trial(audit, method, audit.ks.index(k))
+    trial = _Trial(audit, method, k)
 
     point = np.full(len(found), np.nan)
     standing = cases
@@ -140,23 +143,36 @@ def _could_appear(found: Findings) -> NDArray[np.bool_]:
 
 def _moved_attributes(audit: Audit) -> tuple[str, ...]:
     """Name the attributes that people are compared on and that an intervention changes."""
-    changed = {
-        name
-        for part in audit.parts
-        for world in part.situation.draws or (part.situation.counterfactual,)
-        if world is not None
-        for name in world.changed
-    }
-    return tuple(each.name for each in audit.plan.attributes if each.name in changed)
+    moved: set[str] = set()
+    for part in audit.parts:
+        moved = moved.union(*(_moved(part.situation, world) for world in _worlds(part.situation)))
+    return tuple(each.name for each in audit.plan.attributes if each.name in moved)
 
 
-@dataclass(frozen=True, slots=True)
+def _worlds(situation: Situation) -> Sequence[Population]:
+    """Give the counterfactual worlds: the draws, or the one that there is."""
+    if situation.draws:
+        return situation.draws
+    return () if situation.counterfactual is None else (situation.counterfactual,)
+
+
+def _moved(situation: Situation, world: Population) -> set[str]:
+    """Name the attributes in which some protected row differs from the fact."""
+    rows = situation.protected
+
+    def differs(name: str) -> bool:
+        here, there = situation.population.part(name, rows), world.part(name, rows)
+        return not np.array_equal(_values(here), _values(there))
+
+    return {each.name for each in situation.attributes if differs(each.name)}
+
+
 class _Trial:
     """Tries verdicts of one method at one k in other counterfactual worlds."""
 
-    audit: Audit
-    method: Method
-    index: int
+    def __init__(self, audit: Audit, method: Method, k: int) -> None:
+        self._method = method
+        self._grounds = [_Ground.of(part, method, k) for part in audit.parts]
 
     def stands(
         self,
@@ -167,39 +183,48 @@ class _Trial:
         held: Collection[str] = (),
     ) -> NDArray[np.bool_]:
         """Tell whether there is evidence with at most these p-values, on every ground."""
-        if not len(places):
-            return np.zeros(0, dtype=np.bool_)
-        answers = [self._stands(each, places, bound, part, held) for each in self.audit.parts]
-        return np.asarray(np.all(answers, axis=0), dtype=np.bool_)
+        stands = np.ones(len(places), dtype=np.bool_)
+        for ground in self._grounds:
+            left = np.flatnonzero(stands)
+            if len(left):
+                found = ground.compare(places[left], self._method, part, held)
+                stands[left] = found.evidence & ~(found.interval.p_value > bound[left])
+        return stands
 
-    def _stands(
-        self,
-        audit: Audit,
-        places: NDArray[np.intp],
-        bound: NDArray[np.float64],
-        part: Fraction,
-        held: Collection[str],
-    ) -> NDArray[np.bool_]:
-        situation, here = audit.situation, audit.grouping.at(self.method, self.index)
-        rows = situation.complainants[places]
-        other = attribute_part(
-            replace(
-                situation,
-                strata=restrict_complainants(situation.strata, rows),
-                ks=situation.ks[self.index : self.index + 1],
-            ),
-            part,
-            held=held,
-        )
-        control = audit.grouping.control
-        assert control is not None
-        grouping = audit.plan.semantics.group(other, [self.method], control=control.only(self.index))
-        test, doubt = grouping.at(self.method, 0).test, here.test.share.doubt
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What does not change from one world to another."""
+
+    audit: Audit
+    situation: Situation
+    groups: Pair[Group]
+    control: NearestGroups
+
+    @classmethod
+    def of(cls, audit: Audit, method: Method, k: int) -> _Ground:
+        # between two values of a grid, centers stand on twentieths of a step, and midway of these
+        situation = replace(audit.situation, ks=(k,), parts=STEPS // 2)
+        control = audit.plan.semantics.group(situation, [method]).nearest["control"]
+        groups = audit.grouping.at(method, audit.ks.index(k))
+        return cls(audit, situation, groups, control)
+
+    def compare(
+        self, places: NDArray[np.intp], method: Method, part: Fraction, held: Collection[str]
+    ) -> Comparison:
+        """Compare the groups of some complainants, with a part of the effect."""
+        rows, plan = self.situation.complainants[places], self.audit.plan
+        strata = restrict_complainants(self.situation.strata, rows)
+        other = attribute_part(replace(self.situation, strata=strata), part, held=held)
+        with warnings.catch_warnings():
+            # the audit itself has said it already
+            warnings.simplefilter("ignore", MutandisWarning)
+            grouping = plan.semantics.group(other, [method], control=self.control)
+        test, doubt = grouping.at(method, 0).test, self.groups.test.share.doubt
         if doubt is not None:
             test = replace(test, share=replace(test.share, doubt=doubt[places]))
-        pair = Pair(control=here.control.take(places), test=test)
-        found = compare_groups(audit.plan, self.method, pair, depth="significance")
-        return np.asarray(found.evidence & ~(found.interval.p_value > bound), dtype=np.bool_)
+        pair = Pair(control=self.groups.control.take(places), test=test)
+        return compare_groups(plan, method, pair, depth="significance")
 
 
 def attribute_part(
@@ -209,10 +234,8 @@ def attribute_part(
     population, rows = situation.population, situation.protected
     kinds = {each.name: each.kind for each in situation.attributes}
     mixed: list[tuple[Population, int]] = []
-    for world in situation.draws or (situation.counterfactual,):
-        if world is None:
-            raise TypeError("only a plan with counterfactuals admits methods that need them")
-        moved = {name for name in world.changed if name in kinds and name not in held}
+    for world in _worlds(situation):
+        moved = _moved(situation, world).difference(held)
         names = {name for name in moved if kinds[name] is AttributeKind.NOMINAL}
         numbers = {
             name: _toward(population.part(name, rows), world.part(name, rows), part)
@@ -240,8 +263,10 @@ def _toward(fact: Column, other: Column, part: Fraction) -> Column:
     """Go a part of the way from the facts to other values; ordered levels by their ranks."""
     if part == 1:
         return other
-    start, end = (
-        each.values if isinstance(each, Numbers) else each.codes.astype(np.float64)
-        for each in (fact, other)
-    )
-    return Numbers(start + float(part) * (end - start))
+    start = _values(fact)
+    return Numbers(start + float(part) * (_values(other) - start))
+
+
+def _values(column: Column) -> NDArray[np.float64]:
+    """Give numbers, or the codes of levels, which are ranks where these have an order."""
+    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)

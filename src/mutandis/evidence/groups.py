@@ -9,7 +9,7 @@ bit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -256,17 +256,6 @@ class NearestGroups:
         """What the search has counted."""
         within = RadiusCounts.empty(0) if self.caliper is None else self.caliper.within
         return Counted(found=self.found, within=within)
-
-    def only(self, index: int) -> NearestGroups:
-        """Give the groups of one k alone."""
-        chosen = slice(index, index + 1)
-        found = {f.name: getattr(self.found, f.name)[:, chosen] for f in fields(self.found)}
-        return replace(
-            self,
-            found=Neighbourhoods(**found),
-            ks=self.ks[chosen],
-            places=None if self.places is None else self.places[:, chosen],
-        )
 
     def radius(self, index: int) -> NDArray[np.float64]:
         """Give the distance of the k-th nearest, whatever caliper is applied after."""

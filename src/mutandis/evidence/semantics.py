@@ -72,6 +72,7 @@ class Situation:
     draws: Sequence[Population] = ()
     # worlds to average over instead, each with a whole number as its weight
     worlds: Sequence[tuple[Population, int]] = ()
+    parts: int = 1  # of a step from one value to the next, in which distances are exact
     refused_in_draws: NDArray[np.bool_] | None = None
 
     @property
@@ -289,7 +290,10 @@ class PaperDefinitions:
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = Embedding.fit(
-            situation.population, situation.attributes, scaling=situation.similarity.scaling
+            situation.population,
+            situation.attributes,
+            scaling=situation.similarity.scaling,
+            parts=situation.parts,
         )
         builder = GroupBuilder(situation, embedding, progress, counted, matched)
         compared = [m for m in methods if m.count_neighbours]

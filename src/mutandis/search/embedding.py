@@ -111,9 +111,17 @@ class Embedding:
 
     @classmethod
     def fit(
-        cls, population: Population, attributes: Sequence[Attribute], *, scaling: Scaling = "range"
+        cls,
+        population: Population,
+        attributes: Sequence[Attribute],
+        *,
+        scaling: Scaling = "range",
+        parts: int = 1,
     ) -> Embedding:
-        """Fit origin, scale and grid of every attribute on the factual population."""
+        """Fit origin, scale and grid of every attribute on the factual population.
+
+        Each step of a grid is divided into `parts`, for centers that lie between the values.
+        """
         varying = [a for a in attributes if _varies(population.columns[a.name])]
         constant = tuple(a.name for a in attributes if a not in varying)
         for name in constant:
@@ -124,7 +132,10 @@ class Embedding:
             )
         weight = sum((a.exact_weight for a in attributes), Fraction(0))
         ordered = [a for a in varying if a.kind is not AttributeKind.NOMINAL]
-        drafts = [_draft(a, _ordered(population.columns[a.name]), scaling=scaling) for a in ordered]
+        drafts = [
+            _draft(a, _ordered(population.columns[a.name]), scaling=scaling, parts=parts)
+            for a in ordered
+        ]
         nominal = [
             Term(name=a.name, weight=a.exact_weight)
             for a in varying
@@ -223,9 +234,11 @@ class _AxisDraft:
         return f"lattice of {self.term.steps} steps{aside}{rounded}"
 
 
-def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scaling) -> _AxisDraft:
+def _draft(
+    attribute: Attribute, values: NDArray[np.float64], *, scaling: Scaling, parts: int
+) -> _AxisDraft:
     if attribute.kind is AttributeKind.ORDINAL:
-        return _draft_ranks(attribute)
+        return _draft_ranks(attribute, parts=parts)
     low, high = float(values.min()), float(values.max())
     if not isfinite(high - low):
         raise InputError(
@@ -233,6 +246,8 @@ def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scalin
             "Rescale it."
         )
     lattice = find_lattice(values)
+    if lattice is not None and lattice.steps * parts <= FINE_STEPS:
+        lattice = replace(lattice, steps=lattice.steps * parts)
     span = _extent(low, high) if scaling == "range" else 1
     if lattice is not None:
         low, high = lattice.low, lattice.high
@@ -249,10 +264,11 @@ def _draft(attribute: Attribute, values: NDArray[np.float64], *, scaling: Scalin
     )
 
 
-def _draft_ranks(attribute: Attribute) -> _AxisDraft:
+def _draft_ranks(attribute: Attribute, *, parts: int) -> _AxisDraft:
     """Ranks are whole by definition, whichever of them occur."""
-    steps = len(attribute.levels) - 1
-    lattice = Lattice(low=0.0, high=float(steps), steps=steps, noise=float_noise(1.0, 1.0))
+    high = len(attribute.levels) - 1
+    steps = high * parts
+    lattice = Lattice(low=0.0, high=float(high), steps=steps, noise=float_noise(1.0, 1.0))
     term = Term(name=attribute.name, weight=attribute.exact_weight, steps=steps)
     return _AxisDraft(low=lattice.low, high=lattice.high, lattice=lattice, term=term)
 

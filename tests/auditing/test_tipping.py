@@ -1,0 +1,320 @@
+"""Tipping points beside an oracle: plain Python, fractions, one person and one λ at a time."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.errors import MutandisWarning, PlanError
+from mutandis.evidence.intervals import TESTS
+from mutandis.search.share import Share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+GRADES = ("low", "mid", "high")
+JOBS = ("clerk", "cook", "guard")
+KINDS = ("continuous", "ordinal", "nominal")
+Row = tuple[Any, ...]
+
+
+def exact(row: Row) -> Row:
+    """A number and a rank as fractions, and a name."""
+    a, b, c = row
+    return Fraction(str(a)), Fraction(GRADES.index(b)), c
+
+
+@dataclass
+class Oracle:
+    """The definition: x + λ(x^CF - x), with the names of both in the proportion 1 - λ to λ."""
+
+    rows: Sequence[Row]
+    draws: Sequence[Sequence[Row]]  # the counterfactual rows, in one or more draws
+    refused: Sequence[bool]
+    women: Sequence[int]
+    k: int
+    caliper: Fraction | None = None
+    matched: bool = True
+
+    def __post_init__(self) -> None:
+        self.men = [row for row in range(len(self.rows)) if row not in set(self.women)]
+        numbers = [row[0] for row in self.rows]
+        self.span = max(numbers) - min(numbers)
+        self.known: dict[Any, tuple[dict[int, Fraction], Fraction] | None] = {}
+
+    def apart(self, here: Row, there: Row) -> Fraction:
+        numbers, ranks = abs(here[0] - there[0]) / self.span, abs(here[1] - there[1]) / 2
+        return Fraction(numbers + ranks + (here[2] != there[2])) / 3
+
+    def nearest(self, center: Row, space: Sequence[int], k: int) -> dict[int, Fraction]:
+        apart = {row: self.apart(center, self.rows[row]) for row in space}
+        radius = sorted(apart.values())[k - 1]
+        if self.caliper is not None and radius > self.caliper:
+            return {row: Fraction(1) for row in space if apart[row] <= self.caliper}
+        inside = {row: Fraction(1) for row in space if apart[row] < radius}
+        rim = [row for row in space if apart[row] == radius]
+        return inside | dict.fromkeys(rim, Fraction(k - len(inside), len(rim)))
+
+    def worlds(self, person: int, part: Fraction, held: str) -> list[tuple[Row, Fraction]]:
+        """Where a person stands, with weights that add up to one."""
+        found = []
+        fact = self.rows[person]
+        for draw in self.draws:
+            other = [
+                fact[place] if "abc"[place] == held else cell
+                for place, cell in enumerate(draw[person])
+            ]
+            switched = min(part, Fraction(1))
+            for names, weight in ((fact, 1 - switched), (other, switched)):
+                a, b = (fact[place] + part * (other[place] - fact[place]) for place in (0, 1))
+                if weight:
+                    found.append(((a, b, names[2]), weight / len(self.draws)))
+        return found
+
+    def match(
+        self, person: int, part: Fraction, held: str
+    ) -> tuple[dict[int, Fraction], Fraction] | None:
+        if (person, part, held) not in self.known:
+            self.known[person, part, held] = self._match(person, part, held)
+        return self.known[person, part, held]
+
+    def _match(
+        self, person: int, part: Fraction, held: str
+    ) -> tuple[dict[int, Fraction], Fraction] | None:
+        whole: dict[int, Fraction] = {}
+        distance = Fraction(0)
+        for place, weight in self.worlds(person, part, held):
+            found = self.nearest(place, self.men, min(5, len(self.men)))
+            if not found:
+                return None
+            for row, share in found.items():
+                held_part = weight * share / sum(found.values())
+                whole[row] = whole.get(row, Fraction(0)) + held_part
+                distance += held_part * self.apart(place, self.rows[row])
+        return whole, distance
+
+    def p_value(self, person: int, part: Fraction, held: str = "") -> float | None:
+        """The p-value of evidence, None where there is none or groups cannot be compared."""
+        others = [row for row in self.women if row != person]
+        control = self.nearest(self.rows[person], others, self.k)
+        if not control:
+            return None
+        size = sum(control.values(), Fraction(0))
+        p_control = sum(u for row, u in control.items() if self.refused[row]) / size
+        if not self.matched:
+            return self.unmatched_p_value(person, part, p_control, size)
+        radius = sorted(self.apart(self.rows[person], self.rows[row]) for row in others)[self.k - 1]
+        if self.caliper is not None:
+            radius = min(radius, self.caliper)
+        test: dict[int, Fraction] = {}
+        filled = near = Fraction(0)
+        for row, place in control.items():
+            known = self.match(row, part, held)
+            if known is None:
+                continue
+            filled += place
+            near += place * (known[1] <= radius)
+            for man, share in known[0].items():
+                test[man] = test.get(man, Fraction(0)) + place * share
+        if 2 * near < size or not filled or not self.balanced(control, test, part, held):
+            return None
+        p_test = sum((w for row, w in test.items() if self.refused[row]), Fraction(0)) / filled
+        if not p_control > p_test:
+            return None
+        effective = min(filled**2 / sum(w * w for w in test.values()), 2 * size)
+        return _score_test(p_control, float(size), p_test, float(effective))
+
+    def unmatched_p_value(
+        self, person: int, part: Fraction, p_control: Fraction, size: Fraction
+    ) -> float | None:
+        p_test, sizes = Fraction(0), []
+        for place, weight in self.worlds(person, part, ""):
+            found = self.nearest(place, self.men, self.k)
+            if not found:
+                return None
+            sizes.append(sum(found.values(), Fraction(0)))
+            refused = sum(u for row, u in found.items() if self.refused[row])
+            p_test += weight * refused / sizes[-1]
+        if not p_control > p_test:
+            return None
+        return _score_test(p_control, float(size), p_test, float(min(sizes)))
+
+    def balanced(
+        self, control: dict[int, Fraction], test: dict[int, Fraction], part: Fraction, held: str
+    ) -> bool:
+        size, filled = sum(control.values(), Fraction(0)), sum(test.values(), Fraction(0))
+        allowed = min(Fraction(1, 16), 4 / size)
+        for place, kind in enumerate(KINDS):
+            for level in JOBS if kind == "nominal" else (None,):
+
+                def value(cell: Any, level: Any = level) -> Fraction:
+                    return Fraction(cell if level is None else cell == level)
+
+                sides = (
+                    [(w / filled, value(self.rows[row][place])) for row, w in test.items()],
+                    [
+                        (u / size * weight, value(cells[place]))
+                        for row, u in control.items()
+                        for cells, weight in self.worlds(row, part, held)
+                    ],
+                )
+                means = [sum(w * x for w, x in side) for side in sides]
+                spread = sum(
+                    sum(w * x * x for w, x in side) - mean**2
+                    for side, mean in zip(sides, means, strict=True)
+                )
+                if (means[0] - means[1]) ** 2 > allowed * spread / 2:
+                    return False
+        return True
+
+
+@cache
+def _score_test(p_control: Fraction, n_control: float, p_test: Fraction, n_test: float) -> float:
+    """The test of the product, whose own oracle is elsewhere."""
+
+    def share(p: Fraction, size: float) -> Share:
+        one = np.array([1])
+        return Share(
+            negatives=one * p.numerator,
+            size=one,
+            split=one * p.denominator,
+            people=np.array([size]),
+        )
+
+    control, test = share(p_control, n_control), share(p_test, n_test)
+    return float(TESTS["miettinen-nurminen"](control, test, tau=0.0, alpha=0.05).p_value[0])
+
+
+def random_rows(rng: np.random.Generator, size: int) -> list[Row]:
+    return [
+        (int(rng.integers(0, 9)) / 4, GRADES[rng.integers(0, 3)], JOBS[rng.integers(0, 3)])
+        for _ in range(size)
+    ]
+
+
+def frame_of(rows: Sequence[Row]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list("abc"))
+
+
+def audit_of(
+    facts: Sequence[Row],
+    would_be: Sequence[Row],
+    refused: Sequence[bool],
+    women: int,
+    **options: Any,
+) -> mm.Audit:
+    table = frame_of(facts).assign(
+        woman=[int(row < women) for row in range(len(facts))],
+        granted=np.where(refused, "no", "yes"),
+    )
+    return mm.audit(
+        table,
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={
+            "a": "continuous",
+            "b": mm.Attribute(name="b", kind=mm.AttributeKind.ORDINAL, levels=GRADES),
+            "c": "nominal",
+        },
+        counterfactuals=frame_of(would_be),
+        uncertainty=mm.Uncertainty(placebo=0),
+        **options,
+    )
+
+
+def random_case(rng: np.random.Generator) -> tuple[list[Row], list[Row], list[bool], int]:
+    """Women who would have had more of everything, and are refused for having less."""
+    size = int(rng.integers(40, 60))
+    women = size // 3
+    facts = random_rows(rng, size)
+    would_be = []
+    for row, (a, b, c) in enumerate(facts):
+        if row >= women:
+            would_be.append((a, b, c))
+            continue
+        job = JOBS[rng.integers(0, 3)] if rng.random() < 0.3 else c
+        grade = GRADES[min(GRADES.index(b) + int(rng.random() < 0.5), 2)]
+        would_be.append((a + int(rng.integers(0, 4)) / 4, grade, job))
+    merit = [a + GRADES.index(b) / 2 + 0.4 * (c == "clerk") for a, b, c in facts]
+    refused = [m + rng.normal(0, 0.3) < 1.6 + 0.2 * (row < women) for row, m in enumerate(merit)]
+    refused[0], refused[-1] = True, False
+    return facts, would_be, refused, women
+
+
+@pytest.mark.parametrize("method", ["cst_matched", "cst_without"])
+@pytest.mark.parametrize("caliper", [None, 0.3])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(each, marks=pytest.mark.slow) for each in range(1, 12))]
+)
+def test_the_tipping_point_is_that_of_the_definition(
+    method: str, caliper: float | None, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    facts, would_be, refused, women = random_case(rng)
+    k = 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        found = audit_of(
+            facts,
+            would_be,
+            refused,
+            women,
+            methods=[method],
+            ks=(k,),
+            similarity=mm.Similarity(max_distance=caliper),
+        )
+        table = found.tipping()
+    oracle = Oracle(
+        rows=[exact(row) for row in facts],
+        draws=[[exact(row) for row in would_be]],
+        refused=refused,
+        women=range(women),
+        k=k,
+        caliper=None if caliper is None else Fraction(str(caliper)),
+        matched=method == "cst_matched",
+    )
+    findings = found.evaluate()
+    bounds = findings.p_value_bound()
+
+    def stands(person: int, bound: float, part: Fraction, held: str = "") -> bool:
+        p_value = oracle.p_value(person, part, held)
+        return p_value is not None and p_value <= bound
+
+    chosen = rng.choice(women, 4, replace=False).tolist()
+    cases = np.flatnonzero(findings.comparison.evidence).tolist()
+    for person in {*chosen, *cases[:3]}:
+        row = table.iloc[person]
+        bound = float(bounds[person])
+        if not stands(person, bound, Fraction(1)):
+            assert np.isnan(row["tipping"])
+            assert row["stands_without_a"] is None
+        else:
+            step = 20
+            while step and stands(person, bound, Fraction(step - 1, 20)):
+                step -= 1
+            assert row["tipping"] == step / 20
+            if method == "cst_matched":
+                for name in "abc":
+                    held = stands(person, bound, Fraction(1), name)
+                    assert row[f"stands_without_{name}"] is held
+        significant = [s for s in range(20, 31) if stands(person, 0.05, Fraction(s, 20))]
+        expected = significant[0] / 20 if significant and significant[0] > 20 else np.nan
+        if findings.comparison.insufficient[person]:
+            expected = np.nan
+        np.testing.assert_equal(row["appears"], expected)
+
+
+def test_a_method_without_counterfactuals_has_no_tipping_point() -> None:
+    facts, would_be, refused, women = random_case(np.random.default_rng(1))
+    found = audit_of(facts, would_be, refused, women, methods=["st", "cst_without"], ks=(5,))
+    with pytest.raises(PlanError, match="no tipping point"):
+        found.tipping("st", k=5)
