@@ -49,6 +49,7 @@ __all__ = ["Tipping", "attribute_part", "find_tipping"]
 STEPS = 20
 """The grid of λ: multiples of a twentieth."""
 
+_FEW = 10  # people whose groups are looked at one by one
 _BEYOND = 30  # where there is no verdict, up to one and a half times the effect
 
 
@@ -94,7 +95,7 @@ def find_tipping(
     others = everyone[_could_appear(found)[everyone]]
     moved = _moved_attributes(audit)
     total, done = STEPS + len(moved) + _BEYOND - STEPS, 0
-    trial = _Trial(audit, method, k)
+    trial = _Trial(audit, method, k, everyone)
 
     point = np.full(len(found), np.nan)
     standing = cases
@@ -170,9 +171,9 @@ def _moved(situation: Situation, world: Population) -> set[str]:
 class _Trial:
     """Tries verdicts of one method at one k in other counterfactual worlds."""
 
-    def __init__(self, audit: Audit, method: Method, k: int) -> None:
+    def __init__(self, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> None:
         self._method = method
-        self._grounds = [_Ground.of(part, method, k) for part in audit.parts]
+        self._grounds = [_Ground.of(part, method, k, places) for part in audit.parts]
 
     def stands(
         self,
@@ -202,18 +203,25 @@ class _Ground:
     control: NearestGroups
 
     @classmethod
-    def of(cls, audit: Audit, method: Method, k: int) -> _Ground:
+    def of(cls, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> _Ground:
+        situation = audit.situation
+        strata = restrict_complainants(situation.strata, situation.complainants[places])
+        if len(places) <= _FEW:
+            # no one else has to be matched
+            groups = [audit.members(place, method.name, k).control.ids for place in places.tolist()]
+            near = np.isin(audit.plan.population.ids, np.concatenate(groups))
+            near[situation.complainants[places]] = True
+            strata = tuple(replace(each, control=each.control[near[each.control]]) for each in strata)
         # between two values of a grid, centers stand on twentieths of a step, and midway of these
-        situation = replace(audit.situation, ks=(k,), parts=STEPS // 2)
+        situation = replace(situation, strata=strata, ks=(k,), parts=STEPS // 2)
         control = audit.plan.semantics.group(situation, [method]).nearest["control"]
-        groups = audit.grouping.at(method, audit.ks.index(k))
-        return cls(audit, situation, groups, control)
+        return cls(audit, situation, audit.grouping.at(method, audit.ks.index(k)), control)
 
     def compare(
         self, places: NDArray[np.intp], method: Method, part: Fraction, held: Collection[str]
     ) -> Comparison:
         """Compare the groups of some complainants, with a part of the effect."""
-        rows, plan = self.situation.complainants[places], self.audit.plan
+        rows, plan = self.audit.situation.complainants[places], self.audit.plan
         strata = restrict_complainants(self.situation.strata, rows)
         other = attribute_part(replace(self.situation, strata=strata), part, held=held)
         with warnings.catch_warnings():
