@@ -13,8 +13,10 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.auditing.tipping import find_tipping
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.intervals import TESTS
+from mutandis.evidence.methods import METHODS
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
@@ -318,3 +320,115 @@ def test_a_method_without_counterfactuals_has_no_tipping_point() -> None:
     found = audit_of(facts, would_be, refused, women, methods=["st", "cst_without"], ks=(5,))
     with pytest.raises(PlanError, match="no tipping point"):
         found.tipping("st", k=5)
+
+
+def _loan(table: Any, **options: Any) -> mm.Audit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        return mm.audit(
+            table,
+            outcome="granted",
+            negative="no",
+            attributes={"x": "continuous", "job": "nominal"},
+            worldview=mm.Worldview({"x": mm.Linear("A", "B"), "job": mm.Categorical("A", "x")}),
+            ks=(12,),
+            methods=["cst_matched"],
+            uncertainty=mm.Uncertainty(placebo=0, refits=0, draws=5),
+            seed=1,
+            **options,
+        )
+
+
+def _people(size: int = 240) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(0, 2, size), rng.integers(0, 2, size)
+    x = np.round(rng.normal(size=size) - 0.8 * a - 0.4 * b, 2)
+    job = np.where(rng.random(size) < 1 / (1 + np.exp(-x - 0.5 + a)), "clerk", "cook")
+    merit = x + 0.3 * (job == "clerk") + rng.normal(0, 0.3, size)
+    ids = rng.permutation(size)
+    granted = np.where(merit > 0, "yes", "no")
+    return pd.DataFrame({"id": ids, "A": a, "B": b, "x": x, "job": job, "granted": granted})
+
+
+A, B = mm.Protection("A", value=1, reference=0), mm.Protection("B", value=1, reference=0)
+
+
+def test_the_order_of_rows_changes_no_tipping_point_of_open_counterfactuals() -> None:
+    people = _people()
+    tables = []
+    for table in (people, people.sample(frac=1.0, random_state=2)):
+        found = _loan(table, protected=A, id="id").tipping()
+        tables.append(found.sort_values("id").reset_index(drop=True))
+    assert tables[0]["tipping"].notna().sum() > 20
+    assert 0 < tables[0]["tipping"].mean() < 1
+    assert tables[0]["stands_without_job"].nunique() == 2
+    pd.testing.assert_frame_equal(tables[0], tables[1])
+
+
+def test_open_counterfactuals_are_those_of_the_definition() -> None:
+    """Draws, whose names switch and whose numbers move, for every complainant."""
+    people = _people(100)
+    found = _loan(people, protected=A)
+    situation, k = found.situation, 12
+    assert len(situation.draws) == 5
+
+    def rows(population: Any) -> list[Row]:
+        numbers = population.numbers("x").tolist()
+        jobs = population.categories("job")
+        names = [str(jobs.levels[code]) for code in jobs.codes.tolist()]
+        # the oracle has a rank between: one for all, which says nothing
+        return [(Fraction(x), Fraction(0), job) for x, job in zip(numbers, names, strict=True)]
+
+    oracle = TwoAttributes(
+        rows=rows(situation.population),
+        draws=[rows(draw) for draw in situation.draws],
+        refused=(people["granted"] == "no").tolist(),
+        women=np.flatnonzero(people["A"] == 1).tolist(),
+        k=k,
+    )
+    findings, table = found.evaluate(), found.tipping()
+    bounds = findings.p_value_bound()
+    cases = np.flatnonzero(findings.comparison.evidence).tolist()
+    assert len(cases) > 5
+    for place in cases[:4]:
+        person, bound = int(situation.complainants[place]), float(bounds[place])
+        step = 20
+        while step:
+            p_value = oracle.p_value(person, Fraction(step - 1, 20))
+            if p_value is None or p_value > bound:
+                break
+            step -= 1
+        assert table["tipping"].iloc[place] == step / 20
+
+
+class TwoAttributes(Oracle):
+    """A number and a name."""
+
+    def apart(self, here: Row, there: Row) -> Fraction:
+        return Fraction(abs(here[0] - there[0]) / self.span + (here[2] != there[2])) / 2
+
+
+def test_several_grounds_stand_together() -> None:
+    """With one protection each, a verdict on both stands where both stand."""
+    found = _loan(_people(), protected=[A, B], combine="multiple")
+    together = found.tipping()
+    assert together["tipping"].notna().any()
+    findings = found.evaluate()
+    bounds = findings.p_value_bound()
+    for place in np.flatnonzero(findings.comparison.evidence).tolist()[:6]:
+        worst = 0.0
+        for part in found.parts:
+            alone = find_tipping(
+                part, METHODS["cst_matched"], 12, places=np.array([place]), bound=bounds
+            )
+            worst = max(worst, float(alone.point[0]))
+        assert together["tipping"].iloc[place] == worst
+
+
+def test_one_person_alone_gets_what_all_together_get() -> None:
+    found = _loan(_people(), protected=A)
+    everyone = found.tipping()
+    for place in (0, 7, 33):
+        alone = find_tipping(found, METHODS["cst_matched"], 12, places=np.array([place]))
+        np.testing.assert_equal(alone.point[0], everyone["tipping"].iloc[place])
+        np.testing.assert_equal(alone.appears[0], everyone["appears"].iloc[place])

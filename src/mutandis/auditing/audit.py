@@ -489,7 +489,8 @@ class Audit:
 
         The table has a row per complainant: `tipping` is the least part λ of the difference that
         the worldview attributes to her status such that her verdict is the same or stronger from λ
-        to the whole of it (docs/robustness.md); `appears` is, where nothing is significant, the
+        to the whole of it, `grade` says whether that is robust, sensitive or fragile
+        (docs/robustness.md); `appears` is, where nothing is significant, the
         least λ up to 1.5 at which something is; `stands_without_…` whether the verdict stands with
         one attribute held at its fact.
 
@@ -499,10 +500,27 @@ class Audit:
             `cst_matched` or `cst_without`, and the group size; default: the primary ones.
         progress
             Called with two numbers: the worlds tried, and all.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     mm.datasets.loan(n=600, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous"},
+        ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+        ...     ks=(15,),
+        ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        ... )
+        >>> found.tipping()["grade"].value_counts().to_dict()
+        {}
         """
         from mutandis.auditing.tipping import find_tipping
 
-        return self._frame(find_tipping(self, *self.plan.choose(method, k), progress=progress).columns())
+        chosen, size = self.plan.choose(method, k)
+        return self._frame(find_tipping(self, chosen, size, progress=progress).columns())
 
     def case_file(
         self,

@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from mutandis.evidence.semantics import Situation
     from mutandis.search.engine import Progress
 
-__all__ = ["Tipping", "attribute_part", "find_tipping"]
+__all__ = ["FRAGILE", "ROBUST", "Tipping", "attribute_part", "explain_tipping", "find_tipping"]
+
+ROBUST, FRAGILE = 0.5, 0.75
+"""Up to which λ* a verdict is robust, and from which on it is fragile (docs/robustness.md)."""
 
 STEPS = 20
 """The grid of λ: multiples of a twentieth."""
@@ -62,6 +65,8 @@ class Tipping(ByRow):
     ids: NDArray[Any]
     # λ*; missing where there is no evidence that could fall
     point: NDArray[np.float64]
+    # "robust", "sensitive" or "fragile", by λ* and by draws and refits; None without evidence
+    grade: NDArray[np.object_]
     # where nothing is significant: the least λ in (1, 1.5] at which something is; missing elsewhere
     appears: NDArray[np.float64]
     # by attribute that the worldview moves: whether the verdict stands with this one at its fact,
@@ -73,6 +78,7 @@ class Tipping(ByRow):
         return {
             "id": self.ids,
             "tipping": self.point,
+            "grade": self.grade,
             "appears": self.appears,
             **{f"stands_without_{name}": stands for name, stands in self.without.items()},
         }
@@ -84,13 +90,17 @@ def find_tipping(
     k: int,
     *,
     places: NDArray[np.intp] | None = None,
+    bound: NDArray[np.float64] | None = None,
     progress: Progress = lambda done, total: None,  # noqa: ARG005
 ) -> Tipping:
-    """Find the tipping point of every verdict, or of some complainants by their places."""
+    """Find the tipping point of every verdict, or of some complainants by their places.
+
+    `bound` are the largest p-values of a verdict; default: those of the verdicts that were given.
+    """
     _refuse(audit, method)
     found = audit.compute_findings(method.name, k, depth="significance")
     everyone = np.arange(len(found)) if places is None else places
-    bound = found.p_value_bound()
+    bound = found.p_value_bound() if bound is None else bound
     cases = everyone[found.comparison.evidence[everyone]]
     others = everyone[_could_appear(found)[everyone]]
     moved = _moved_attributes(audit)
@@ -120,9 +130,41 @@ def find_tipping(
         waiting = waiting[~rises]
         progress(done := done + 1, total)
     tipping = Tipping(
-        method=method.name, k=k, ids=found.ids, point=point, appears=appears, without=without
+        method=method.name,
+        k=k,
+        ids=found.ids,
+        point=point,
+        grade=_grade(point, found.fragile),
+        appears=appears,
+        without=without,
     )
     return tipping if places is None else tipping.take(places)
+
+
+def _grade(point: NDArray[np.float64], fragile: NDArray[np.bool_]) -> NDArray[np.object_]:
+    grade = np.full(len(point), None, dtype=object)
+    grade[~np.isnan(point)] = "sensitive"
+    grade[point <= ROBUST] = "robust"
+    grade[(point >= FRAGILE) | (fragile & ~np.isnan(point))] = "fragile"
+    return grade
+
+
+def explain_tipping(point: float, status: str) -> str:
+    """Say what a tipping point means."""
+    if point == 0:
+        return (
+            f"The verdict stands even if none of the difference that the worldview attributes to "
+            f"{status} is really its effect."
+        )
+    if point == 1:
+        return (
+            f"The verdict falls if as little as {1 / STEPS:.0%} of the difference that the "
+            f"worldview attributes to {status} is not really its effect."
+        )
+    return (
+        f"The verdict stands as long as at least {point:.0%} of the difference that the worldview "
+        f"attributes to {status} is really its effect."
+    )
 
 
 def _refuse(audit: Audit, method: Method) -> None:

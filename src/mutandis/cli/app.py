@@ -221,6 +221,25 @@ def verify(
 
 
 @app.command()
+def robustness(
+    folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
+    *,
+    method: Annotated[
+        str | None, typer.Option(help="cst_matched or cst_without (default: the primary one).")
+    ] = None,
+    k: Annotated[int | None, typer.Option(help="Group size (default: the primary one).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A CSV file for one row per complainant.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say how much of the effect of the status must be real for each verdict to stand."""
+    from mutandis.cli.robustness import run_robustness
+
+    run_robustness(folder, method=method, k=k, out=out, as_json=json)
+
+
+@app.command()
 def power(
     *,
     p_control: Annotated[float, typer.Option(help="Share refused among people like her.")],
