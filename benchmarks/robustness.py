@@ -80,9 +80,7 @@ def audit(table: pd.DataFrame, k: int, **options: object) -> mm.Audit:
         )
 
 
-def grade(
-    world: str, rng: np.random.Generator, *, n: int, k: int, sharp: bool
-) -> pd.DataFrame:
+def grade(world: str, rng: np.random.Generator, *, n: int, k: int, sharp: bool) -> pd.DataFrame:
     """Give the tipping points of significant verdicts, and whether each stands in truth."""
     table, truth = WORLDS[world](rng, n, sharp=sharp)
     worldview = mm.Worldview({"x1": mm.Linear("a"), "x2": mm.Linear("x1", "a")})
@@ -116,7 +114,9 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=50)
     options = parser.parse_args()
     rows = [
-        grade(world, np.random.default_rng([seed, number]), n=options.rows, k=options.k, sharp=sharp)
+        grade(
+            world, np.random.default_rng([seed, number]), n=options.rows, k=options.k, sharp=sharp
+        )
         for number, world in enumerate(WORLDS)
         for sharp in (False, True)
         for seed in range(options.tables)

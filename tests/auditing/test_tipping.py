@@ -116,16 +116,7 @@ class Oracle:
         radius = sorted(self.apart(self.rows[person], self.rows[row]) for row in others)[self.k - 1]
         if self.caliper is not None:
             radius = min(radius, self.caliper)
-        test: dict[int, Fraction] = {}
-        filled = near = Fraction(0)
-        for row, place in control.items():
-            known = self.match(row, part, held)
-            if known is None:
-                continue
-            filled += place
-            near += place * (known[1] <= radius)
-            for man, share in known[0].items():
-                test[man] = test.get(man, Fraction(0)) + place * share
+        test, filled, near = self.matched_group(control, radius, part, held)
         if 2 * near < size or not filled or not self.balanced(control, test, part, held):
             return None
         p_test = sum((w for row, w in test.items() if self.refused[row]), Fraction(0)) / filled
@@ -133,6 +124,21 @@ class Oracle:
             return None
         effective = min(filled**2 / sum(w * w for w in test.values()), 2 * size)
         return _score_test(p_control, float(size), p_test, float(effective))
+
+    def matched_group(
+        self, control: dict[int, Fraction], radius: Fraction, part: Fraction, held: str
+    ) -> tuple[dict[int, Fraction], Fraction, Fraction]:
+        """The places of men, those of women who have matches, and those whose are near."""
+        test: dict[int, Fraction] = {}
+        filled = near = Fraction(0)
+        for row, place in control.items():
+            known = self.match(row, part, held)
+            if known is not None:
+                filled += place
+                near += place * (known[1] <= radius)
+                for man, share in known[0].items():
+                    test[man] = test.get(man, Fraction(0)) + place * share
+        return test, filled, near
 
     def unmatched_p_value(
         self, person: int, part: Fraction, p_control: Fraction, size: Fraction

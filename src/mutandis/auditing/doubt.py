@@ -123,7 +123,9 @@ def _verdict_shares(
             pairs = [_doubtful(pair, doubts.get(index)) for pair in pairs]
         if pairs:
             found = audit.compute_findings(method.name, k, depth="significance")
-            columns.append(_share_that_stays(audit.plan, method, found, found.p_value_bound(), pairs))
+            columns.append(
+                _share_that_stays(audit.plan, method, found, found.p_value_bound(), pairs)
+            )
     return np.column_stack(columns) if columns else np.empty((0, 0))
 
 

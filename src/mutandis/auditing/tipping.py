@@ -205,7 +205,7 @@ def _moved(situation: Situation, world: Population) -> set[str]:
 
     def differs(name: str) -> bool:
         here, there = situation.population.part(name, rows), world.part(name, rows)
-        return not np.array_equal(_values(here), _values(there))
+        return not np.array_equal(here.data, there.data)
 
     return {each.name for each in situation.attributes if differs(each.name)}
 
@@ -253,7 +253,9 @@ class _Ground:
             groups = [audit.members(place, method.name, k).control.ids for place in places.tolist()]
             near = np.isin(audit.plan.population.ids, np.concatenate(groups))
             near[situation.complainants[places]] = True
-            strata = tuple(replace(each, control=each.control[near[each.control]]) for each in strata)
+            strata = tuple(
+                replace(each, control=each.control[near[each.control]]) for each in strata
+            )
         # between two values of a grid, centers stand on twentieths of a step, and midway of these
         situation = replace(situation, strata=strata, ks=(k,), parts=STEPS // 2)
         control = audit.plan.semantics.group(situation, [method]).nearest["control"]
@@ -313,10 +315,4 @@ def _toward(fact: Column, other: Column, part: Fraction) -> Column:
     """Go a part of the way from the facts to other values; ordered levels by their ranks."""
     if part == 1:
         return other
-    start = _values(fact)
-    return Numbers(start + float(part) * (_values(other) - start))
-
-
-def _values(column: Column) -> NDArray[np.float64]:
-    """Give numbers, or the codes of levels, which are ranks where these have an order."""
-    return column.values if isinstance(column, Numbers) else column.codes.astype(np.float64)
+    return Numbers(fact.data + float(part) * (other.data - fact.data))
