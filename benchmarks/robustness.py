@@ -123,9 +123,9 @@ def main() -> None:
     ]
     table = pd.concat(rows)
     for by in ("band", "without", "true share"):
-        shown = table.groupby([by, "world"])["stands"].agg(["mean", "size"]).unstack("world")
+        shown = table.pivot_table("stands", by, "world", aggfunc=["mean", "size"])
         print(shown.round(2).to_string(), end="\n\n")
-    shown = table.groupby(["decisions", "band", "world"])["stands"].mean().unstack("world")
+    shown = table.pivot_table("stands", ["decisions", "band"], "world")
     print(shown.round(2).to_string())
 
 

@@ -26,7 +26,6 @@ from mutandis.data.columns import Numbers
 from mutandis.data.population import patch_rows
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.groups import Pair
-from mutandis.evidence.methods import METHODS
 from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from mutandis.evidence.groups import Group, NearestGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
-    from mutandis.search.engine import Progress
 
 __all__ = ["FRAGILE", "ROBUST", "Tipping", "attribute_part", "explain_tipping", "find_tipping"]
 
@@ -91,7 +89,7 @@ def find_tipping(
     *,
     places: NDArray[np.intp] | None = None,
     bound: NDArray[np.float64] | None = None,
-    progress: Progress = lambda done, total: None,  # noqa: ARG005
+    progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
 ) -> Tipping:
     """Find the tipping point of every verdict, or of some complainants by their places.
 
@@ -315,4 +313,5 @@ def _toward(fact: Column, other: Column, part: Fraction) -> Column:
     """Go a part of the way from the facts to other values; ordered levels by their ranks."""
     if part == 1:
         return other
-    return Numbers(fact.data + float(part) * (other.data - fact.data))
+    start = fact.data.astype(np.float64)
+    return Numbers(start + float(part) * (other.data - start))
