@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
 
-__all__ = ["FRAGILE", "ROBUST", "Tipping", "attribute_part", "explain_tipping", "find_tipping"]
+__all__ = ["FRAGILE", "ROBUST", "Tipping", "attribute_part", "find_tipping"]
 
 ROBUST, FRAGILE = 0.5, 0.75
 """Up to which λ* a verdict is robust, and from which on it is fragile (docs/robustness.md)."""
@@ -145,24 +145,6 @@ def _grade(point: NDArray[np.float64], fragile: NDArray[np.bool_]) -> NDArray[np
     grade[point <= ROBUST] = "robust"
     grade[(point >= FRAGILE) | (fragile & ~np.isnan(point))] = "fragile"
     return grade
-
-
-def explain_tipping(point: float, status: str) -> str:
-    """Say what a tipping point means."""
-    if point == 0:
-        return (
-            f"The verdict stands even if none of the difference that the worldview attributes to "
-            f"{status} is really its effect."
-        )
-    if point == 1:
-        return (
-            f"The verdict falls if as little as {1 / STEPS:.0%} of the difference that the "
-            f"worldview attributes to {status} is not really its effect."
-        )
-    return (
-        f"The verdict stands as long as at least {point:.0%} of the difference that the worldview "
-        f"attributes to {status} is really its effect."
-    )
 
 
 def _refuse(audit: Audit, method: Method) -> None:

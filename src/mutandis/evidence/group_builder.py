@@ -13,7 +13,7 @@ import numpy as np
 
 from mutandis.evidence.groups import Caliper, Counted, Group, NearestGroups
 from mutandis.evidence.matched_groups import MatchedGroups, MatchedSpace, compare_matched
-from mutandis.evidence.matches import MATCHES, Matcher, Scale, draw_values, parts_for
+from mutandis.evidence.matches import DRAWS, MATCHES, Matcher, Scale, draw_values, parts_for
 from mutandis.evidence.methods import Center
 from mutandis.evidence.spaces import rows_in_test
 from mutandis.search.choose import choose_search
@@ -138,6 +138,8 @@ class GroupBuilder:
             space, _ = Space.of(points, situation.is_negative[stratum.test], embedding.metric)
             # no group, nor all matches of one person, can hold more
             most = max(len(stratum.control), len(stratum.test))
+            # nor do weights add up to more, also where values between are drawn in each world
+            most = max(most, DRAWS * sum(weight for _, weight in situation.worlds))
             scale = Scale.of(embedding, space.points, levels, most)
             matcher = Matcher(
                 embedding=embedding,

@@ -52,9 +52,10 @@ ROUNDING = 1e-12
 """Averages that differ by less than this part of the range differ by rounding alone, and so do
 distances that differ by less than this part of themselves."""
 
-# How often a counterfactual is drawn that falls between values, and how the draws of different
-# attributes are mixed.
-_DRAWS, _STEPS = 20, (1, 9, 13, 17, 11, 3, 7)
+DRAWS = 20
+"""How often a counterfactual is drawn that falls between values."""
+
+_STEPS = (1, 9, 13, 17, 11, 3, 7)  # how the draws of different attributes are mixed
 # The largest standardised difference between the averages of comparable groups is 1/4, or 2/√k
 # where that is less; squared.
 _IMBALANCE, _IMBALANCE_BY_K = 1 / 16, 4.0
@@ -428,7 +429,7 @@ def draw_values(world: Embedded, space: Space) -> list[Embedded]:
     thresholds: dict[int, NDArray[np.float64]] = {}
     between = {}
     for axis, column in enumerate(space.points.coordinates.T):
-        values = _few_values(column, rows // _DRAWS)
+        values = _few_values(column, rows // DRAWS)
         if values is None:
             continue
         above = np.searchsorted(values, here[:, axis])
@@ -441,11 +442,11 @@ def draw_values(world: Embedded, space: Space) -> list[Embedded]:
             between[axis] = (np.where(apart, low, here[:, axis]), high, apart, part)
             # with a step of its own, that shares no divisor with the number of draws
             step = _STEPS[len(thresholds) % len(_STEPS)]
-            thresholds[axis] = (np.arange(_DRAWS) * step % _DRAWS + 0.5) / _DRAWS
+            thresholds[axis] = (np.arange(DRAWS) * step % DRAWS + 0.5) / DRAWS
     if not between:
         return [world]
     drawn = []
-    for draw in range(_DRAWS):
+    for draw in range(DRAWS):
         coordinates = here.copy()
         for axis, (low, high, apart, part) in between.items():
             is_above = apart & (part > thresholds[axis][draw])

@@ -234,8 +234,7 @@ class Changes:
     from α = `alpha_significant` on (adjusted: `alpha_adjusted`). `evidence_ks` and
     `significant_ks` are ranges of all k up to `searched_ks`, None where not computed. `herself` is
     the verdict with her own outcome and her counterfactual's counted in, or left out where the
-    method counts them. The verdict stands from the part `tipping` of the effect on
-    (docs/robustness.md). Within `sufficient_distance` there would be enough people, where there are
+    method counts them. Within `sufficient_distance` there would be enough people, where there are
     too few. In a redacted file there is nothing of this.
     """
 
@@ -253,8 +252,6 @@ class Changes:
     worlds: int = 0
     verdict_share: float | None = None
     fragile: bool = False
-    tipping: float | None = None
-    grade: str | None = None
     sufficient_distance: float | None = None
 
 
