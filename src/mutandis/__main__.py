@@ -1,6 +1,17 @@
-"""Run the command line as ``python -m mutandis``."""
+"""Run the command line as ``mutandis`` or ``python -m mutandis``."""
 
-from mutandis.cli.app import main
+import signal
+
+
+def main() -> None:
+    """Run the command line."""
+    # until `stoppable` has its own handler, Ctrl-C is the end, without a traceback of the imports
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from mutandis.cli.app import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -34,6 +35,7 @@ __all__ = [
     "UnknownIdError",
     "WorldviewError",
     "listed",
+    "printable",
     "shown",
     "suggest",
 ]
@@ -41,6 +43,25 @@ __all__ = [
 _SHOWN = 60
 _LISTED = 12
 _ADDRESS = re.compile(r"://[^\s\'\"]*")
+# control characters, half and unknown ones, separators of lines; marks that turn the direction
+_NOT_SHOWN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
+_BIDI_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def printable(text: str, *, keep: str = "\n\t") -> str:
+    r"""Replace what a terminal or a page would obey, rather than show, by a mark.
+
+    Names of columns, ids and files are whatever their authors want them to be.
+
+    Examples
+    --------
+    >>> printable("\x1b[2J is not obeyed\n")
+    '�[2J is not obeyed\n'
+    """
+    return "".join(
+        "�" if (category(c) in _NOT_SHOWN or c in _BIDI_CONTROLS) and c not in keep else c
+        for c in text
+    )
 
 
 class MutandisError(Exception):
@@ -55,6 +76,10 @@ class MutandisError(Exception):
     ...     print(type(error).__name__)
     PlanError
     """
+
+    def __str__(self) -> str:
+        """Show the sentence; `KeyError`, which one of these is too, would show its repr."""
+        return printable(str(self.args[0])) if self.args else ""
 
 
 class PlanError(MutandisError, ValueError):
@@ -100,10 +125,6 @@ class AlignmentError(InputError):
 class UnknownIdError(InputError, KeyError):
     """An id that no row, or no complainant, has."""
 
-    def __str__(self) -> str:
-        """Show the sentence itself; `KeyError` would show its repr."""
-        return str(self.args[0]) if self.args else ""
-
 
 class OutputError(MutandisError):
     """Results that cannot be written where they should be, or are not what they were."""
@@ -142,6 +163,10 @@ class MutandisWarning(UserWarning):
     >>> import mutandis as mm
     >>> warnings.simplefilter("error", mm.MutandisWarning)  # to stop at the first one
     """
+
+    def __str__(self) -> str:
+        """Show the sentence."""
+        return printable(super().__str__())
 
 
 def shown(name: object) -> str:

@@ -62,10 +62,16 @@ def test_an_error_on_purpose_is_one_paragraph_and_exit_code_2(
     assert output.err == "mutandis: protected_share=1.5 is outside (0, 1).\n"
 
 
-def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_shows_the_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "argv", ["mutandis", "--debug", "demo", "--share", "1.5"])
-    with pytest.raises(ValueError, match="outside"):
+    with pytest.raises(SystemExit) as end:
         command_line.main()
+    assert end.value.code == 2
+    output = capsys.readouterr().err
+    assert output.startswith("Traceback")
+    assert "mutandis.errors.PlanError: protected_share=1.5 is outside (0, 1)." in output
 
 
 def test_no_command_shows_the_help() -> None:

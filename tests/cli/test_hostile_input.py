@@ -6,10 +6,12 @@ Each attack was first tried by hand on the command line; docs/security.md lists 
 from __future__ import annotations
 
 import glob
+import gzip
 import json
 import os
 import shutil
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +23,12 @@ from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.cli.app import app
+from mutandis.cli.exit_codes import explain
 from mutandis.decision import HttpMaker
+from mutandis.decision.endpoint import RetryPolicy
+from mutandis.decision.maker import read_scores
 from mutandis.errors import DecisionError, OutputError
+from mutandis.files.database import DatabaseQuery
 from mutandis.files.results_folder import write_record
 from mutandis.files.table_files import TableFiles
 from mutandis.report.report import Report
@@ -348,3 +354,88 @@ def test_a_log_is_not_written_to_a_pipe(tmp_path: Path) -> None:
     maker = HttpMaker(url="http://127.0.0.1:9/x", columns=("a",), log=fifo(tmp_path / "pipe"))
     with pytest.raises(DecisionError, match="The query log 'pipe' cannot be written"):
         maker._append_to_log("{}\n")
+
+
+# --- what is damaged, or is not what it says ------------------------------------------------------
+
+
+def test_a_damaged_packed_table(folder: Path) -> None:
+    packed = bytearray(gzip.compress((folder / "loan.csv").read_bytes()))
+    packed[200:260] = bytes(60)
+    (folder / "loan.csv.gz").write_bytes(packed)
+    (folder / "audit.yaml").write_text(CONFIG.replace("loan.csv", "loan.csv.gz"), encoding="utf-8")
+    assert "'loan.csv.gz' cannot be read: it is damaged" in refusal("check", folder / "audit.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("loan.csv", 'loan.csv, missing_text: ["\\udc80"]', "half a character"),
+        ("source: loan.csv", 'url: "sqlite:///x.db", query: "\\ud800"', "half a character"),
+        ("attributes: {", 'attributes: {"\\ud800": continuous, ', "half a character"),
+        ("continuous,", f"{{kind: continuous, weight: {'9' * 400}}},", "A number is needed"),
+    ],
+)
+def test_values_that_nothing_can_hold(folder: Path, old: str, new: str, said: str) -> None:
+    config = folder / "audit.yaml"
+    config.write_text(CONFIG.replace(old, new, 1), encoding="utf-8")
+    assert said in refusal("check", config)
+    worldview = 'worldview: {AnnualSalary: {equation: linear, parents: ["\\ud800"]}}\n'
+    config.write_text(CONFIG + worldview, encoding="utf-8")
+    assert "half a character" in refusal("check", config)
+
+
+def test_a_query_that_cannot_be_encoded(folder: Path) -> None:
+    with pytest.raises(mm.MutandisError, match="UTF-8 does not have"):
+        DatabaseQuery(url="sqlite:///x.db", query="SELECT '\ud800'")
+
+
+def test_names_that_are_too_long(folder: Path, results: Path) -> None:
+    long = "a" * 256
+    for command in (
+        ("audit", folder / "audit.yaml", "--out", folder / long),
+        ("verify", folder / long),
+        ("case", folder / long, "1"),
+        ("init", folder / "loan.csv", "--out", folder / long),
+    ):
+        result = run(*command)
+        assert result.exception is not None
+        code, said = explain(result.exception, [])
+        assert code == 2
+        assert "File name too long" in said
+
+
+@pytest.mark.parametrize(
+    ("ends", "name", "said"),
+    [
+        (("\n", "\r\n"), "u1", "different line ends"),
+        (("\r\n", "\n"), "u1", "different line ends"),
+        (("\r\n",), '"u\n1"', "a line break in its name"),
+        (("\n",), '"u\r\n1"', "a line break in its name"),
+    ],
+)
+def test_line_ends(folder: Path, ends: tuple[str, ...], name: str, said: str) -> None:
+    lines = (folder / "loan.csv").read_text(encoding="utf-8").splitlines()
+    lines[0] = lines[0].replace("u1", name)
+    text = "".join(line + ends[place % len(ends)] for place, line in enumerate(lines))
+    (folder / "loan.csv").write_bytes(text.encode())
+    assert said in refusal("check", folder / "audit.yaml")
+
+
+@pytest.mark.parametrize("score", [1e400, -1e400, float("nan"), 10**400], ids="abcd")
+def test_scores_that_are_no_numbers(score: float) -> None:
+    with pytest.raises(DecisionError, match="in 1 of 2 rows"):
+        read_scores([0.5, score], None, rows=2, name="x")
+
+
+def test_an_address_is_not_shown(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/secret/path?tenant=secret"
+    maker = HttpMaker(url=url, columns=("a",), retry_policy=RetryPolicy(retries=0))
+    with pytest.raises(DecisionError) as caught:
+        maker.decide(pd.DataFrame({"a": [1, 2]}))
+    assert f"http://127.0.0.1:{port}" in str(caught.value)
+    assert "secret" not in str(caught.value)
+    for source in ("https://user:secret@host/secret?secret", "ftp://host/secret"):
+        assert "secret" not in refusal("init", source, "--out", tmp_path / "x.yaml")

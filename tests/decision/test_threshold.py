@@ -37,7 +37,6 @@ def scoring(scores: Any) -> FunctionMaker:
         pd.Series([0.2, 0.5, 0.9, 0.1]),
         pl.Series([0.2, 0.5, 0.9, 0.1]),
         [Decimal("0.2"), 0.5, 1, 0],
-        np.array([-np.inf, 0.5, np.inf, 0.1]),
     ],
 )
 @pytest.mark.parametrize("outcome", [YES_NO, ONE_IS_BAD])
@@ -51,7 +50,12 @@ def test_the_threshold_itself_counts_as_above(scores: Any, outcome: Outcome) -> 
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ([0.2, None, float("nan"), 0.1], "gave no score (a missing value, or NaN) in 2 of 4 rows"),
+        (
+            [0.2, None, float("nan"), 0.1],
+            "gave no score (a missing value, NaN, or an infinite one)",
+        ),
+        ([0.2, None, float("nan"), 0.1], "in 2 of 4 rows"),
+        (np.array([-np.inf, 0.5, np.inf, 0.1]), "in 2 of 4 rows"),
         (np.array([0.2, np.nan, 0.9, 0.1]), "in 1 of 4 rows"),
         (pd.Series([0.5, None, 1, 1], dtype="Float64"), "in 1 of 4 rows"),
         (["0.2", "0.5", "0.9", "0.1"], "of type str"),

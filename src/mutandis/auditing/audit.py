@@ -18,7 +18,7 @@ from mutandis.auditing.case import Case
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.columns import Categories, Numbers, plain_value
-from mutandis.errors import MutandisWarning, PlanError, UnknownIdError
+from mutandis.errors import MutandisWarning, PlanError, UnknownIdError, printable
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Findings, answer_own_case, count_cases
 from mutandis.evidence.groups import Pair
@@ -787,7 +787,7 @@ class Audit:
         """Summarise in a few lines."""
         method, k = self.plan.settings.primary
         row = self.count(method, k)
-        return (
+        return printable(
             f"Audit of {len(self.plan.population):,} decisions, "
             f"{row['complainants']:,} complainants; methods {', '.join(self.methods)}; "
             f"k = {', '.join(map(str, self.ks))}\n"

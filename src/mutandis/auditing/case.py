@@ -11,7 +11,7 @@ import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.doubt import doubt_decision
-from mutandis.errors import PlanError
+from mutandis.errors import PlanError, printable
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
 
@@ -186,7 +186,7 @@ class Case:
         lines.extend(
             _result_line(method, k, result) for (method, k), result in self.results.items()
         )
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _share_heading(self) -> str:
         drawn = any("verdict_share" in result for result in self.results.values())

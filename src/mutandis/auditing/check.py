@@ -9,6 +9,7 @@ import numpy as np
 
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.decision.maker import decide
+from mutandis.errors import printable
 from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class PlanCheck:
     def __str__(self) -> str:
         """Show the sentences, those about the worldview last."""
         said = [] if self.worldview is None else ["", str(self.worldview)]
-        return "\n".join([*self.sentences(), *said])
+        return printable("\n".join([*self.sentences(), *said]))
 
 
 def check_plan(plan: Plan) -> PlanCheck:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.errors import PlanError
+from mutandis.errors import PlanError, printable
 from mutandis.evidence.agreement import Agreement
 from mutandis.frames import columns_of, to_frame
 
@@ -199,7 +199,7 @@ class AuditIntersections:
 
     def __repr__(self) -> str:
         """Name the audits."""
-        return f"Audits of {', '.join(self.names)}"
+        return printable(f"Audits of {', '.join(self.names)}")
 
 
 def _kind(audit: Audit) -> str:

@@ -22,7 +22,7 @@ from mutandis.data.outcome import Outcome
 from mutandis.data.population import Population
 from mutandis.decision.maker import required_columns
 from mutandis.decision.model import as_decision_maker
-from mutandis.errors import PlanError
+from mutandis.errors import PlanError, printable
 from mutandis.evidence.methods import METHODS, Method
 from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
 from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
@@ -212,7 +212,7 @@ class Plan:
 
     def __repr__(self) -> str:
         """Summarise in one line."""
-        return (
+        return printable(
             f"Plan of an audit of {len(self.population):,} decisions on the status {self.status}; "
             f"methods {', '.join(method.name for method in self.methods)}; "
             f"k = {', '.join(map(str, self.settings.ks))}"

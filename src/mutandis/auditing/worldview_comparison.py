@@ -10,7 +10,7 @@ import numpy as np
 
 from mutandis.auditing.protections import check_worldview
 from mutandis.data.population import Population
-from mutandis.errors import PlanError
+from mutandis.errors import PlanError, printable
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
@@ -177,7 +177,8 @@ class WorldviewComparison:
     def __repr__(self) -> str:
         """Summarise in one line per worldview."""
         return "\n".join(
-            f"{row['worldview']}: {row['cases']:,} cases, {row['found_by_all']:,} found by all"
+            f"{printable(row['worldview'])}: {row['cases']:,} cases, {row['found_by_all']:,} found "
+            "by all"
             for row in self.summary_records()
         )
 

@@ -3,19 +3,50 @@
 from __future__ import annotations
 
 import sys
-from io import TextIOWrapper
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from traceback import format_exc
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from mutandis import __version__
-from mutandis.cli.exit_codes import EXIT_CODES, Stopped, explain, stoppable
+from mutandis.cli.exit_codes import EXIT_CODES, Stopped, end_now, explain, stoppable
+from mutandis.cli.terminal import echo, explained_writes
+from mutandis.errors import OutputError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["app", "main"]
 
+
+class _Commands(TyperGroup):
+    """The commands; what is wrong with an argument is said without its control characters."""
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        with _printable_errors():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _printable_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):  # one of typer's
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
+
+
 app = typer.Typer(
     name="mutandis",
+    cls=_Commands,
     help="Detect individual discrimination in tables of decisions by counterfactual situation "
     "testing.",
     epilog="Exit codes: "
@@ -51,7 +82,7 @@ Base = Annotated[
 
 def _show_version(value: bool) -> None:
     if value:
-        typer.echo(f"mutandis {__version__}")
+        echo(f"mutandis {__version__}")
         raise typer.Exit
 
 
@@ -289,16 +320,20 @@ def reproduce(
 
 def main() -> None:
     """Run the command line; whatever goes wrong is one paragraph, not a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # a terminal that knows no Δ gets a question mark, not the end of the program
-            stream.reconfigure(errors="replace")
-    with stoppable() as came:
+    with stoppable() as came, explained_writes():
         try:
-            app()
-        except (Exception, Stopped, KeyboardInterrupt) as error:
+            try:
+                app()
+            finally:
+                sys.stdout.flush()
+        except (Exception, Stopped, KeyboardInterrupt) as error:  # noqa: BLE001 - any is explained
             code, paragraph = explain(error, came)
-            if _debug and not came:
-                raise
-            typer.echo(f"mutandis: {paragraph}", err=True)
+            if came:
+                end_now(code)
+            # where stderr cannot be written to, the code still tells
+            with suppress(Stopped, OutputError):
+                if _debug and paragraph:
+                    echo(format_exc(), err=True)
+                if paragraph:
+                    echo(f"mutandis: {paragraph}", err=True)
             sys.exit(code)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import typer
-
 from mutandis.cli.progress import progress_bars
 from mutandis.cli.render import counts_table, invocation, show_headline, summary_of
 from mutandis.cli.run import collected_notes, run_with_bars, show_notes
+from mutandis.cli.terminal import echo, make_console
 from mutandis.files.audit_file import read_plan
 from mutandis.files.output_folder import check_output
 from mutandis.files.results_folder import REPORT, is_audit_folder
@@ -46,17 +45,15 @@ def run_audit(
             )
     show_notes(notes())
     if as_json:
-        typer.echo(json.dumps(summary_of(found), indent=2))
+        echo(json.dumps(summary_of(found), indent=2))
     else:
         _show(found, out)
 
 
 def _show(found: Audit, out: Path) -> None:
-    from rich.console import Console
-
     settings = found.plan.settings
     beyond = ">" if settings.evidence.direction == "negative" else "< -"
-    console = Console()
+    console = make_console()
     show_headline(console, found)
     console.print(
         counts_table(

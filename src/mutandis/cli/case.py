@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
+from mutandis.cli.terminal import echo
 from mutandis.report.case_file import save_case
 from mutandis.report.pdf import pdf_unavailable
 
@@ -28,12 +27,12 @@ def run_case(
     """Open the results, and write the file of one complainant."""
     document, files = save_case(folder, id, redact=redact, pdf=pdf, sign=sign)
     for answer in _answers(document):
-        typer.echo(answer)
+        echo(answer)
     for path in files:
-        typer.echo(path)
+        echo(str(path))
     without_pdf = pdf_unavailable() if pdf is None else None
     if without_pdf is not None:
-        typer.echo(f"No PDF was written. {without_pdf}", err=True)
+        echo(f"No PDF was written. {without_pdf}", err=True)
 
 
 def _answers(document: CaseDocument) -> tuple[str, str]:

@@ -6,11 +6,9 @@ import json
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-import typer
-
 from mutandis.cli.run import collected_notes, show_notes
+from mutandis.cli.terminal import echo
 from mutandis.files.audit_file import read_plan
-from mutandis.pictures.svg import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +27,7 @@ def run_check(path: Path, *, trust_code: bool, full: bool, as_json: bool) -> Non
     with collected_notes() as notes:
         found = read_plan(path, trust_code=trust_code).check()
     if as_json:
-        typer.echo(json.dumps({**found.as_dict(), "notes": notes()}, indent=2, ensure_ascii=False))
+        echo(json.dumps({**found.as_dict(), "notes": notes()}, indent=2))
         return
     show_notes(notes())
     for sentence in found.sentences():
@@ -40,26 +38,26 @@ def run_check(path: Path, *, trust_code: bool, full: bool, as_json: bool) -> Non
 
 def _show_diagnosis(diagnosis: Diagnosis, *, full: bool) -> None:
     """Show what was found under headings, problems first; of much, the beginning."""
-    typer.echo("\nWhat the table says about the worldview")
+    echo("\nWhat the table says about the worldview")
     _show(diagnosis.summary)
     for heading, sentences in diagnosis.sections().items():
         shown = sentences if full or len(sentences) <= _MANY else sentences[:_FIRST]
-        typer.echo()
+        echo()
         _show(heading)
         for sentence in shown:
             _show(sentence, mark="- ")
         if len(shown) < len(sentences):
             more = len(sentences) - len(shown)
             _show(f"… and {more} more, which `mutandis check --full` prints.")
-    typer.echo()
+    echo()
     _show(diagnosis.next_step)
 
 
 def _show(sentence: str, *, mark: str = "") -> None:
-    """Show a sentence within the width of a terminal; names of columns may hold anything."""
-    typer.echo(
+    """Show a sentence within the width of a terminal."""
+    echo(
         fill(
-            printable(sentence),
+            sentence,
             _WIDTH,
             initial_indent=mark,
             subsequent_indent=" " * len(mark),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import typer
-
 from mutandis.cli.render import counts_table, invocation, show_headline, summary_of
+from mutandis.cli.terminal import echo, make_console
 from mutandis.datasets import loan
 from mutandis.files.audit_file import read_plan
 from mutandis.files.output_folder import check_output, output_folder
@@ -47,7 +46,7 @@ def run_demo(out: Path, *, n: int, share: float, seed: int, as_json: bool) -> No
         found = read_plan(folder / _CONFIG).run()
         found.save(folder / _RESULTS)
     if as_json:
-        typer.echo(json.dumps(summary_of(found), indent=2))
+        echo(json.dumps(summary_of(found), indent=2))
     else:
         _show(found, out)
 
@@ -57,9 +56,8 @@ def _is_demo(folder: Path) -> bool:
 
 
 def _show(found: Audit, out: Path) -> None:
-    from rich.console import Console
 
-    console = Console()
+    console = make_console()
     refused, women = found.situation.is_negative, found.situation.complainants
     men = found.plan.strata[0].test
     would_be = found.refused_counterfactually

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from mutandis.cli.terminal import echo
 from mutandis.errors import InputError, OutputError
 from mutandis.files.initial_config import draft_config
 from mutandis.files.sources import read_data_section, read_source
@@ -59,9 +58,7 @@ def run_init(
         id=id,
     )
     write_atomically(out, text)
-    typer.echo(
-        f"Wrote {out}. Look at the lines marked EDIT 1 and EDIT 2, then run: mutandis check {out}"
-    )
+    echo(f"Wrote {out}. Look at the lines marked EDIT 1 and EDIT 2, then run: mutandis check {out}")
 
 
 def _data_section(data: str, reading: Mapping[str, str | None], out: Path) -> dict[str, Any]:

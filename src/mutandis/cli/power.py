@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from mutandis.cli.terminal import echo
 from mutandis.evidence.power import analyse_power as power
 from mutandis.files.text_files import write_atomically
 
@@ -45,4 +44,4 @@ def run_power(
         from mutandis.pictures.power import plot_power
 
         write_atomically(plot, plot_power(found).svg)
-    typer.echo(json.dumps(found.as_dict(), indent=2) if as_json else str(found))
+    echo(json.dumps(found.as_dict(), indent=2) if as_json else str(found))

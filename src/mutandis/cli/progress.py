@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from mutandis.cli.terminal import make_console
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,7 +29,6 @@ def progress_bars() -> Iterator[Callable[[str], Advance]]:
     if not sys.stderr.isatty():
         yield lambda title: _nothing  # noqa: ARG005 - nobody reads it
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         Progress,
@@ -43,7 +44,7 @@ def progress_bars() -> Iterator[Callable[[str], Advance]]:
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Progress(*columns, console=make_console(stderr=True), transient=True) as bars:
         yield lambda title: _bar(bars, title)
 
 

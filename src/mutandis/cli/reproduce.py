@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import typer
-
+from mutandis.cli.terminal import echo, make_console
 from mutandis.published.printed_tables import CASE_TABLES, COUNT_TABLES
 from mutandis.published.reproduction import Reproduction, case_rows, count_cells, reproduce
 from mutandis.published.scenarios import SCENARIOS
@@ -31,16 +30,15 @@ def run_reproduce(folder: Path, *, as_json: bool) -> int:
     found = reproduce(folder)
     unexplained = [d for d in found.differences() if not d.is_known]
     if as_json:
-        typer.echo(json.dumps(found.as_json(), indent=2))
+        echo(json.dumps(found.as_json(), indent=2))
     else:
         _show(found)
     return 1 if unexplained else 0
 
 
 def _show(found: Reproduction) -> None:
-    from rich.console import Console
 
-    console = Console()
+    console = make_console()
     console.rule("As published (preset eaamo23)")
     _show_published(console, found)
     console.rule("As defined (the default)")

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import typer
-
 from mutandis.cli.progress import progress_bars
+from mutandis.cli.terminal import echo
 from mutandis.decision.maker import with_progress
 from mutandis.errors import MutandisWarning
 
@@ -45,4 +44,4 @@ def collected_notes() -> Iterator[Callable[[], list[str]]]:
 def show_notes(notes: list[str]) -> None:
     """Show notes on stderr."""
     for note in notes:
-        typer.echo(f"Note: {note}", err=True)
+        echo(f"Note: {note}", err=True)

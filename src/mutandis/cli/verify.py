@@ -6,10 +6,9 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-import typer
-
 from mutandis.cli.progress import progress_bars
 from mutandis.cli.run import collected_notes, run_with_bars
+from mutandis.cli.terminal import echo
 from mutandis.files.verification import verify_results
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def run_verify(
             run=partial(_run, threads=threads),
         )
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        echo(json.dumps(found.as_dict(), indent=2))
     else:
         _show(folder, found, key)
     return 1 if found.differences else 0
@@ -58,16 +57,16 @@ def _run(plan: Plan, *, threads: int | None) -> Audit:
 
 def _show(folder: Path, found: Verification, key: Path | None) -> None:
     if found.differences:
-        typer.echo(f"{folder} differs from what was written:")
+        echo(f"{folder} differs from what was written:")
         for each in found.differences:
-            typer.echo(f"  {each}")
+            echo(f"  {each}")
     else:
-        typer.echo(f"{folder}: all {found.files} files are as they were written.")
+        echo(f"{folder}: all {found.files} files are as they were written.")
         if found.rerun:
-            typer.echo("A rerun gives the same findings, report and case files, bit for bit.")
+            echo("A rerun gives the same findings, report and case files, bit for bit.")
         if key is not None:
-            typer.echo(f"They are signed with {key}.")
+            echo(f"They are signed with {key}.")
     if found.source == "not reachable":
-        typer.echo("The source cannot be reached from here and was not checked.")
+        echo("The source cannot be reached from here and was not checked.")
     elif not found.differences:
-        typer.echo("The source is the table that was audited.")
+        echo("The source is the table that was audited.")

@@ -216,7 +216,7 @@ class HttpMaker(DescribedMaker):
 
     @property
     def label(self) -> str:
-        return f"endpoint {Address.parse(self.url).shown}"
+        return f"endpoint {Address.parse(self.url).origin}"
 
     @property
     def queries(self) -> tuple[dict[str, Any], ...]:
@@ -354,7 +354,7 @@ class HttpMaker(DescribedMaker):
         address = Address.parse(self.url)
         if address.in_the_clear and not self._queries:
             warnings.warn(
-                f"Rows are sent to {address.shown} unencrypted and can be read on the way. "
+                f"Rows are sent to {address.origin} unencrypted and can be read on the way. "
                 "Use https:// if the endpoint supports it.",
                 MutandisWarning,
                 stacklevel=2,
@@ -395,7 +395,7 @@ class HttpMaker(DescribedMaker):
 def _shown_location(location: str | None) -> str:
     """Show where a redirection points, without what may be secret."""
     try:
-        return Address.parse(location or "").shown
+        return Address.parse(location or "").origin
     except DecisionError:
         return "another address"
 

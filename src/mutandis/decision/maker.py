@@ -316,15 +316,25 @@ def read_scores(answer: Any, frame: Any, *, rows: int, name: str) -> NDArray[np.
             "number for each row. Return scores, or leave the threshold out if these are decisions."
         )
     scores = np.full(rows, np.nan)
-    scores[present] = values[present].astype(np.float64)
-    missing = int(np.isnan(scores).sum())
+    try:
+        scores[present] = values[present].astype(np.float64)
+    except OverflowError:  # whole numbers that are too large
+        scores[present] = [_as_float(value) for value in values[present]]
+    missing = int((~np.isfinite(scores)).sum())
     if missing:
         raise DecisionError(
-            f"The decision maker ({name}) gave no score (a missing value, or NaN) in {missing} of "
-            f"{rows} rows. It must score every row: complete what it needs, or leave these rows "
-            "out."
+            f"The decision maker ({name}) gave no score (a missing value, NaN, or an infinite one) "
+            f"in {missing} of {rows} rows. It must score every row: complete what it needs, or "
+            "leave these rows out."
         )
     return scores
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 def _are_numbers(values: NDArray[Any]) -> bool:

@@ -12,8 +12,10 @@ import hashlib
 import json
 import os
 import re
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
@@ -34,7 +36,7 @@ from mutandis.files.duckdb_reader import (
 from mutandis.frames import check_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     import pyarrow as pa
 
@@ -204,6 +206,8 @@ class DatabaseQuery:
         query = self.query.strip().rstrip(";").rstrip()
         if not query:
             raise InputError("The query is empty. Write one SELECT, such as SELECT * FROM loans.")
+        if not query.isascii() and query.encode(errors="ignore").decode() != query:
+            raise InputError("The query holds a character that UTF-8 does not have. Take it out.")
         # PostgreSQL refuses several statements; SQLite would answer the first, and say nothing
         if self._is_sqlite and ";" in _ASIDE.sub("", query):
             raise InputError("The query has several statements. Write one SELECT.")
@@ -267,7 +271,8 @@ class DatabaseQuery:
                 option = {"adbc.sqlite.query.batch_rows": str(_SQLITE_ROWS)}
                 cursor.adbc_statement.set_options(**option)
             else:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                reading = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+                _in_thread(cursor, partial(cursor.execute, reading))
             yield cursor
 
     def _sqlite_uri(self) -> str:
@@ -277,9 +282,8 @@ class DatabaseQuery:
         return f"file:{quote(str(path.absolute()))}?mode=ro"
 
     def _names(self, cursor: Any) -> tuple[str, ...]:
-        cursor.execute(f"SELECT * FROM (\n{self.query}\n) AS decisions LIMIT 0")  # noqa: S608
-        names = [str(field[0]) for field in cursor.description]
-        cursor.fetch_arrow_table()
+        statement = f"SELECT * FROM (\n{self.query}\n) AS decisions LIMIT 0"  # noqa: S608
+        names = _fetch(cursor, statement).column_names
         # SQLite numbers columns of the same name: id, id:1
         plain = [_NUMBERED.sub("", name) for name in names]
         check_distinct(
@@ -293,8 +297,32 @@ class DatabaseQuery:
         wanted = ", ".join(map(quoted, names))
         order = f" ORDER BY {quoted(self.order_by)}" if self.order_by is not None else ""
         # the line breaks end a comment in which the query may end
-        cursor.execute(f"SELECT {wanted} FROM (\n{self.query}\n) AS decisions{order}")  # noqa: S608
+        statement = f"SELECT {wanted} FROM (\n{self.query}\n) AS decisions{order}"  # noqa: S608
+        return _fetch(cursor, statement)
+
+
+def _fetch(cursor: Any, statement: str) -> pa.Table:
+    def run() -> pa.Table:
+        cursor.execute(statement)
         return cursor.fetch_arrow_table()
+
+    return _in_thread(cursor, run)
+
+
+def _in_thread(cursor: Any, call: Callable[[], Any]) -> Any:
+    """Wait for the database in a thread: in the main one, the driver keeps Ctrl-C to itself."""
+    from adbc_driver_manager import Error
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(call)
+        try:
+            while not answer.done():
+                wait([answer], timeout=0.1)  # and see whether a signal came
+        except BaseException:
+            with suppress(Error):  # not every driver can
+                cursor.adbc_cancel()
+            raise
+        return answer.result()
 
 
 def _driver(kind: str) -> Any:

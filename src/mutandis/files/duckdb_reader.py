@@ -403,7 +403,12 @@ def _reason(
             f"{source.name!r} has more or fewer fields{line} than in its first line. Correct the "
             "line, or put text that holds the separator in quotes."
         )
-    if "unterminated quote" in said or "quote" in said.lower():
+    if "reached an invalid state" in said:
+        return InputError(
+            f"{source.name!r} has different line ends: \\n in some lines, \\r\\n or \\r in "
+            "others. Save it again with one kind."
+        )
+    if "unterminated quote" in said:
         return InputError(
             f"A quote is opened{line} of {source.name!r} and not closed, or closed and followed "
             "by something else. Correct it."

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -67,6 +68,7 @@ _ENTRIES = 100_000
 # a line of 10,000 columns is far below; a file without line ends is not read to its end
 _CHARACTERS = 10_000_000
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,6 +307,12 @@ def read_header(path: Path, *, separator: str | None, encoding: str, header: boo
         raise InputError(f"{path.name!r} is empty. Check how it was exported.")
     chosen = separator or _best_separator(lines, path.name)
     names = _fields(lines, chosen)[0]
+    breaks = sum(len(_LINE_END.findall(name)) for name in names)
+    if len({end for line in lines[: breaks + 1] for end in _LINE_END.findall(line)}) > 1:
+        raise InputError(
+            f"A column of {path.name!r} has a line break in its name, and another kind of line "
+            "break than the rows have. Write the name on one line."
+        )
     if separator is not None and len(names) == 1:
         _refuse_other_separator(lines, separator, path.name)
     if not header and any(_NUMBER.fullmatch(name) for name in names):
@@ -330,7 +338,7 @@ def open_text(path: Path, encoding: str) -> Iterator[Any]:
             yield file
     except UnicodeError:
         raise wrong_encoding(path, encoding) from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "it is damaged"
         raise InputError(f"{path.name!r} cannot be read: {reason}.") from None
 

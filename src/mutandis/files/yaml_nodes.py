@@ -283,6 +283,11 @@ class _Converter:
                 "Take it out, and put text that begins with '!' in quotes."
             )
         if node.id == "scalar":
+            if any("\ud800" <= character <= "\udfff" for character in node.value):
+                raise own.error(
+                    "There is half a character here (a surrogate, \\ud800 to \\udfff). Write the "
+                    "character itself, or \\U and its eight digits."
+                )
             # the parser puts a value that is left out where the next key begins
             left_out = not node.value and node.style is None
             own = place if left_out else self._place(node, place.trail)

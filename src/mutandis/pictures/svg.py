@@ -6,6 +6,8 @@ import unicodedata
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
+from mutandis import errors
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -40,9 +42,6 @@ _WIDTHS = {
 _OTHER = 640
 _WIDE = 1000
 
-# They turn the reading direction round, also of what stands after them.
-_BIDI_CONTROLS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
 
 def number(value: float) -> str:
     """Write a coordinate with one decimal, and none if it is whole."""
@@ -66,11 +65,7 @@ def element(
 
 def printable(name: str) -> str:
     """Replace what XML cannot hold, or what would not stay in its place, by a mark."""
-    shown = "".join(
-        "�" if unicodedata.category(c) in {"Cc", "Cs", "Cn"} or c in _BIDI_CONTROLS else c
-        for c in name
-    )
-    return shown or '""'
+    return errors.printable(name, keep="") or '""'
 
 
 def text_width(text: str, size: float) -> float:

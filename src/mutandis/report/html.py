@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
-from mutandis.pictures.svg import printable
+from mutandis.errors import printable
 from mutandis.report.formatting import (
     count,
     distance,
@@ -86,7 +86,7 @@ def inline_svg(drawing: str, *, name: str, title: str, description: str) -> Mark
     }
     for place, (tag, text) in enumerate((("title", title), ("desc", description))):
         words = ET.Element(tag, {"id": f"{name}-{tag}"})
-        words.text = printable(text)
+        words.text = printable(text, keep="")
         root.insert(place, words)
     return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - written by us
 
@@ -128,7 +128,7 @@ def _shown(value: object) -> object:
     """Replace, in texts, what would not stay in its place: control and direction characters."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return "\n".join(printable(line) if line else "" for line in value.split("\n"))
+    return printable(value, keep="\n")
 
 
 def render(template: str, **context: Any) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.causal.diagnostics.dependence import Dependence
 from mutandis.data.columns import jsonable
+from mutandis.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -259,7 +260,7 @@ class Diagnosis:
         parts = [self.summary]
         for heading, sentences in self.sections().items():
             parts += ["", heading, *(f"- {sentence}" for sentence in sentences)]
-        return "\n".join([*parts, "", self.next_step])
+        return printable("\n".join([*parts, "", self.next_step]))
 
     def __repr__(self) -> str:
         found = f"tests={self.tests}, problems={len(self.problems)}"

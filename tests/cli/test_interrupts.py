@@ -1,0 +1,213 @@
+"""Ctrl-C and SIGTERM end a command within two seconds, wherever it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import mutandis as mm
+from mutandis.files.output_folder import recover_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.conftest import Server
+
+CONFIG = """\
+data: {source: loan.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous}
+uncertainty: {placebo: 0}
+ks: [3]
+"""
+# The wall clock of a busy machine is not that of the program: what it has to stay below is far
+# above two seconds, and far below what each of these would otherwise take.
+LATE = 15
+
+# {place} is what is replaced by something that does not end. pbkdf2_hmac stands for any call of
+# a library in C that neither looks at signals nor returns.
+PROGRAM = """
+import hashlib, sys, threading, time
+from pathlib import Path
+from mutandis.cli import app
+
+def compute():
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+
+def hang(*given, **more):
+    Path("hanging").touch()
+    {hang}
+
+{patch}
+sys.argv = ["mutandis", *sys.argv[1:]]
+app.main()
+"""
+SWALLOW = """
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+"""
+THREADS = """
+    others = [threading.Thread(target=compute) for _ in range(2)]
+    for each in others:
+        each.start()
+    for each in others:
+        each.join()
+"""
+DUCKDB = """
+    import duckdb
+    duckdb.sql("SELECT count(*) FROM range(10000000) a, range(1000000) b").fetchall()
+"""
+READ = "from mutandis.files import duckdb_reader; duckdb_reader.connect = hang"
+SEARCH = "from mutandis.auditing.plan import Plan; Plan.run = hang"
+PLACEBO = "from mutandis.auditing.audit import Audit; Audit.measure_noise_floor = hang"
+DRAW = "from mutandis.auditing.audit import Audit; Audit.report = hang"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("table") / "loan.csv"
+    mm.datasets.loan(n=60, seed=1).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, table: Path) -> Path:
+    (tmp_path / "loan.csv").symlink_to(table)
+    (tmp_path / "audit.yaml").write_text(CONFIG, encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def start(folder: Path, program: str = PROGRAM.format(hang="", patch="")) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", program, "audit", "audit.yaml", "--out", "out"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    )
+
+
+def wait(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "it never got there"
+        time.sleep(0.02)
+    time.sleep(0.2)  # into the call that does not end
+
+
+def assert_ends(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    process.send_signal(number)
+    try:
+        out, err = process.communicate(timeout=LATE)
+    finally:
+        process.kill()
+    assert (process.returncode, out) == (128 + number, "")
+    assert err.startswith("mutandis: Stopped")
+    assert err.count("\n") == 1
+    assert err.endswith("No half-written results are left.\n")
+
+
+@pytest.mark.parametrize(
+    ("hang", "patch", "number"),
+    [
+        pytest.param("compute()", READ, signal.SIGINT, id="reading, in C"),
+        pytest.param(DUCKDB, READ, signal.SIGTERM, id="reading, in DuckDB"),
+        pytest.param(THREADS, SEARCH, signal.SIGTERM, id="searching, in threads"),
+        pytest.param(SWALLOW, PLACEBO, signal.SIGTERM, id="where the exception is lost"),
+        pytest.param("compute()", DRAW, signal.SIGINT, id="drawing, in C"),
+    ],
+)
+def test_a_signal_ends_what_does_not_return(
+    folder: Path, hang: str, patch: str, number: signal.Signals
+) -> None:
+    process = start(folder, PROGRAM.format(hang=hang, patch=patch))
+    wait((folder / "hanging").exists, process)
+    assert_ends(process, number)
+    assert list((folder / "out").iterdir()) == []
+    # what was left beside the results goes with the next run
+    recover_output(folder / "out")
+    left = {path.name for path in folder.iterdir()}
+    assert left == {"audit.yaml", "hanging", "loan.csv", "out"}
+
+
+def test_a_signal_ends_a_query_of_sqlite(folder: Path) -> None:
+    pytest.importorskip("adbc_driver_sqlite", reason="the extra 'db' is not installed")
+    sqlite3.connect(folder / "loan.db").close()
+    query = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+        "SELECT max(x) AS Gender, 1 AS LoanApproval, 2 AS AnnualSalary FROM n"
+    )
+    config = CONFIG.replace("source: loan.csv", f"url: 'sqlite:///loan.db', query: '{query}'")
+    (folder / "audit.yaml").write_text(config, encoding="utf-8")
+    patch = (
+        "from mutandis.files.database import DatabaseQuery as Q; real = Q._answer\n"
+        "Q._answer = lambda *given: (Path('hanging').touch(), real(*given))[1]"
+    )
+    process = start(folder, PROGRAM.format(hang="", patch=patch))
+    wait((folder / "hanging").exists, process)
+    assert_ends(process, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_query_of_postgresql(
+    folder: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    import adbc_driver_postgresql.dbapi as driver
+
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    query = 'SELECT 1 AS "Gender", 1 AS "LoanApproval", 2 AS "AnnualSalary" FROM pg_sleep(300)'
+    config = CONFIG.replace("source: loan.csv", f"url: '{postgres.url}', query: '{query}'")
+    (folder / "audit.yaml").write_text(config, encoding="utf-8")
+
+    def running() -> int:
+        with driver.connect(postgres.url) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity "
+                "WHERE query LIKE '%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()"
+            )
+            return int(cursor.fetchone()[0])
+
+    process = start(folder)
+    wait(running, process)
+    assert_ends(process, number)
+    deadline = time.monotonic() + LATE
+    while running() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert running() == 0
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def test_a_signal_ends_the_wait_for_an_endpoint(folder: Path, silent: socket.socket) -> None:
+    port = silent.getsockname()[1]
+    config = CONFIG + (
+        f"decision: {{http: 'http://127.0.0.1:{port}/x', columns: [AnnualSalary]}}\n"
+        "worldview: {AnnualSalary: {equation: linear, parents: [$protected]}}\n"
+    )
+    (folder / "audit.yaml").write_text(config, encoding="utf-8")
+    process = start(folder)
+    silent.settimeout(60)
+    connection, _ = silent.accept()
+    with connection:
+        assert connection.recv(1)
+        assert_ends(process, signal.SIGTERM)
+    assert os.listdir(folder / "out") == []  # noqa: PTH208
