@@ -18,15 +18,17 @@ import numpy as np
 from scipy.stats import binom
 
 from mutandis.evidence.intervals import INTERVALS, REJECTS
-from mutandis.pictures.picture import COLOURS, Picture, figure
+from mutandis.pictures.chart import Chart, Frame, numbered, ticks
+from mutandis.pictures.picture import COLOURS
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from mutandis.evidence.intervals import IntervalName
+    from mutandis.pictures.picture import Picture
 
 ALPHA = 0.05
 KS = (5, 15, 30, 100)
@@ -35,10 +37,10 @@ TAUS = (0.0, 0.05, 0.1)
 GRID = np.arange(1, 50) / 50
 TOLERANCE = 0.02
 _STYLES = (
-    (COLOURS["test"], "o"),
-    (COLOURS["control"], "s"),
-    (COLOURS["alone"], "^"),
-    (COLOURS["quiet"], "v"),
+    (COLOURS["test"], "circle"),
+    (COLOURS["control"], "square"),
+    (COLOURS["alone"], "up"),
+    (COLOURS["quiet"], "down"),
 )
 
 
@@ -165,20 +167,31 @@ def plot_coverage(
 ) -> Picture:
     """Draw, for each interval and k, the mean, 5th and 95th percentile of the coverage."""
     sizes = sorted({k for rows in covered.values() for k in rows})
-    with figure(height=3.4) as (drawn, axes):
-        axes.axhspan(nominal - tolerance, nominal + tolerance, color="#eeeae0", zorder=0)
-        axes.axhline(nominal, color=COLOURS["quiet"], lw=0.8)
-        for place, (name, rows) in enumerate(covered.items()):
-            colour, marker = _STYLES[place % len(_STYLES)]
-            shift = (place - (len(covered) - 1) / 2) * 0.16
-            at = [sizes.index(k) + shift for k in rows]
-            mean, low, high = zip(*rows.values(), strict=True)
-            axes.vlines(at, low, high, color=colour, lw=1.2)
-            axes.plot(at, mean, marker=marker, ls="", color=colour, label=name)
-        axes.set_xticks(range(len(sizes)), [f"k = {k}" for k in sizes])
-        axes.set_ylabel("coverage")
-        drawn.legend(loc="outside upper left", ncols=len(covered))
-        return Picture.of_figure(drawn, title="Coverage of the intervals by the size of the groups")
+    lows = [low for rows in covered.values() for _, low, _ in rows.values()]
+    highs = [high for rows in covered.values() for _, _, high in rows.values()]
+    low = min(*lows, nominal - tolerance) - 0.01
+    high = max(*highs, nominal + tolerance) + 0.01
+    chart = Chart(width=504, height=245)
+
+    def sample(place: int) -> Callable[[float, float], None]:
+        colour, mark = _STYLES[place % len(_STYLES)]
+        return lambda x, y: chart.mark(mark, (x + 16, y), colour, size=6)
+
+    top = chart.legend([(name, sample(place)) for place, name in enumerate(covered)])
+    frame = Frame(chart, (50, top, 494, 220), (-0.5, len(sizes) - 0.5), (low, high))
+    band = (frame.left, frame.y(nominal + tolerance)), (frame.right, frame.y(nominal - tolerance))
+    chart.box(*band, "#eeeae0")
+    frame.level(nominal, COLOURS["quiet"], width=0.8)
+    for place, rows in enumerate(covered.values()):
+        colour, mark = _STYLES[place % len(_STYLES)]
+        shift = (place - (len(covered) - 1) / 2) * 0.16
+        for k, (mean, lowest, highest) in rows.items():
+            x = sizes.index(k) + shift
+            chart.line([frame.at(x, lowest), frame.at(x, highest)], colour, width=1.2)
+            chart.mark(mark, frame.at(x, mean), colour, size=6)
+    frame.x_axis({place: f"k = {k}" for place, k in enumerate(sizes)})
+    frame.y_axis(numbered(ticks(low, high, most=8)), "coverage")
+    return chart.picture("Coverage of the intervals by the size of the groups")
 
 
 def main() -> None:

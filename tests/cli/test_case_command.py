@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 import mutandis as mm
-from mutandis.cli import case as case_module
 from mutandis.cli.app import app
 from mutandis.errors import MutandisError, OutputError, UnknownIdError
 from mutandis.files.case_files import case_name
@@ -103,11 +102,12 @@ def test_a_case_loads_nothing_that_it_can_do_without(out: Path) -> None:
         "import sys\n"
         "from mutandis.cli.app import app\n"
         "try:\n"
-        "    app(['case', sys.argv[1], 'Anna', '--no-pdf'])\n"
+        "    app(['case', sys.argv[1], 'Anna'])\n"
         "except SystemExit as end:\n"
         "    assert not end.code\n"
         "heavy = {'duckdb', 'httpx', 'narwhals', 'networkx', 'numba', 'pandas', 'pyarrow',\n"
-        "         'matplotlib.pyplot', 'scipy.stats', 'sklearn', 'weasyprint'} & set(sys.modules)\n"
+        "         'matplotlib', 'scipy.optimize', 'scipy.spatial', 'scipy.stats', 'sklearn',\n"
+        "         'weasyprint'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     done = subprocess.run(  # noqa: S603 - our own program
@@ -152,7 +152,7 @@ def test_html_json_and_pdf(out: Path) -> None:
 
 @pytest.mark.skipif(pdf_unavailable() is not None, reason=str(pdf_unavailable()))
 def test_pdf(out: Path) -> None:
-    assert run("case", out, "Anna").exit_code == 0
+    assert run("case", out, "Anna", "--pdf").exit_code == 0
     assert (out / "cases" / "Anna.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -167,15 +167,14 @@ def test_a_pdf_that_cannot_be_made_is_refused_before_the_search(
     assert "WeasyPrint" in str(run("case", out, "Anna", "--pdf").exception)
 
 
-def test_without_weasyprint_there_is_a_hint_and_no_pdf(
-    out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (case_file, case_module):
-        monkeypatch.setattr(module, "pdf_unavailable", lambda: "It needs mutandis[pdf].")
+def test_a_pdf_is_printed_on_request_alone(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(case_file, "to_pdf", lambda html: b"%PDF")
     result = run("case", out, "Anna")
     assert result.exit_code == 0
-    assert "mutandis[pdf]" in result.stderr
+    assert result.stderr == ""
     assert not (out / "cases" / "Anna.pdf").exists()
+    assert run("case", out, "Anna", "--pdf").exit_code == 0
+    assert (out / "cases" / "Anna.pdf").exists()
 
 
 def test_a_hostile_id(out: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_line_without_numbers_has_words_alone() -> None:
         threshold_name="τ = 0",
     )
     assert "withheld" in texts(bare)
-    assert len(re.findall("<use ", bare.svg)) < len(re.findall("<use ", drawn.svg))
+    assert len(re.findall("<path ", bare.svg)) < len(re.findall("<path ", drawn.svg))
 
 
 def test_a_threshold_is_drawn_and_named() -> None:

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Provenance", "hash_population", "record"]
 
-_PACKAGES = ("mutandis", "numpy", "scipy", "pandas", "narwhals", "networkx", "matplotlib")
+_PACKAGES = ("mutandis", "numpy", "scipy", "pandas", "narwhals", "networkx")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where an audit's numbers come from."""
 
-    versions: Mapping[str, str]  # of mutandis, Python and the libraries that compute and draw
+    versions: Mapping[str, str]  # of mutandis, Python and the libraries that compute
     # rows, complainants, rows dropped by column, and a SHA-256 of all columns used
     data: Mapping[str, Any]
     settings: Mapping[str, Any]  # every choice of the plan

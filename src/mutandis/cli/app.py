@@ -206,12 +206,12 @@ def case(
         ),
     ] = False,
     pdf: Annotated[
-        bool | None,
-        typer.Option("--pdf/--no-pdf", help="Write a PDF too (default: if WeasyPrint is there)."),
-    ] = None,
+        bool,
+        typer.Option("--pdf/--no-pdf", help="Print the page as a PDF too, by WeasyPrint."),
+    ] = False,
     sign: Sign = None,
 ) -> None:
-    """Write the case file of one complainant: HTML, JSON and PDF, into the folder's `cases`."""
+    """Write the case file of one complainant, HTML and JSON, into the folder's `cases`."""
     from mutandis.cli.case import run_case
 
     run_case(folder, id, redact=redact, pdf=pdf, sign=sign)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from mutandis.cli.terminal import echo
 from mutandis.report.case_file import save_case
-from mutandis.report.pdf import pdf_unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +20,7 @@ def run_case(
     id: str,  # noqa: A002 - the public name
     *,
     redact: bool,
-    pdf: bool | None,
+    pdf: bool,
     sign: Path | None,
 ) -> None:
     """Open the results, and write the file of one complainant."""
@@ -30,9 +29,6 @@ def run_case(
         echo(answer)
     for path in files:
         echo(str(path))
-    without_pdf = pdf_unavailable() if pdf is None else None
-    if without_pdf is not None:
-        echo(f"No PDF was written. {without_pdf}", err=True)
 
 
 def _answers(document: CaseDocument) -> tuple[str, str]:

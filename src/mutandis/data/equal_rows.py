@@ -20,6 +20,8 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 _BLOCK = 1 << 14
 # a sample of this size shows a duplicate, if rows repeat often enough to matter
 _SAMPLE = 4096
+# rows up to which sorting takes less time than loading pandas
+_FEW = 10_000
 
 
 def row_digests(keys: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
@@ -46,14 +48,24 @@ def group_equal(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.in
     if _all_differ(digests):
         rows = np.arange(len(digests), dtype=np.intp)
         return rows, rows
-    import pandas as pd
-
-    group = pd.factorize(digests)[0].astype(np.intp, copy=False)
+    group = _number_equal(digests)
     first = _first_rows(group)
     if not _agree(columns, first, group):
         group = _group_by_columns(columns)
         first = _first_rows(group)
     return first, group
+
+
+def _number_equal(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Give equal values a number, in order of first appearance; a few are sorted for that."""
+    if len(values) > _FEW:
+        import pandas as pd
+
+        return pd.factorize(values)[0].astype(np.intp, copy=False)
+    _, first, group = np.unique(values, return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.intp)
+    place[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(place[group])
 
 
 def _all_differ(digests: NDArray[np.uint64]) -> bool:
@@ -83,11 +95,9 @@ def _agree(
 
 def _group_by_columns(columns: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
     """Assign group numbers by one column after the other."""
-    import pandas as pd
-
     group = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         # two dense codes below n make one key below n squared
-        codes, distinct = pd.factorize(column)
-        group, _ = pd.factorize(group * max(1, len(distinct)) + codes)
-    return group.astype(np.intp, copy=False)
+        codes = _number_equal(column)
+        group = _number_equal(group * (int(codes.max(initial=0)) + 1) + codes)
+    return group

@@ -102,13 +102,16 @@ def compare_matched(
     space, on whose points all rows stand as `standing` says.
     """
     cells = _Cells.of(standing, matches.key)
+    own, caliper = cells.of_row[rows], control.caliper
+    # those who stand on one point and have one counterfactual have the same groups
+    first, same = group_equal(own, *(() if caliper is None else (caliper.limits[mine],)))
+    mine, own, queries = mine[first], own[first], queries.take(first)
+    limits = None if caliper is None else caliper.limits[mine]
     found = control.found.take(mine)
-    limits = None if control.caliper is None else control.caliper.limits[mine]
     places = [
         Places.of(found, index, k, control.ties, limits) for index, k in enumerate(control.ks)
     ]
     totals = [_Totals.empty(len(mine), matches, each) for each in places]
-    own = cells.of_row[rows]
     add = _choose_adder(len(mine) * sum(control.ks), totals)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
@@ -117,7 +120,7 @@ def compare_matched(
     reach = np.max([each.radius for each in places], axis=0)
     within = found.inside.max(axis=1) + found.rim.max(axis=1) + 1
     search.visit(queries, reach, within, use)
-    return tuple(each.group(matches, names=names) for each in totals)
+    return tuple(each.group(matches, names=names).take(same) for each in totals)
 
 
 _Adder = Callable[..., None]

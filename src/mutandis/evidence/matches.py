@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mutandis.data.equal_rows import group_equal
 from mutandis.evidence.groups import Caliper
 from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Queries, group_rows
@@ -497,6 +498,9 @@ def _in_parts(negatives: NDArray[np.int64], whole: NDArray[np.int64], common: in
 
 def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
     """Put the matches of several worlds together, each with its weight."""
+    # people whose counterfactuals are the same in every world stay one
+    rows, key = group_equal(*(each.key for each, _ in drawn))
+    drawn = [(replace(each, key=each.key[rows]), weight) for each, weight in drawn]
     size, first = sum(weight for _, weight in drawn), drawn[0][0]
     common = lcm(*(each.whole for each, _ in drawn))
     kind: Any = np.int64 if common * size < ROOM else object
@@ -517,7 +521,7 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
     numbers[~found, :of_matches] = 0
     levels.data[np.repeat(~found, np.diff(levels.indptr)) & (levels.indices < half)] = 0
     return Matches(
-        key=np.arange(len(first.key)),
+        key=key,
         negatives=np.where(found, negatives, 0),
         whole=common * size,
         found=found,

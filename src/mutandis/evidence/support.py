@@ -20,6 +20,7 @@ from mutandis.evidence.groups import Pair
 from mutandis.evidence.matches import MATCHES
 from mutandis.evidence.methods import Center
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit
+from mutandis.search.brute import BruteSearch
 from mutandis.search.choose import choose_search
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 
@@ -40,6 +41,8 @@ __all__ = ["Reach", "Support", "measure_balance", "measure_support", "typical_ra
 
 # people of a space who stand for all of it
 SAMPLE = 200
+# pairs of people that are measured one by one before SciPy's tree is loaded, which takes 0.1 s
+_FEW_PAIRS = 1_000_000
 _PERCENTILES = (50, 95, 99)
 
 
@@ -170,7 +173,9 @@ def typical_radii(
     queries = Queries(
         points=points.take(sample), own=standing[sample], own_negative=negative[sample]
     )
-    found = find_neighbourhoods(choose_search(space, threads=threads), queries, (k,))
+    few = len(sample) * len(space.points) <= _FEW_PAIRS
+    search = BruteSearch(space=space) if few else choose_search(space, threads=threads)
+    found = find_neighbourhoods(search, queries, (k,))
     return metric.as_float(found.radius[:, 0])
 
 

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from mutandis.pictures.picture import COLOURS, Picture, figure
+from mutandis.pictures.chart import DASHED, DOTTED, SIZE, Chart, Frame, numbered, room_for, ticks
+from mutandis.pictures.picture import COLOURS
 from mutandis.pictures.svg import printable, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from mutandis.pictures.picture import Picture
+
+Corner = tuple[float, float]
 Role = Literal["factual", "counterfactual", "reference"]
 
 # roles differ in their strokes too, for print in grey
 _LOOKS: dict[Role, tuple[str, str, float]] = {
-    "factual": (COLOURS["control"], "-", 1.6),
-    "counterfactual": (COLOURS["test"], "--", 1.8),
-    "reference": (COLOURS["quiet"], ":", 1.4),
+    "factual": (COLOURS["control"], "", 1.6),
+    "counterfactual": (COLOURS["test"], DASHED, 1.8),
+    "reference": (COLOURS["quiet"], DOTTED, 1.4),
 }
-_WIDTH = 4.4
+_STRONG: dict[Role, float] = {"factual": 1.0, "counterfactual": 1.0, "reference": 0.45}
+_WIDTH = 317.0
 _MOST_BINS = 40
 _MOST_STEPS = 60
 # a few far values would squeeze all others into one bar: they are counted in the outermost ones
 _TAIL = 0.001
-_NAME = 300.0
-_LEVEL_NAME = 150.0
+_NAME = 230.0
+_LEVEL_NAME = 115.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,75 +83,82 @@ def _grid(values: NDArray[np.float64]) -> tuple[float, float] | None:
 
 def plot_numbers(name: str, spreads: Sequence[Spread]) -> Picture:
     """Draw a histogram of each group over the same bars."""
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
-
     edges = bin_edges([each.values for each in spreads])
-    with figure(width=_WIDTH, height=2.7) as (drawn, axes):
-        for each in spreads:
-            _draw_steps(axes, each, edges)
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(edges[0], edges[-1])
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
-        if max(abs(edges[0]), abs(edges[-1])) >= 10_000:
-            axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_ylabel("share of the group")
-        axes.set_xlabel(shortened(printable(name), width=_NAME, size=13))
-        drawn.legend(loc="outside upper left", ncols=1, borderaxespad=0.2)
-        return Picture.of_figure(drawn, title=f"Distribution of {printable(name)}")
+    heights = [_heights(each, edges) for each in spreads]
+    chart = Chart(width=_WIDTH, height=194)
+
+    def sample(x: float, y: float, role: Role) -> None:
+        colour, dash, width = _LOOKS[role]
+        chart.line([(x, y), (x + 24, y)], colour, dash=dash, width=width)
+
+    top = chart.legend([_key(sample, each) for each in spreads], width=0)
+    most = max(float(each.max()) for each in heights) * 1.05 or 1.0
+    labels = numbered(ticks(0, most, most=5), percent=True)
+    x = (float(edges[0]), float(edges[-1]))
+    frame = Frame(chart, (18 + room_for(labels.values()), top, _WIDTH - 12, 158), x, (0, most))
+    for each, tops in zip(spreads, heights, strict=True):
+        colour, dash, width = _LOOKS[each.role]
+        steps = frame.steps(edges.tolist(), tops.tolist())
+        if each.role == "factual":
+            chart.area(steps, colour, opacity=0.18)
+        chart.line(steps, colour, dash=dash, width=width)
+    frame.x_axis(numbered(ticks(*x, most=6)), shortened(printable(name), width=_NAME, size=SIZE))
+    frame.y_axis(labels, "share of the group")
+    return chart.picture(f"Distribution of {printable(name)}")
 
 
-def _draw_steps(axes: Axes, spread: Spread, edges: NDArray[np.float64]) -> None:
-    colour, line, width = _LOOKS[spread.role]
+def _key(
+    sample: Callable[[float, float, Role], None], each: Spread
+) -> tuple[str, Callable[[float, float], None]]:
+    return each.label, lambda x, y: sample(x, y, each.role)
+
+
+def _heights(spread: Spread, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     inside = np.clip(spread.values, edges[0], edges[-1])
-    heights = np.histogram(inside, bins=edges)[0] / max(len(inside), 1)
-    if spread.role == "factual":
-        axes.stairs(heights, edges, fill=True, color=colour, alpha=0.18)
-    axes.stairs(heights, edges, color=colour, linestyle=line, linewidth=width, label=spread.label)
+    return np.asarray(np.histogram(inside, bins=edges)[0] / max(len(inside), 1))
 
 
 def plot_levels(name: str, levels: Sequence[str], spreads: Sequence[Spread]) -> Picture:
     """Draw the share of each level in each group, as bars side by side."""
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    bar = 10.0
+    room = bar * len(spreads) * 1.25 * len(levels)
+    chart = Chart(width=_WIDTH, height=56 + 16 * len(spreads) + max(room, 36))
 
+    def sample(x: float, y: float, role: Role) -> None:
+        chart.box((x, y - 4), (x + 24, y + 4), _LOOKS[role][0], opacity=_STRONG[role])
+
+    top = chart.legend([_key(sample, each) for each in spreads], width=0)
+    shown = [shortened(printable(level), width=_LEVEL_NAME, size=SIZE) for level in levels]
+    most = max(float(each.values.max(initial=0.0)) for each in spreads) * 1.05 or 1.0
+    sides = (room_for(shown), top, _WIDTH - 12, chart.height - 36)
+    frame = Frame(chart, sides, (0, most), (len(levels) - 0.5, -0.5))
     height = 0.8 / len(spreads)
-    size = 1.2 + 0.2 * len(spreads) + max(len(levels) * len(spreads) * 0.14, 0.5)
-    with figure(width=_WIDTH, height=size) as (drawn, axes):
-        places = np.arange(len(levels))
-        for index, each in enumerate(spreads):
-            colour = _LOOKS[each.role][0]
-            axes.barh(
-                places - 0.4 + (index + 0.5) * height,
-                each.values,
-                height=height * 0.9,
-                color=colour,
-                alpha=0.45 if each.role == "reference" else 1.0,
-                label=each.label,
+    for index, each in enumerate(spreads):
+        for place, share in enumerate(each.values.tolist()):
+            middle = place - 0.4 + (index + 0.5) * height
+            chart.box(
+                frame.at(0, middle - 0.45 * height),
+                frame.at(share, middle + 0.45 * height),
+                _LOOKS[each.role][0],
+                opacity=_STRONG[each.role],
             )
-        shown = [shortened(printable(level), width=_LEVEL_NAME, size=13) for level in levels]
-        axes.set_yticks(places, shown)
-        axes.invert_yaxis()
-        axes.tick_params(left=False)
-        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
-        axes.set_xlabel(shortened(f"{printable(name)}: share of the group", width=_NAME, size=13))
-        drawn.legend(loc="outside upper left", ncols=1, borderaxespad=0.2)
-        return Picture.of_figure(drawn, title=f"Distribution of {printable(name)}")
+    said = shortened(f"{printable(name)}: share of the group", width=_NAME, size=SIZE)
+    frame.x_axis(numbered(ticks(0, most, most=5), percent=True), said)
+    frame.y_axis(dict(enumerate(shown)), marked=False)
+    return chart.picture(f"Distribution of {printable(name)}")
 
 
 GroupName = Literal["control", "st", "cst"]
 
 _GROUP_LOOKS: dict[GroupName, tuple[str, str, str]] = {
     "control": (COLOURS["control"], "", "control group"),
-    "st": (COLOURS["quiet"], "//", "ST test group"),
+    "st": (COLOURS["quiet"], "2 1.5", "ST test group"),
     "cst": (COLOURS["test"], "", "CST test group"),
 }
-_GROUP_LEVEL_NAME = 110.0
+_GROUP_LEVEL_NAME = 85.0
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """Five numbers about one group, and the value of the search center it was found around."""
 
     low: float
@@ -178,85 +188,64 @@ def plot_groups(
     names = [
         group for group in _GROUP_LOOKS if any(group in boxes for boxes in complainants.values())
     ]
-    with figure(width=7.4, height=3.0) as (drawn, axes):
-        for row, group in enumerate(names):
-            shift = (row - (len(names) - 1) / 2) * 0.26
-            found = {
-                place + shift: boxes[group]
-                for place, boxes in enumerate(complainants.values())
-                if group in boxes
-            }
-            _draw_boxes(axes, found, group)
-        _draw_axes(axes, name, list(complainants), levels)
-        handles = _legend_handles(names)
-        drawn.legend(
-            handles=handles, loc="outside upper left", ncols=len(handles), columnspacing=1.2
-        )
-        return Picture.of_figure(drawn, title=f"Groups of sample complainants by {printable(name)}")
-
-
-def _draw_boxes(axes: Axes, boxes: Mapping[float, Box], group: GroupName) -> None:
-    colour, hatch, _ = _GROUP_LOOKS[group]
-    axes.bxp(
-        [
-            {
-                "med": box.median,
-                "q1": box.first,
-                "q3": box.third,
-                "whislo": box.low,
-                "whishi": box.high,
-            }
-            for box in boxes.values()
-        ],
-        positions=list(boxes),
-        widths=0.2,
-        patch_artist=True,
-        showfliers=False,
-        manage_ticks=False,
-        boxprops={"facecolor": f"{colour}33", "edgecolor": colour, "hatch": hatch},
-        medianprops={"color": colour, "linewidth": 2.2},
-        whiskerprops={"color": colour},
-        capprops={"color": colour},
-    )
-    axes.plot(
-        list(boxes),
-        [box.center for box in boxes.values()],
-        linestyle="",
-        marker="D" if group == "cst" else "o",
-        markersize=5,
-        color="#111111",
-        markerfacecolor="#ffffff",
-    )
-
-
-def _draw_axes(axes: Axes, name: str, ids: Sequence[str], levels: Sequence[str]) -> None:
-    shown = [shortened(printable(each), width=110.0, size=13) for each in ids]
-    axes.set_xticks(range(len(ids)), shown)
-    axes.set_xlim(-0.55, len(ids) - 0.45)
-    axes.tick_params(bottom=False)
-    axes.set_xlabel("complainant")
-    axes.set_ylabel(shortened(printable(name), width=190.0, size=13))
+    chart = Chart(width=533, height=216)
+    top = chart.legend(_group_keys(chart, names)) + 4
+    values = [value for boxes in complainants.values() for box in boxes.values() for value in box]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = (high - low) * 0.06 or 0.5
+    labels = numbered(ticks(low - room, high + room, most=6))
     if levels:
-        shown = [shortened(printable(each), width=_GROUP_LEVEL_NAME, size=13) for each in levels]
-        axes.set_yticks(range(len(levels)), shown)
-    elif max(map(abs, axes.get_ylim())) >= 10_000:
-        axes.yaxis.set_major_formatter("{x:,.0f}")
-    for place in range(1, len(ids)):
-        axes.axvline(place - 0.5, color="#d8d3c7", linewidth=0.8, zorder=0)
+        shown = [shortened(printable(each), width=_GROUP_LEVEL_NAME, size=SIZE) for each in levels]
+        labels = dict(enumerate(shown))
+        low, high = min(low, 0.0), max(high, len(levels) - 1.0)
+    sides = (18 + room_for(labels.values()), top, 523, 180)
+    x = (-0.55, len(complainants) - 0.45)
+    frame = Frame(chart, sides, x, (low - room, high + room))
+    for place in range(1, len(complainants)):
+        frame.upright(place - 0.5, "#d8d3c7", width=0.8)
+    for row, group in enumerate(names):
+        shift = (row - (len(names) - 1) / 2) * 0.26
+        for place, boxes in enumerate(complainants.values()):
+            if group in boxes:
+                _draw_box(frame, place + shift, boxes[group], group)
+    ids = [shortened(printable(each), width=85.0, size=SIZE) for each in complainants]
+    frame.x_axis(dict(enumerate(ids)), "complainant", marked=False)
+    frame.y_axis(labels, shortened(printable(name), width=146.0, size=SIZE))
+    return chart.picture(f"Groups of sample complainants by {printable(name)}")
 
 
-def _legend_handles(names: Sequence[GroupName]) -> list[Artist]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
+def _draw_box(frame: Frame, place: float, box: Box, group: GroupName) -> None:
+    colour, dash, _ = _GROUP_LOOKS[group]
+    chart, middle, half = frame.chart, frame.x(place), (frame.x(0.2) - frame.x(0)) / 2
+    for end, side in ((box.low, box.first), (box.high, box.third)):
+        chart.line([(middle, frame.y(side)), (middle, frame.y(end))], colour)
+        chart.line([(middle - half / 2, frame.y(end)), (middle + half / 2, frame.y(end))], colour)
+    corners = (middle - half, frame.y(box.third)), (middle + half, frame.y(box.first))
+    _fill_box(chart, corners, colour, dash)
+    median = frame.y(box.median)
+    chart.line([(middle - half, median), (middle + half, median)], colour, width=2.2)
+    mark = "diamond" if group == "cst" else "circle"
+    chart.mark(mark, (middle, frame.y(box.center)), "#111111", fill="#ffffff")
 
-    looks = [_GROUP_LOOKS[group] for group in names]
+
+def _fill_box(chart: Chart, corners: tuple[Corner, Corner], colour: str, dash: str) -> None:
+    chart.box(*corners, colour, opacity=0.2)
+    chart.box(*corners, "none", stroke=colour, dash=dash)
+
+
+def _group_keys(
+    chart: Chart, names: Sequence[GroupName]
+) -> list[tuple[str, Callable[[float, float], None]]]:
+    def boxed(colour: str, dash: str) -> Callable[[float, float], None]:
+        return lambda x, y: _fill_box(chart, ((x, y - 4), (x + 24, y + 4)), colour, dash)
+
+    def marked(kind: str) -> Callable[[float, float], None]:
+        return lambda x, y: chart.mark(kind, (x + 18, y), "#111111", fill="#ffffff")
+
     groups = [
-        Patch(facecolor=f"{colour}33", edgecolor=colour, hatch=hatch, label=label)
-        for colour, hatch, label in looks
+        (label, boxed(colour, dash))
+        for colour, dash, label in (_GROUP_LOOKS[name] for name in names)
     ]
-    marks = {"complainant": "o", "counterfactual": "D"} if "cst" in names else {"complainant": "o"}
-    centers = [
-        Line2D([], [], linestyle="", marker=marker, color="#111111", markerfacecolor="w", label=who)
-        for who, marker in marks.items()
-    ]
-    return [*groups, *centers]
+    marks = {"complainant": "circle", "counterfactual": "diamond"}
+    shown = marks if "cst" in names else {"complainant": "circle"}
+    return [*groups, *((who, marked(kind)) for who, kind in shown.items())]

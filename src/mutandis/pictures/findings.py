@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.pictures.picture import COLOURS, Picture, figure
+from mutandis.pictures.chart import DASHED, DOTTED, Chart, Frame, numbered, room_for, ticks
+from mutandis.pictures.picture import COLOURS
+from mutandis.pictures.svg import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
+    from mutandis.pictures.picture import Picture
 
 # from -1 to 1 in bars of 0.05
 _BARS = 40
@@ -39,48 +42,49 @@ def count_differences(delta_p: NDArray[np.float64]) -> NDArray[np.intp]:
 def plot_delta_p(differences: Sequence[Differences], *, threshold: float) -> Picture:
     """Draw one row of bars per method, cases apart from the others; Δp = 0 is counted in words."""
     edges = np.linspace(-1, 1, _BARS + 1)
-    count = len(differences)
-    size = {"width": 7.4, "height": 0.9 + 1.25 * count}
-    with figure(**size, nrows=count, sharex=True, squeeze=False) as (drawn, grid):
-        rows = grid[:, 0]
-        for axes, each in zip(rows, differences, strict=True):
-            _draw_histogram(axes, each, edges, threshold)
-        rows[-1].set_xlabel("Δp, where it is not 0")
-        rows[-1].set_xlim(*_limits(differences, edges))
-        handles, labels = rows[0].get_legend_handles_labels()
-        drawn.legend(handles, labels, loc="outside upper left", ncols=3)
-        return Picture.of_figure(drawn, title="Differences in refusals by method")
+    chart = Chart(width=533, height=48 + 90 * len(differences))
+    named = f"threshold {threshold:+g}" if threshold else "threshold 0"
+    top = chart.legend(
+        [
+            ("no evidence", lambda x, y: chart.box((x, y - 4), (x + 24, y + 4), _OTHERS)),
+            ("evidence", lambda x, y: chart.box((x, y - 4), (x + 24, y + 4), COLOURS["control"])),
+            (named, lambda x, y: chart.line([(x, y), (x + 24, y)], "#333333", dash="4 2")),
+        ]
+    )
+    low, high = _limits(differences, edges)
+    left = room_for(each.title for each in differences) + 34
+    for place, each in enumerate(differences):
+        apart = each.delta_p != 0
+        others = count_differences(each.delta_p[apart & ~each.evidence])
+        cases = others + count_differences(each.delta_p[apart & each.evidence])
+        most = max(1, int(cases.max())) * 1.2
+        above = top + 90 * place
+        frame = Frame(chart, (left, above, 523, above + 72), (low, high), (0, most))
+        _draw_bars_between(frame, edges, np.zeros_like(others), others, _OTHERS)
+        _draw_bars_between(frame, edges, others, cases, COLOURS["control"])
+        frame.upright(threshold, "#333333", width=0.9, dash="4 2")
+        is_last = place == len(differences) - 1
+        frame.x_axis(
+            {v: said if is_last else "" for v, said in numbered(ticks(low, high, most=10)).items()},
+            "Δp, where it is not 0" if is_last else "",
+        )
+        frame.y_axis({v: f"{v:,.0f}" for v in ticks(0, most, most=4, whole=True)})
+        chart.text((left - 38, above + 36), each.title, anchor="end")
+        chart.text((left + 4, above + 5), f"Δp = 0: {int((~apart).sum()):,}")
+    return chart.picture("Differences in refusals by method")
 
 
-def _draw_histogram(
-    axes: Axes, each: Differences, edges: NDArray[np.float64], threshold: float
+def _draw_bars_between(
+    frame: Frame,
+    edges: NDArray[np.float64],
+    below: NDArray[np.intp],
+    above: NDArray[np.intp],
+    colour: str,
 ) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    apart = each.delta_p != 0
-    others = count_differences(each.delta_p[apart & ~each.evidence])
-    cases = count_differences(each.delta_p[apart & each.evidence])
-    axes.stairs(others, edges, fill=True, color=_OTHERS, label="no evidence")
-    axes.stairs(
-        others + cases,
-        edges,
-        baseline=others,
-        fill=True,
-        color=COLOURS["control"],
-        label="evidence",
-    )
-    axes.axvline(
-        threshold,
-        color="#333333",
-        linewidth=0.9,
-        linestyle="--",
-        label=f"threshold {threshold:+g}" if threshold else "threshold 0",
-    )
-    axes.set_ylabel(each.title, rotation=0, ha="right", va="center")
-    axes.set_ylim(bottom=0, top=max(1, int((others + cases).max())) * 1.2)
-    axes.text(0.01, 0.97, f"Δp = 0: {int((~apart).sum()):,}", transform=axes.transAxes, va="top")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
+    for bar in np.flatnonzero(above > below).tolist():
+        frame.chart.box(
+            frame.at(edges[bar], above[bar]), frame.at(edges[bar + 1], below[bar]), colour
+        )
 
 
 def _limits(differences: Sequence[Differences], edges: NDArray[np.float64]) -> tuple[float, float]:
@@ -93,50 +97,105 @@ def _limits(differences: Sequence[Differences], edges: NDArray[np.float64]) -> t
 
 # dark enough on white, apart in every common form of colour blindness, and marked apart in print
 _LINES = (
-    ("#1f5fa8", "-", "o"),
-    ("#b8500f", "--", "s"),
-    ("#2e7d4f", "-.", "^"),
-    ("#5f5a50", ":", "D"),
-    ("#7a3b8f", "-", "v"),
+    ("#1f5fa8", "", "circle"),
+    ("#b8500f", DASHED, "square"),
+    ("#2e7d4f", "7 2.5 1.5 2.5", "up"),
+    ("#5f5a50", DOTTED, "diamond"),
+    ("#7a3b8f", "", "down"),
 )
 # beyond so many sizes markers would cover the lines
 _MARKED = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Curve:
+    """A line over k."""
+
+    label: str
+    points: Sequence[tuple[float, float]]
+    colour: str
+    dash: str
+    mark: str
+    width: float = 1.5
+    opacity: float = 1.0
+
+    def draw(self, frame: Frame) -> None:
+        self._draw(frame.chart, [frame.at(k, value) for k, value in self.points])
+
+    def sample(self, chart: Chart) -> tuple[str, Any]:
+        return self.label, lambda x, y: self._draw(chart, [(x, y), (x + 12, y), (x + 24, y)], 1)
+
+    def _draw(self, chart: Chart, points: list[tuple[float, float]], only: int = 0) -> None:
+        chart.line(points, self.colour, width=self.width, dash=self.dash, opacity=self.opacity)
+        for point in points[only : -only or None] if len(points) <= _MARKED else ():
+            chart.mark(self.mark, point, self.colour, size=4)
 
 
 def plot_k_sweep(
     records: Sequence[Mapping[str, Any]], *, titles: Mapping[str, str], main: str | None = None
 ) -> Picture:
     """Draw one line per method over k: the share of cases (of `main`, adjusted), and mean Δp."""
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    shares, means, above = [], [], []
+    light: dict[str, Any] = {} if main is None else {"width": 0.9, "opacity": 0.6}
+    for (name, title), (colour, dash, mark) in zip(titles.items(), _LINES, strict=False):
+        mine = [record for record in records if record["method"] == name]
+        look: dict[str, Any] = {"colour": colour, "dash": dash, "mark": mark}
+        said = title if main is None else f"{title}: evidence"
+        shares.append(_Curve(label=said, points=_over_k(mine, "share"), **look | light))
+        means.append(_Curve(label=title, points=_over_k(mine, "mean_delta_p"), **look))
+        if name == main:
+            look |= {"colour": COLOURS["control"], "width": 2.6}
+            said = f"{title}: significant after adjustment"
+            above.append(_Curve(label=said, points=_over_k(mine, "adjusted"), **look))
+    shares += above
+    chart = Chart(width=576, height=245 if main is None else 281)
+    top = chart.legend([each.sample(chart) for each in shares]) + 4
+    ks = [record["k"] for record in records]
+    _draw_curves(
+        chart,
+        (0, 280),
+        top,
+        _around(ks),
+        shares,
+        title="complainants with evidence" if main is None else "complainants",
+        percent=True,
+    )
+    _draw_curves(chart, (290, 570), top, _around(ks), means, title="mean Δp")
+    return chart.picture("Cases and mean difference by group size k")
 
-    height = 3.4 if main is None else 3.9
-    with figure(width=8.0, height=height, ncols=2) as (drawn, (shares, means)):
-        light = {} if main is None else {"linewidth": 0.9, "alpha": 0.6}
-        for (name, title), (colour, line, marker) in zip(titles.items(), _LINES, strict=False):
-            mine = [record for record in records if record["method"] == name]
-            ks = [record["k"] for record in mine]
-            look = {"color": colour, "linestyle": line, "markersize": 4}
-            look["marker"] = marker if len(ks) <= _MARKED else None
-            label = title if main is None else f"{title}: evidence"
-            shares.plot(ks, [record["share"] for record in mine], label=label, **look | light)
-            means.plot(ks, [record["mean_delta_p"] for record in mine], **look)
-            if name == main:
-                shares.plot(
-                    ks,
-                    [record["adjusted"] for record in mine],
-                    label=f"{title}: significant after adjustment",
-                    **look | {"color": COLOURS["control"], "linewidth": 2.6, "zorder": 3},
-                )
-        shares.set_ylim(bottom=0)
-        shares.yaxis.set_major_formatter(PercentFormatter(1.0))
-        shares.set_ylabel("complainants with evidence" if main is None else "complainants")
-        means.axhline(0, color="#999999", linewidth=0.8, zorder=0)
-        means.set_ylabel("mean Δp")
-        for axes in (shares, means):
-            axes.set_xlabel("group size k")
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-        drawn.legend(loc="outside upper left", ncols=len(titles) if main is None else 3)
-        return Picture.of_figure(drawn, title="Cases and mean difference by group size k")
+
+def _over_k(records: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:
+    return [(each["k"], each[name]) for each in records if np.isfinite(each[name])]
+
+
+def _around(values: Sequence[float]) -> tuple[float, float]:
+    """Give limits with a little room around all values."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = (high - low) * 0.05 or max(abs(low) * 0.05, 0.05)
+    return low - room, high + room
+
+
+def _draw_curves(
+    chart: Chart,
+    sides: tuple[float, float],
+    top: float,
+    x: tuple[float, float],
+    curves: Sequence[_Curve],
+    *,
+    title: str,
+    percent: bool = False,
+) -> None:
+    low, high = _around([0.0, *(value for each in curves for _, value in each.points)])
+    low = 0.0 if percent else low
+    labels = numbered(ticks(low, high, most=8), percent=percent)
+    left = sides[0] + 18 + room_for(labels.values())
+    frame = Frame(chart, (left, top, sides[1], chart.height - 36), x, (low, high))
+    if not percent:
+        frame.level(0, "#999999", width=0.8)
+    for each in curves:
+        each.draw(frame)
+    frame.x_axis(numbered(ticks(*x, most=10, whole=True)), "group size k")
+    frame.y_axis(labels, title)
 
 
 _UNFOUND = "#d8d4cc"
@@ -152,44 +211,31 @@ def plot_agreement(
     """Draw a bar for each combination of finders, and below it which finders they are."""
     # Lex, Gehlenborg, Strobelt, Vuillemot, Pfister (2014), UpSet: visualization of intersecting
     # sets, IEEE Transactions on Visualization and Computer Graphics 20, 1983-1992
-    below = 0.28 * len(totals)
-    size = {"width": 2.8 + 0.55 * max(len(records), 3), "height": 2.4 + below}
-    with figure(**size, nrows=2, sharex=True, height_ratios=[2.0, below]) as (drawn, (bars, dots)):
-        _draw_bars(bars, [int(record["cases"]) for record in records], caption)
-        _draw_dots(dots, records, totals, titles)
-        return Picture.of_figure(drawn, title=f"Who finds the same cases: {caption}")
-
-
-def _draw_bars(axes: Axes, cases: Sequence[int], caption: str) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    bars = axes.bar(range(len(cases)), cases, color=COLOURS["shared"], width=0.6)
-    axes.bar_label(bars, [f"{count:,}" for count in cases], padding=3)
-    axes.set_xlim(-0.6, max(len(cases), 1) - 0.4)
-    axes.margins(y=0.15)
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-    axes.set_title(caption, loc="left", fontsize=10, color=COLOURS["quiet"])
-    axes.tick_params(bottom=False)
-
-
-def _draw_dots(
-    axes: Axes,
-    records: Sequence[Mapping[str, Any]],
-    totals: Mapping[str, int],
-    titles: Mapping[str, str],
-) -> None:
     names = list(totals)
-    for place, record in enumerate(records):
+    said = [f"{titles[name]}  {totals[name]:,}" for name in names]
+    cases = [int(record["cases"]) for record in records]
+    most = max(1, *cases, 1) * 1.15
+    left = max(room_for(said), 40.0)
+    width = left + 40 * max(len(records), 3) + 10
+    chart = Chart(width=width, height=170 + 20 * len(names))
+    chart.text((left, 10), caption, colour=COLOURS["quiet"])
+    x = (-0.6, max(len(records), 1) - 0.4)
+    bars = Frame(chart, (left, 22, width - 8, 158), x, (0, most))
+    dots = Frame(chart, (left, 164, width - 8, chart.height - 2), x, (len(names) - 0.5, -0.5))
+    for place, (record, count) in enumerate(zip(records, cases, strict=True)):
+        chart.box(bars.at(place - 0.3, count), bars.at(place + 0.3, 0), COLOURS["shared"])
+        at = bars.at(place, count)
+        chart.text((at[0], at[1] - 8), f"{count:,}", anchor="middle")
         rows = [row for row, name in enumerate(names) if record[name]]
-        others = [row for row in range(len(names)) if row not in rows]
-        axes.scatter([place] * len(others), others, s=34, color=_UNFOUND)
-        axes.plot([place] * len(rows), rows, "o-", color=COLOURS["shared"], markersize=6)
-    axes.set_yticks(range(len(names)), [f"{titles[name]}  {totals[name]:,}" for name in names])
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xticks([])
-    axes.tick_params(left=False)
-    axes.spines[:].set_visible(False)
+        chart.line([dots.at(place, row) for row in rows], COLOURS["shared"], width=1.5)
+        for row in range(len(names)):
+            colour = COLOURS["shared"] if row in rows else _UNFOUND
+            chart.mark("circle", dots.at(place, row), colour, size=6)
+    bars.x_axis({})
+    bars.y_axis({v: f"{v:,.0f}" for v in ticks(0, most, most=5, whole=True)})
+    for row, text in enumerate(said):
+        chart.text((left - 6, dots.y(row)), text, anchor="end")
+    return chart.picture(f"Who finds the same cases: {caption}")
 
 
 _PARTS = (
@@ -201,39 +247,45 @@ _PARTS = (
 
 def plot_worldviews(summary: Sequence[Mapping[str, Any]], *, method: str, k: int) -> Picture:
     """Draw one bar per worldview, divided by how many other worldviews find the same cases."""
-    from matplotlib.ticker import MaxNLocator
+    names = [printable(str(row["worldview"])) for row in summary]
+    chart = Chart(width=504, height=86 + 32 * len(names))
+    counts = [[int(row[key]) for key, _, _ in _PARTS] for row in summary]
 
-    names = [str(row["worldview"]) for row in summary]
-    with figure(height=1.2 + 0.45 * len(names)) as (drawn, axes):
-        left = [0] * len(names)
-        for key, label, colour in _PARTS:
-            widths = [int(row[key]) for row in summary]
-            if any(widths):
-                axes.barh(names, widths, left=left, label=label, color=colour, height=0.6)
-            left = [start + width for start, width in zip(left, widths, strict=True)]
-        for place, (total, row) in enumerate(zip(left, summary, strict=True)):
-            axes.annotate(
-                f"{total:,} ({total / row['complainants']:.1%})",
-                (total, place),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-            )
-        axes.invert_yaxis()
-        axes.margins(x=0.18)
-        axes.set_xlim(left=0)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel(f"complainants with Δp > τ ({method}, k = {k})")
-        if any(left):
-            drawn.legend(loc="outside upper left", ncols=3)
-        return Picture.of_figure(drawn, title="Cases by worldview, and who shares them")
+    def sample(colour: str) -> Callable[[float, float], None]:
+        return lambda x, y: chart.box((x, y - 4), (x + 24, y + 4), colour)
+
+    top = chart.legend(
+        [
+            (label, sample(colour))
+            for place, (_, label, colour) in enumerate(_PARTS)
+            if any(row[place] for row in counts)
+        ]
+    )
+    most = max(1, *map(sum, counts), 1) * 1.25
+    sides = (room_for(names), top, 494, top + 32 * len(names))
+    frame = Frame(chart, sides, (0, most), (len(names) - 0.5, -0.5))
+    for place, (row, widths) in enumerate(zip(summary, counts, strict=True)):
+        start = 0
+        for width, (_, _, colour) in zip(widths, _PARTS, strict=True):
+            if width:
+                one, two = frame.at(start, place - 0.3), frame.at(start + width, place + 0.3)
+                chart.box(one, two, colour)
+            start += width
+        x, y = frame.at(start, place)
+        chart.text((x + 4, y), f"{start:,} ({start / row['complainants']:.1%})")
+    frame.x_axis(
+        {v: f"{v:,.0f}" for v in ticks(0, most, most=8, whole=True)},
+        f"complainants with Δp > τ ({method}, k = {k})",
+    )
+    frame.y_axis(dict(enumerate(names)))
+    return chart.picture("Cases by worldview, and who shares them")
 
 
 _TINT = "#f1ede3"
 _FOUND = COLOURS["control"]
 _QUIET = COLOURS["quiet"]
-# height of a row, and of everything else, in inches
-_ROW, _REST = 0.235, 0.8
+# height of a row, and the size of its words
+_ROW, _WORDS = 17.0, 9.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,57 +305,40 @@ class ForestRow:
 
 def plot_forest(rows: Sequence[ForestRow], *, threshold: float, threshold_name: str) -> Picture:
     """Draw differences with their intervals, one line each, from top to bottom."""
-    with figure(width=8.6, height=_REST + _ROW * len(rows)) as (drawn, axes):
-        for place, row in enumerate(rows):
-            _draw_forest_row(
-                axes, -place, row, first=not place or rows[place - 1].group != row.group
-            )
-        axes.axvline(0, color="#8d877b", lw=0.9, zorder=0)
-        if threshold:
-            axes.axvline(threshold, color=_FOUND, lw=0.9, ls=(0, (4, 3)), zorder=0)
-        axes.set_xlim(-1.03, 1.03)
-        axes.set_ylim(-len(rows) + 0.4, 0.7)
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "−0.5", "0", "0.5", "1"])
-        mark = f"; dashed: {threshold_name}" if threshold else ""
-        axes.set_xlabel(
-            f"Δp, share refused in the control group less that in the test group{mark}", fontsize=9
-        )
-        # room for the words on both sides, which no layout engine would make
-        drawn.set_layout_engine("none")
-        bottom = 0.56 / (_REST + _ROW * len(rows))
-        axes.set_position((0.19, bottom, 0.43, 1 - bottom - 0.01))
-        return Picture.of_figure(drawn, title="Differences and intervals by method and group size")
+    chart = Chart(width=620, height=48 + _ROW * len(rows))
+    sides = (118, 4, 384, 8 + _ROW * len(rows))
+    frame = Frame(chart, sides, (-1.03, 1.03), (len(rows) - 0.4, -0.5))
+    for place, row in enumerate(rows):
+        if row.primary:
+            y = frame.y(place)
+            chart.box((2, y - _ROW / 2), (618, y + _ROW / 2), _TINT)
+    frame.upright(0, "#8d877b", width=0.9)
+    if threshold:
+        frame.upright(threshold, _FOUND, width=0.9, dash="4 3")
+    for place, row in enumerate(rows):
+        _draw_forest_row(frame, place, row, first=not place or rows[place - 1].group != row.group)
+    mark = f"; dashed: {threshold_name}" if threshold else ""
+    frame.x_axis({-1: "−1", -0.5: "−0.5", 0: "0", 0.5: "0.5", 1: "1"})
+    said = f"Δp, share refused in the control group less that in the test group{mark}"
+    chart.text((251, frame.bottom + 26), said, size=_WORDS, anchor="middle")
+    return chart.picture("Differences and intervals by method and group size")
 
 
-def _draw_forest_row(axes: Axes, height: float, row: ForestRow, *, first: bool) -> None:
-    if row.primary:
-        axes.axhspan(
-            height - 0.5,
-            height + 0.5,
-            xmin=-0.44,
-            xmax=1.9,
-            color=_TINT,
-            zorder=-1,
-            clip_on=False,
-            lw=0,
-        )
-    weight = "bold" if row.primary else "normal"
-    side = axes.get_yaxis_transform()
-    common: dict[str, Any] = {"transform": side, "va": "center_baseline", "fontsize": 9}
+def _draw_forest_row(frame: Frame, place: int, row: ForestRow, *, first: bool) -> None:
+    chart, y = frame.chart, frame.y(place)
     if first:
-        axes.text(-0.43, height, row.group, fontweight="bold", **common)
-    axes.text(-0.04, height, row.label, ha="right", fontweight=weight, **common)
-    axes.text(1.05, height, row.words, fontweight=weight, **common)
-    axes.text(1.49, height, row.verdict, fontweight=weight, **common)
+        chart.text((4, y), row.group, size=_WORDS, bold=True)
+    chart.text((108, y), row.label, size=_WORDS, anchor="end", bold=row.primary)
+    chart.text((397, y), row.words, size=_WORDS, bold=row.primary)
+    chart.text((514, y), row.verdict, size=_WORDS, bold=row.primary)
     if row.delta_p is None:
         return
-    colour = _FOUND if row.found else _QUIET
-    if row.low is not None and row.high is not None:
-        bounds: dict[str, Any] = {"lw": 1.6, "solid_capstyle": "butt", "marker": "|"}
-        axes.plot([row.low, row.high], [height, height], color=colour, markersize=6, **bounds)
-        look: dict[str, Any] = {"marker": "s"}
-    else:
-        look = {"marker": "D", "fillstyle": "none"}
-    axes.plot([row.delta_p], [height], color=colour, ls="", markersize=5, **look)
+    colour, x = _FOUND if row.found else _QUIET, frame.x(row.delta_p)
+    if row.low is None or row.high is None:
+        chart.mark("diamond", (x, y), colour, fill="#ffffff")
+        return
+    low, high = frame.x(row.low), frame.x(row.high)
+    chart.line([(low, y), (high, y)], colour, width=1.6)
+    for end in (low, high):
+        chart.line([(end, y - 3), (end, y + 3)], colour)
+    chart.mark("square", (x, y), colour)

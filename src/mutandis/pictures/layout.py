@@ -248,8 +248,6 @@ def _places_across(
     # Row by row this minimises the sum of pull · (difference of places)² over all pieces of arrows,
     # subject to the distances within rows: with all other rows given, the best places of a row are
     # those of an isotonic regression.
-    from scipy.optimize import isotonic_regression
-
     offsets = {}
     for row in layered.rows:
         at = 0.0
@@ -269,10 +267,23 @@ def _places_across(
                 shifted = [place - offsets[v] for v, (place, _) in zip(row, wanted, strict=True)]
                 if any(one >= two for one, two in pairwise(shifted)):
                     weights = [pull for _, pull in wanted]
-                    shifted = isotonic_regression(shifted, weights=weights).x.tolist()
+                    shifted = _isotonic(shifted, weights)
                 middles |= {v: place + offsets[v] for v, place in zip(row, shifted, strict=True)}
     first = min((middles[vertex] - breadths[vertex] / 2 for vertex in middles), default=0.0)
     return {vertex: place - first for vertex, place in middles.items()}
+
+
+def _isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """Give the rising numbers nearest to some values: neighbours that fall become their mean."""
+    blocks: list[tuple[float, float, int]] = []
+    for value, weight in zip(values, weights, strict=True):
+        mean, pull, size = value, weight, 1
+        while blocks and blocks[-1][0] >= mean:
+            before, strength, count = blocks.pop()
+            mean = (before * strength + mean * pull) / (strength + pull)
+            pull, size = pull + strength, size + count
+        blocks.append((mean, pull, size))
+    return [mean for mean, _, size in blocks for _ in range(size)]
 
 
 def _links(

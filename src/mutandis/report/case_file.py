@@ -33,7 +33,7 @@ from mutandis.report.case_movement import movements_of, value_at
 from mutandis.report.case_sentences import assumptions_of, limits_of, shared_neighbours_of
 from mutandis.report.context import rows_of
 from mutandis.report.formatting import known
-from mutandis.report.pdf import pdf_unavailable, to_pdf
+from mutandis.report.pdf import to_pdf
 from mutandis.report.redact import redact_case
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from mutandis.search.embedding import Axis
 
 __all__ = ["case_document", "save_case"]
+
+# A group has k people, and all who are as far away as the last of them: with many ties, nearly
+# everyone in the table. The nearest are listed, and all are counted.
+_MOST_LISTED = 1000
 
 
 def case_document(
@@ -103,7 +107,7 @@ def save_case(
     id: Any,  # noqa: A002 - the public name
     *,
     redact: bool = False,
-    pdf: bool | None = None,
+    pdf: bool = False,
     sign: str | PathLike[str] | None = None,
 ) -> tuple[CaseDocument, tuple[Path, ...]]:
     """Write the case file of one complainant into the folder of results: all of it, or nothing.
@@ -120,7 +124,7 @@ def save_case(
     redact
         As for `Audit.case_file`.
     pdf
-        Write a PDF beside HTML and JSON; default: if WeasyPrint is there.
+        Write a PDF beside HTML and JSON, by WeasyPrint.
     sign
         A private Ed25519 key in PEM, to sign the record of all case files with.
 
@@ -138,7 +142,7 @@ def save_case(
     ... )
     >>> folder = f"{tempfile.mkdtemp()}/results"
     >>> found.save(folder)
-    >>> document, files = mm.save_case(folder, 0, pdf=False)
+    >>> document, files = mm.save_case(folder, 0)
     >>> [path.name for path in files]
     ['0.html', '0.json']
     """
@@ -150,7 +154,7 @@ def save_case(
     document = case_document(audit, _read_id(audit, id), redact=redact)
     html = document.to_html()
     contents: dict[str, str | bytes] = {"html": html, "json": document.to_json()}
-    if pdf or (pdf is None and pdf_unavailable() is None):
+    if pdf:
         contents["pdf"] = to_pdf(html)
     stem = f"{case_name(str(id))}{'.redacted' if redact else ''}"
     files = {f"{stem}.{ending}": content for ending, content in contents.items()}
@@ -256,7 +260,8 @@ class _GroupLister:
         )
 
     def _each_member(self) -> list[Member]:
-        members, plan = self._members, self._audit.plan
+        plan, nearest = self._audit.plan, np.arange(len(self._members)) < _MOST_LISTED
+        members = self._members.take(np.flatnonzero(nearest | self._members.is_center))
         rows = rows_of(plan.population, members.ids)
         parts = self._parts(rows)
         outcomes = plan.outcome.labels(members.is_negative)
