@@ -97,6 +97,8 @@ class Population:
         Rows dropped for a missing value, by column.
     encoded
         The columns of the source that are kept as categoricals, but are in fact text.
+    plain
+        Whether the source has numbers wherever `columns` have them, as in a saved audit.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class Population:
     changed: frozenset[str] = frozenset()
     dropped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     encoded: frozenset[str] = frozenset()
+    plain: bool = False
 
     @classmethod
     def from_frame(
@@ -294,7 +297,7 @@ class Population:
             The column.
         """
         column, changed = self._column(name), name in self.changed
-        if changed and isinstance(column, Numbers):
+        if (changed or self.plain) and isinstance(column, Numbers):
             return column.values
         series = self.source[name]
         if isinstance(column, Numbers) and series.dtype.is_numeric():

@@ -423,6 +423,7 @@ def _population(state: Mapping[str, Any]) -> Population:
         positions=frozen(state["positions"].astype(np.intp)),
         open_source=cache(lambda: open_frame(_as_table(columns, state["id"], ids))),
         dropped=MappingProxyType(dict(state["dropped"])),
+        plain=True,
     )
 
 
