@@ -6,10 +6,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from mutandis.auditing.tipping import FRAGILE, ROBUST, find_tipping
 from mutandis.cli.progress import progress_bars
+from mutandis.cli.terminal import echo
 from mutandis.files.saved_audit import open_results
 from mutandis.files.text_files import write_csv
 
@@ -40,17 +39,17 @@ def run_robustness(
     if out is not None:
         write_csv(out, {"verdict": verdicts, **found.columns()})
     if as_json:
-        typer.echo(json.dumps({"method": chosen.name, "k": size, "verdicts": counts}, indent=2))
+        echo(json.dumps({"method": chosen.name, "k": size, "verdicts": counts}, indent=2))
         return
-    typer.echo(f"{chosen.title}, k = {size}: how much of the effect of {audit.plan.status}, as the")
-    typer.echo("worldview has it, must be real for each verdict to stand")
-    typer.echo()
+    echo(f"{chosen.title}, k = {size}: how much of the effect of {audit.plan.status}, as the")
+    echo("worldview has it, must be real for each verdict to stand")
+    echo()
     for verdict, grades in counts.items():
-        typer.echo(f"{verdict}: {sum(grades.values()):,}")
+        echo(f"{verdict}: {sum(grades.values()):,}")
         for grade, rule in _RULES.items():
-            typer.echo(f"  {grade:<10} {grades[grade]:>7,}  {rule}")
+            echo(f"  {grade:<10} {grades[grade]:>7,}  {rule}")
     if out is None:
-        typer.echo("\nNext: --out robustness.csv writes one row per complainant.")
+        echo("\nNext: --out robustness.csv writes one row per complainant.")
 
 
 def _count(found: Tipping, verdicts: Any) -> dict[str, dict[str, int]]:
