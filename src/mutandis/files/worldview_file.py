@@ -161,13 +161,13 @@ FAMILIES = (
 def read_worldview(source: str | Path) -> Worldview:
     """Read YAML or a graph from a file; text with line breaks is the YAML itself."""
     if isinstance(source, str) and "\n" in source:
-        return worldview_from_node(read_yaml(source))
+        return worldview_from_node(read_yaml(source, surrogates=True))
     path = Path(source)
     suffix = path.suffix.lower()
     if suffix in GRAPH_READERS:
         return GRAPH_READERS[suffix](read_text(path), path.name)
     if suffix in {".yaml", ".yml"}:
-        return worldview_from_node(read_yaml(read_text(path), source=path.name))
+        return worldview_from_node(read_yaml(read_text(path), source=path.name, surrogates=True))
     raise SettingsError(
         f"The ending of {shown(path.name)} does not tell what it holds. Worldviews are read from "
         f"files that end in .yaml, .yml, {', '.join(GRAPH_READERS)}."

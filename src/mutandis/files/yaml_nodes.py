@@ -198,10 +198,13 @@ def plain_value(text: str) -> Any:
     return float(text) if _DECIMAL.fullmatch(text) else text
 
 
-def read_yaml(text: str, *, source: str | None = None, first_line: int = 1) -> YamlNode:
+def read_yaml(
+    text: str, *, source: str | None = None, first_line: int = 1, surrogates: bool = False
+) -> YamlNode:
     r"""Read one YAML document; refuse aliases, tags, duplicate keys, and what is long or deep.
 
-    `source` is the name of its file and `first_line` the number of its first line there.
+    `source` is the name of its file and `first_line` the number of its first line there. Halves of
+    characters (`surrogates`) are refused unless nothing is to be encoded.
 
     Examples
     --------
@@ -237,7 +240,7 @@ def read_yaml(text: str, *, source: str | None = None, first_line: int = 1) -> Y
         ) from None
     if root is None:
         raise start.error("The file is empty. It should hold a mapping of settings.")
-    return _Converter(text, start).convert(root, start)
+    return _Converter(text, start, surrogates=surrogates).convert(root, start)
 
 
 def _explain(error: Any, text: str, start: YamlPlace) -> SettingsError:
@@ -265,9 +268,10 @@ def _alias_message(name: str) -> str:
 class _Converter:
     """Makes our nodes from those of the parser, and refuses what surprises people."""
 
-    def __init__(self, text: str, start: YamlPlace) -> None:
+    def __init__(self, text: str, start: YamlPlace, *, surrogates: bool) -> None:
         self._text = text
         self._start = start
+        self._surrogates = surrogates
 
     def convert(self, node: Any, place: YamlPlace) -> YamlNode:
         """Convert a node that belongs to a key, or to the document, at a place.
@@ -283,7 +287,7 @@ class _Converter:
                 "Take it out, and put text that begins with '!' in quotes."
             )
         if node.id == "scalar":
-            if any("\ud800" <= character <= "\udfff" for character in node.value):
+            if not self._surrogates and any("\ud800" <= each <= "\udfff" for each in node.value):
                 raise own.error(
                     "There is half a character here (a surrogate, \\ud800 to \\udfff). Write the "
                     "character itself, or \\U and its eight digits."

@@ -349,7 +349,9 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
             else f" within distance {similarity.max_distance:g}"
         )
         unfit = context.headline.test.unfit()[insufficient].tolist()
-        why = list_reasons(unfit, small=f"a group holds fewer than {similarity.min_group}{limit}")
+        why = list_reasons(
+            unfit, small=f"a group holds fewer than {similarity.min_group} people{limit}"
+        )
         yield Caution(
             about="No comparable people",
             sentence=f"{count(int(insufficient.sum()))} of "
