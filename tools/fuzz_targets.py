@@ -304,10 +304,11 @@ def _http(_: Path) -> tuple[Sequence[bytes], Run]:
 
 def _audit(folder: Path) -> tuple[Sequence[bytes], Run]:
     import sqlite3
+    from contextlib import closing
 
     (folder / "t.csv").write_text(_csv(), encoding="utf-8")
     table = _table()
-    with sqlite3.connect(folder / "t.db") as database:
+    with closing(sqlite3.connect(folder / "t.db")) as database, database:
         database.execute("CREATE TABLE people (id, sex, age, pay, job, name, granted)")
         database.executemany(
             "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?, ?)", zip(*table.values(), strict=True)

@@ -97,7 +97,7 @@ def test_a_row_that_decides_an_equation_is_told_of(equation: Any, is_said: bool)
 def test_groups_that_are_too_small_are_called_so() -> None:
     found = audit(methods=["st"], similarity=mm.Similarity(max_distance=0.001, min_group=2))
     page = found.report().html
-    assert ", a group holds fewer than 2 within distance 0.001" in page
+    assert ", a group holds fewer than 2 people within distance 0.001" in page
     assert ": for 120, groups are too small." in repr(found)
 
 
