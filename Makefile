@@ -33,7 +33,7 @@ MUTANTS := .venv-mutants
 MUTANTS_READY := $(MUTANTS)/.installed
 
 .PHONY: help demo test test-all test-dowhy test-second docs bench lint check wheel-check mutants fuzz \
-    constraints packages format clean
+    sbom licences constraints packages format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,7 +81,13 @@ mutants: $(MUTANTS_READY) ## change the code in small ways, and see whether the 
 fuzz: $(DEV) ## give hostile inputs to every reader: 25 minutes (FUZZ_ARGS=--quick: half of one)
 	$(BIN)/python tools/fuzz.py $(FUZZ_ARGS)
 
-constraints: $(CREATED) ## write constraints.txt anew, with the newest versions
+licences: $(DEV) ## check the licences of what the core and the extras bring along
+	$(BIN)/python tools/check_licences.py
+
+sbom: $(CREATED) ## write dist/sbom.json, a CycloneDX list of what the core and all extras bring along
+	tools/write_sbom.sh $(BIN)/python
+
+constraints: $(CREATED) ## write constraints.txt and the hashes anew, with the newest versions
 	tools/pin_constraints.sh $(BIN)/python
 
 # system packages that some tests need; where they cannot be installed, those tests are skipped

@@ -29,7 +29,12 @@ cmp "$work"/dist-first/mutandis-*.whl "$work"/dist-second/mutandis-*.whl
 
 echo "Installing it into a clean environment"
 "$python" -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --constraint "$root/constraints.txt" "$work"/dist-first/*.whl
+# nothing but the bytes that constraints-hashes.txt names
+wheel=$(echo "$work"/dist-first/*.whl)
+echo "mutandis @ file://$wheel --hash=sha256:$(sha256sum -- "$wheel" | cut -d' ' -f1)" >"$work/wheel.txt"
+"$work/venv/bin/python" -m pip install --upgrade pip
+"$work/venv/bin/python" -m pip install --require-hashes --constraint "$root/constraints-hashes.txt" \
+    --requirement "$work/wheel.txt"
 
 mkdir "$work/empty" "$work/home"
 cd -- "$work/empty"

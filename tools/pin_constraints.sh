@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Writes constraints.txt and constraints-dowhy.txt: the newest versions that install together today.
+# Writes constraints.txt and constraints-dowhy.txt: the newest versions that install together today;
+# and constraints-hashes.txt: what the core and all extras are in these versions, byte for byte, on every
+# platform that they are published for.
 # usage: tools/pin_constraints.sh PYTHON
 set -euo pipefail
 
@@ -26,4 +28,11 @@ pin() { # FILE REQUIREMENT…
 
 # beside the extras: what builds the wheel, what finds mutants, what installs a second Python
 pin constraints.txt --editable '.[bench,dev,docs,latent]' hatchling mutmut uv
+echo "Looking up the hashes for constraints-hashes.txt"
+{
+    echo "# What CI installs of the core and all extras, written by \`make constraints\`."
+    "$work/venv/bin/uv" pip compile --quiet --python "$work/venv/bin/python" --generate-hashes \
+        --no-annotate --no-header --constraint constraints.txt --extra all pyproject.toml
+} >"$work/hashes"
+cp -- "$work/hashes" constraints-hashes.txt
 pin constraints-dowhy.txt --editable '.[arrow,dowhy]' hypothesis polars pytest
