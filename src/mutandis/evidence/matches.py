@@ -513,7 +513,8 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
         for each, weight in drawn
     )
     found = np.logical_and.reduce([each.found[each.key] for each, _ in drawn])
-    people, levels, numbers = total("people"), total("levels"), total("numbers") // size
+    people, levels = _sum_rows(drawn, "people"), _sum_rows(drawn, "levels")
+    numbers = total("numbers") // size
     people.data = (people.data + size // 2) // size
     levels.data //= size
     # the moments of M(i) are left out where some draw has none
@@ -532,6 +533,24 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
         numbers=numbers,
         levels=levels,
     )
+
+
+def _sum_rows(drawn: Sequence[tuple[Matches, int]], name: str) -> Any:
+    """Add up the rows of sparse matrices, which worlds that were searched together share."""
+    from scipy.sparse import csr_array
+
+    sharing: dict[int, list[tuple[Matches, int]]] = {}
+    for each, weight in drawn:
+        sharing.setdefault(id(getattr(each, name)), []).append((each, weight))
+    total: Any = 0
+    for worlds in sharing.values():
+        matrix, rows = getattr(worlds[0][0], name), len(worlds[0][0].key)
+        keys = np.column_stack([each.key for each, _ in worlds]).ravel()
+        weights = np.tile(np.array([weight for _, weight in worlds], dtype=np.int64), rows)
+        start = np.arange(rows + 1) * len(worlds)
+        total = csr_array((weights, keys, start), shape=(rows, matrix.shape[0])) @ matrix + total
+    total.sort_indices()
+    return total
 
 
 def parts_for(largest: int) -> int:
