@@ -11,7 +11,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # extras of users; the others are tools of the project itself
-EXTRAS = ("arrow", "db", "dowhy", "graph", "latent", "onnx", "pdf", "sign", "sklearn", "skops")
+EXTRAS = (
+    "arrow",
+    "db",
+    "dowhy",
+    "explore",
+    "graph",
+    "latent",
+    "onnx",
+    "pdf",
+    "sign",
+    "sklearn",
+    "skops",
+)
 MODULES = {"scikit-learn": "sklearn"}
 
 AUDIT = """

@@ -50,7 +50,19 @@ NAMES = {
     "python software foundation license": "PSF-2.0",
     "isc license (iscl)": "ISC",
 }
-EXTRAS = {"arrow", "db", "graph", "onnx", "pdf", "sign", "sklearn", "skops", "latent", "dowhy"}
+EXTRAS = {
+    "arrow",
+    "db",
+    "explore",
+    "graph",
+    "onnx",
+    "pdf",
+    "sign",
+    "sklearn",
+    "skops",
+    "latent",
+    "dowhy",
+}
 
 
 def main() -> int:

@@ -20,7 +20,9 @@ def test_the_walk_names_each_module_once() -> None:
 
 def test_the_architecture_names_files_that_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    packages = "auditing|causal|cli|data|decision|evidence|files|pictures|published|report|search"
+    packages = (
+        "auditing|causal|cli|data|decision|evidence|explore|files|pictures|published|report|search"
+    )
     named = set(re.findall(rf"`((?:{packages})/[a-z_/]*(?:\.(?:py|html))?)`", text))
     assert len(named) > 20
     missing = [name for name in named if not (ROOT / "src" / "mutandis" / name).exists()]

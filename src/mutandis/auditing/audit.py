@@ -362,6 +362,55 @@ class Audit:
                 found[name] = tuple((value, number / len(draws)) for value, number in order)
         return MappingProxyType(found)
 
+    def with_levels(
+        self,
+        *,
+        alpha: float | None = None,
+        tau: float | None = None,
+        method: str | None = None,
+        k: int | None = None,
+    ) -> Audit:
+        """Give the same audit with other levels and another headline; nothing is searched again.
+
+        Its noise floor stays the one that was measured for the levels of the audit.
+
+        Parameters
+        ----------
+        alpha, tau
+            The significance level and the least deviation; default: those of the audit.
+        method, k
+            What the headline is about, of what was run; default: the primary ones.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     mm.datasets.loan(n=400, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous"},
+        ...     ks=(10,),
+        ... )
+        >>> found.counts()["cases"].tolist()
+        [23]
+        >>> found.with_levels(tau=0.2).counts()["cases"].tolist()
+        [10]
+        """
+        plan = self.plan
+        chosen, size = plan.choose(method, k)
+        settings = replace(
+            plan.settings,
+            alpha=plan.settings.alpha if alpha is None else alpha,
+            tau=plan.settings.tau if tau is None else tau,
+            evidence=replace(plan.settings.evidence, primary=(chosen.name, size)),
+        )
+        settings = plan.semantics.settle(settings, plan.attributes)
+        same = (settings.alpha, settings.tau) == (plan.settings.alpha, plan.settings.tau)
+        # the shares are about verdicts that were given at the levels of the audit
+        shares = self.verdict_shares if same else {}
+        return replace(self, plan=replace(plan, settings=settings), verdict_shares=shares)
+
     def agreement(self, *, k: int | None = None) -> Agreement:
         """See which methods find the same cases at one k.
 
@@ -590,6 +639,23 @@ class Audit:
         if path is not None:
             report.write(path)
         return report
+
+    def explore(self, *, port: int = 0, open_browser: bool = True) -> None:
+        """Look into the audit in a web browser, until this is interrupted (Ctrl-C).
+
+        The pages are served from this computer, to this computer alone; the address that is printed
+        holds a token, without which none is shown (``pip install 'mutandis[explore]'``).
+
+        Parameters
+        ----------
+        port
+            Where to listen; default: a port that is free.
+        open_browser
+            Open the address in a browser.
+        """
+        from mutandis.explore.server import serve
+
+        serve(self, port=port, open_browser=open_browser)
 
     def save(
         self,

@@ -92,6 +92,12 @@ class MultipleAudit(Audit):
         some = np.any if self.plan.settings.evidence.direction == "negative" else np.all
         return np.asarray(some(known, axis=0), dtype=np.bool_)
 
+    def with_levels(self, **levels: Any) -> MultipleAudit:
+        """Give the same audit with other levels, on each attribute."""
+        parts = tuple(part.with_levels(**levels) for part in self.parts)
+        changed = super().with_levels(**levels)
+        return replace(changed, by_attribute=parts)  # type: ignore[return-value,call-arg]
+
     def members(self, place: int, method: str, k: int) -> Pair[Members]:
         """List the groups of one complainant on the attribute with her weakest evidence."""
         return self._weakest_part(place, method, k).members(place, method, k)

@@ -42,7 +42,15 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
 
-__all__ = ["FRAGILE", "ROBUST", "Tipping", "attribute_part", "find_tipping"]
+__all__ = [
+    "FRAGILE",
+    "ROBUST",
+    "STEPS",
+    "Tipping",
+    "attribute_part",
+    "find_tipping",
+    "find_with_part",
+]
 
 ROBUST, FRAGILE = 0.5, 0.75
 """Up to which λ* a verdict is robust, and from which on it is fragile (docs/robustness.md)."""
@@ -137,6 +145,26 @@ def find_tipping(
         without=without,
     )
     return tipping if places is None else tipping.take(places)
+
+
+def find_with_part(audit: Audit, place: int, method: Method, k: int, part: Fraction) -> Findings:
+    """Give one complainant's findings with a part of the effect, all others as they are."""
+    _refuse(audit, method)
+    places, plan = np.array([place]), audit.plan
+    found = audit.compute_findings(method.name, k, depth="significance")
+    groups = _Ground.of(audit, method, k, places).groups_with(places, method, part)
+    comparison = compare_groups(plan, method, groups)
+    p_values = found.comparison.interval.p_value.copy()
+    p_values[place] = comparison.interval.p_value[0]
+    if method.matched:  # as those unlike are counted in the audit
+        p_values = np.where(np.isnan(p_values), 1.0, p_values)
+    return replace(
+        found.take(places),
+        control=groups.control,
+        test=groups.test,
+        comparison=comparison,
+        q_value=np.where(comparison.insufficient, np.nan, audit.adjust(p_values)[places]),
+    )
 
 
 def _grade(point: NDArray[np.float64], fragile: NDArray[np.bool_]) -> NDArray[np.object_]:
@@ -245,6 +273,13 @@ class _Ground:
         self, places: NDArray[np.intp], method: Method, part: Fraction, held: Collection[str]
     ) -> Comparison:
         """Compare the groups of some complainants, with a part of the effect."""
+        pair = self.groups_with(places, method, part, held)
+        return compare_groups(self.audit.plan, method, pair, depth="significance")
+
+    def groups_with(
+        self, places: NDArray[np.intp], method: Method, part: Fraction, held: Collection[str] = ()
+    ) -> Pair[Group]:
+        """Give the groups of some complainants, with a part of the effect."""
         rows, plan = self.audit.situation.complainants[places], self.audit.plan
         strata = restrict_complainants(self.situation.strata, rows)
         other = attribute_part(replace(self.situation, strata=strata), part, held=held)
@@ -255,8 +290,7 @@ class _Ground:
         test, doubt = grouping.at(method, 0).test, self.groups.test.share.doubt
         if doubt is not None:
             test = replace(test, share=replace(test.share, doubt=doubt[places]))
-        pair = Pair(control=self.groups.control.take(places), test=test)
-        return compare_groups(plan, method, pair, depth="significance")
+        return Pair(control=self.groups.control.take(places), test=test)
 
 
 def attribute_part(

@@ -271,6 +271,26 @@ def robustness(
 
 
 @app.command()
+def explore(
+    folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
+    *,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on (default: a free one).")
+    ] = 0,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but 127.0.0.1 shows the data to others.")
+    ] = "127.0.0.1",
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the address in a browser.")
+    ] = True,
+) -> None:
+    """Look into an audit in a web browser: overview, people, one person, worldviews."""
+    from mutandis.cli.explore import run_explore
+
+    run_explore(folder, host=host, port=port, open_browser=open_browser)
+
+
+@app.command()
 def power(
     *,
     p_control: Annotated[float, typer.Option(help="Share refused among people like her.")],

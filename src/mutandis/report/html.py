@@ -108,11 +108,11 @@ def _own(key: str, value: str, name: str) -> str:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _environment(package: str = "mutandis.report") -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("mutandis.report", "templates"),
+        loader=jinja2.PackageLoader(package, "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -131,7 +131,7 @@ def _shown(value: object) -> object:
     return printable(value, keep="\n")
 
 
-def render(template: str, **context: Any) -> str:
-    """Fill in a template; what is missing from the context is an error, not a gap."""
+def render(template: str, *, package: str = "mutandis.report", **context: Any) -> str:
+    """Fill in a template of a package; what is missing from the context is an error, not a gap."""
     version = metadata.version("mutandis")
-    return str(_environment().get_template(template).render(version=version, **context))
+    return str(_environment(package).get_template(template).render(version=version, **context))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mutandis.report.context import ReportContext
     from mutandis.report.tables import Samples
 
-__all__ = ["Pictures", "draw_pictures"]
+__all__ = ["Pictures", "captioned_worldview", "draw_pictures"]
 
 # more histograms than these would hide the findings
 _MOST_WORLDS = 12
@@ -70,7 +70,7 @@ def draw_pictures(
     A record of `agreement` counts the complainants whom one combination of methods finds.
     """
     return Pictures(
-        worldview=_draw_worldview(context),
+        worldview=captioned_worldview(context),
         worlds=_draw_worlds(context),
         k_sweep=_draw_sweep(context),
         delta_p=_draw_delta_p(context),
@@ -79,7 +79,7 @@ def draw_pictures(
     )
 
 
-def _draw_worldview(context: ReportContext) -> CaptionedPicture | None:
+def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
     plan = context.plan
     if plan.worldview is None:
         return None

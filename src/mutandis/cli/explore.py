@@ -1,0 +1,22 @@
+"""`mutandis explore`: look into a folder of results in a web browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mutandis.cli.terminal import echo
+from mutandis.explore.server import serve
+from mutandis.files.saved_audit import open_results
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["run_explore"]
+
+
+def run_explore(folder: Path, *, host: str, port: int, open_browser: bool) -> None:
+    """Open the results, and serve their pages until Ctrl-C."""
+    audit = open_results(folder)
+    serve(
+        audit, name=folder.resolve().name, host=host, port=port, open_browser=open_browser, say=echo
+    )

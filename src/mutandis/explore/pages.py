@@ -1,0 +1,221 @@
+"""The pages of the explorer: each reads a request, asks the audit, and fills a template."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from mutandis.errors import PlanError
+from mutandis.explore.exports import EXPORTS, export_people
+from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, Selection
+from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
+from mutandis.explore.view import Lens
+from mutandis.report.case_sentences import movement_cells, movement_lines, thresholds
+from mutandis.report.context import ReportContext
+from mutandis.report.html import render
+from mutandis.report.pictures import captioned_worldview
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.explore.view import View
+    from mutandis.report.html import CaptionedPicture
+
+__all__ = ["Asked", "Explorer", "MissingPageError", "Page"]
+
+_TEXT = "text/html; charset=utf-8"
+_PAGES = [("/", "Overview"), ("/people", "People")]
+_HERE = {"overview.html": "/", "people.html": "/people", "person.html": "/people"}
+_VIEW = ("method", "k", "alpha", "tau")
+
+
+class MissingPageError(Exception):
+    """There is no such page, or no such complainant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a request asks for: the pairs of its query, its form, and a number in its path."""
+
+    query: Sequence[tuple[str, str]] = ()
+    form: Sequence[tuple[str, str]] = ()
+    number: int = 0
+
+    @property
+    def single(self) -> dict[str, str]:
+        """The last value of each name in the query."""
+        return dict(self.query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """An answer: its bytes, their type, and the name of the file if it is one to keep."""
+
+    content: bytes
+    media_type: str = _TEXT
+    file_name: str = ""
+    see_other: str = ""
+
+
+class Explorer:
+    """The pages on one audit.
+
+    Parameters
+    ----------
+    audit
+        What is looked into.
+    name
+        What it is called in the pages, such as the name of its folder.
+    """
+
+    def __init__(self, audit: Audit, *, name: str) -> None:
+        self.lens, self.name = Lens(audit), name
+        self._worldview: list[CaptionedPicture | None] = []
+        self._cautions: list[list[str]] = []
+
+    def overview(self, asked: Asked) -> Page:
+        """Show the headline, and the counts at other levels."""
+        lens, view = self.lens, self.lens.read_view(asked.single)
+        base = {row["method"]: row for row in lens.counts(replace(lens.base, k=view.k))}
+        if not self._cautions:
+            self._cautions.append(lens.audit.cautions())
+        return self._page(
+            "overview.html",
+            view,
+            summary=lens.summary(lens.base),
+            cautions=self._cautions[0],
+            rows=lens.counts(view),
+            base=base,
+            worldview=self._picture(),
+        )
+
+    def people(self, asked: Asked) -> Page:
+        """Show a page of complainants."""
+        view = self.lens.read_view(asked.single)
+        table, selection = self.lens.people(view), _read_selection(asked)
+        page, columns = table.page(selection), table.choose(selection.columns)
+        return self._page(
+            "people.html",
+            view,
+            table=table,
+            selection=selection,
+            page=page,
+            columns=columns,
+            headings=[
+                ("id", "Id", False),
+                *((each.key, each.title, each.is_number) for each in columns),
+            ],
+            sizes=PAGE_SIZES,
+            attribute=ATTRIBUTE,
+            exports=EXPORTS,
+            link=lambda **changes: _query(view, self.lens.base, selection, **changes),
+        )
+
+    def export(self, asked: Asked) -> Page:
+        """Give all complainants of a filtered view as a file."""
+        view = self.lens.read_view(asked.single)
+        table, selection = self.lens.people(view), _read_selection(asked)
+        kind = asked.single.get("format", "csv")
+        if kind not in EXPORTS:
+            raise PlanError(f"Tables are given as {', '.join(EXPORTS)}.")
+        records = table.records(table.select(selection), table.choose(selection.columns))
+        content = export_people(records, kind)
+        return Page(content=content, media_type=EXPORTS[kind], file_name=f"complainants.{kind}")
+
+    def person(self, asked: Asked) -> Page:
+        """Show one complainant."""
+        view = self.lens.read_view(asked.single)
+        person = self._find(view, asked.number)
+        document = person.document()
+        part = read_part(asked.single.get("effect", ""))
+        trials, refused = person.try_part(part)
+        negative = document.complainant.negative
+        return self._page(
+            "person.html",
+            view,
+            person=person,
+            case=document,
+            part=float(part),
+            most_effect=MOST_EFFECT,
+            trials=trials,
+            trial_refused=refused,
+            robustness=person.robustness(),
+            dots=lambda group: draw_dots(group, negative),
+            movement_cells=movement_cells,
+            movement_lines=movement_lines,
+            thresholds=thresholds,
+        )
+
+    def case_file(self, asked: Asked) -> Page:
+        """Give the case file of one complainant, at the settings of the audit."""
+        from mutandis.report.pdf import to_pdf
+
+        kind = asked.single.get("format", "html")
+        redact = asked.single.get("redact") == "yes"
+        person = self._find(self.lens.base, asked.number)
+        document = person.document(redact=redact)
+        writers: dict[str, tuple[str, Callable[[], str | bytes]]] = {
+            "html": (_TEXT, document.to_html),
+            "json": ("application/json", document.to_json),
+            "pdf": ("application/pdf", lambda: to_pdf(document.to_html())),
+        }
+        if kind not in writers:
+            raise PlanError(f"Case files are given as {', '.join(writers)}.")
+        media_type, write = writers[kind]
+        content = write()
+        redacted = "-redacted" if redact else ""
+        return Page(
+            content=content.encode() if isinstance(content, str) else content,
+            media_type=media_type,
+            # no id: names of files are kept in histories and backups
+            file_name=f"case-{asked.number + 1}{redacted}.{kind}",
+        )
+
+    def worldview(self, asked: Asked) -> Page:  # noqa: ARG002
+        """Give the drawing of the worldview."""
+        picture = self._picture()
+        if picture is None:
+            raise MissingPageError
+        return Page(content=picture.drawing.svg.encode(), media_type="image/svg+xml")
+
+    def failure(self, sentence: str) -> bytes:
+        """Say on a page what is wrong."""
+        return self._page("failure.html", self.lens.base, sentence=sentence).content
+
+    def _find(self, view: View, number: int) -> Person:
+        if not 0 <= number < len(self.lens.audit.situation.complainants):
+            raise MissingPageError
+        return Person(self.lens, view, number)
+
+    def _picture(self) -> CaptionedPicture | None:
+        if not self._worldview:
+            self._worldview.append(captioned_worldview(ReportContext(audit=self.lens.audit)))
+        return self._worldview[0]
+
+    def _page(self, template: str, view: View, **context: Any) -> Page:
+        lens = self.lens
+        kept = view.pairs(lens.base)
+        html = render(
+            template,
+            package="mutandis.explore",
+            name=self.name,
+            audit=lens.audit,
+            plan=lens.audit.plan,
+            view=view,
+            base_view=lens.base,
+            view_query=urlencode(kept),
+            pages=_PAGES,
+            here=_HERE.get(template, ""),
+            **context,
+        )
+        return Page(content=html.encode())
+
+
+def _read_selection(asked: Asked) -> Selection:
+    return Selection.read([pair for pair in asked.query if pair[0] not in {*_VIEW, "format"}])
+
+
+def _query(view: View, base: View, selection: Selection, **changes: Any) -> str:
+    return urlencode([*view.pairs(base), *selection.pairs(**changes)])

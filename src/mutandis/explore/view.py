@@ -1,0 +1,151 @@
+"""One audit as a visitor looks at it: a method, a group size, two levels, and what follows."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mutandis.errors import PlanError
+from mutandis.evidence.methods import CST_MATCHED, METHODS
+from mutandis.explore.people import PeopleTable
+from mutandis.report.context import ReportContext
+from mutandis.report.sentences import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.evidence.findings import Findings
+
+__all__ = ["Lens", "View"]
+
+_T = TypeVar("_T")
+# the views that are kept: each holds one row of findings per complainant and method
+_KEPT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What findings are looked at: a method and a k that were run, and the levels of verdicts."""
+
+    method: str
+    k: int
+    alpha: float
+    tau: float
+
+    def pairs(self, base: View) -> list[tuple[str, str]]:
+        """Give the pairs of a query that differ from the audit's own."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return [(name, str(each)) for name, each in own.items() if each != getattr(base, name)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Context(ReportContext):
+    """The context of a report whose findings have verdicts and p-values, and no bounds."""
+
+    lens: Lens
+    view: View
+
+    def findings(self, method: str, k: int) -> Findings:
+        return self.lens.findings(replace(self.view, method=method, k=k))
+
+
+class Lens:
+    """An audit, and the views on it that were asked for last."""
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+        settings = audit.plan.settings
+        method, k = settings.primary
+        self.base = View(method=method, k=k, alpha=settings.alpha, tau=settings.tau)
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def read_view(self, query: Mapping[str, str]) -> View:
+        """Read a view from a query; what is left out or empty is the audit's own."""
+        return View(
+            method=query.get("method") or self.base.method,
+            k=_number(query, "k", self.base.k, int),
+            alpha=_number(query, "alpha", self.base.alpha, float),
+            tau=_number(query, "tau", self.base.tau, float),
+        )
+
+    def audit_at(self, view: View) -> Audit:
+        """Give the audit with the levels and the headline of a view."""
+        if view == self.base:
+            return self.audit
+        return self.once(
+            ("audit", view),
+            lambda: self.audit.with_levels(
+                alpha=view.alpha, tau=view.tau, method=view.method, k=view.k
+            ),
+        )
+
+    def findings(self, view: View) -> Findings:
+        """Give verdicts, shares and p-values; bounds take long for many, and are for one person."""
+        return self.once(
+            ("findings", view),
+            lambda: self.audit_at(view).compute_findings(view.method, view.k, depth="significance"),
+        )
+
+    def counts(self, view: View) -> list[dict[str, Any]]:
+        """Count for every method at the k and the levels of a view."""
+        audit = self.audit_at(view)
+        rows = []
+        for method in self.audit.plan.methods:
+            row = dict(audit.count(method.name, view.k))
+            rows.append({**row, "title": method.title, "chosen": method.name == view.method})
+        return rows
+
+    def summary(self, view: View) -> list[str]:
+        """Say in a few paragraphs what was found, as the report does."""
+        return self.once(
+            ("summary", view),
+            lambda: summarise(_Context(audit=self.audit_at(view), lens=self, view=view)),
+        )
+
+    def own_answers(self, view: View) -> NDArray[np.object_] | None:
+        """Tell who has a case of her own: "yes", "no" or "not known"; None unless matched."""
+        if CST_MATCHED not in self.audit.plan.methods:
+            return None
+        own = self.findings(replace(view, method=CST_MATCHED.name)).own_case
+        if own is None:
+            return None
+        words = {True: "yes", False: "no", None: "not known"}
+        return np.array([words[each] for each in own.tolist()], dtype=object)
+
+    def people(self, view: View) -> PeopleTable:
+        """Give the table of all complainants."""
+        return self.once(
+            ("people", view),
+            lambda: PeopleTable(
+                self.audit, self.findings(view), self.own_answers(view), self.grades(view)
+            ),
+        )
+
+    def grades(self, view: View) -> NDArray[np.object_] | None:
+        """Give how robust each verdict is, where the audit knows; None elsewhere."""
+        return getattr(self.findings(view), "grade", None)
+
+    def once(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Make something once, and keep it for a while."""
+        if key not in self._kept:
+            self._kept[key] = make()
+            while len(self._kept) > _KEPT * len(METHODS):
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]  # type: ignore[no-any-return]
+
+
+def _number(query: Mapping[str, str], name: str, default: Any, kind: type[_T]) -> _T:
+    text = query.get(name, "").strip()
+    if not text:
+        return default  # type: ignore[no-any-return]
+    try:
+        return kind(text)  # type: ignore[call-arg]
+    except ValueError:
+        raise PlanError(f"{name} is not a number. Write it like {default}.") from None

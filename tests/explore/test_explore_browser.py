@@ -1,0 +1,236 @@
+"""The explorer in a real browser: Chromium of the system, driven by Playwright.
+
+With MUTANDIS_SCREENSHOTS=docs/explorer the pictures of docs/explorer.md are written anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+if TYPE_CHECKING:
+    from mutandis.auditing.audit import Audit
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"
+)
+LOOKS = [("light", 1280), ("dark", 1280), ("light", 400), ("dark", 400)]
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with api.sync_playwright() as playwright:
+        # the sandbox of Chromium does not run as root
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Callable[[Audit], str]]:
+    """Serve audits in threads, each once."""
+    pytest.importorskip("uvicorn", reason="the extra `explore` is not installed")
+    from mutandis.explore.server import listen
+
+    running: dict[int, Any] = {}
+
+    def serve(audit: Audit) -> str:
+        if id(audit) not in running:
+            listening = listen(audit, name="results")
+            thread = threading.Thread(target=listening.run, daemon=True)
+            thread.start()
+            running[id(audit)] = (listening, thread)
+        return str(running[id(audit)][0].address)
+
+    yield serve
+    for listening, thread in running.values():
+        listening.server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture
+def open_page(browser: Any, served: Callable[[Audit], str]) -> Iterator[Open]:
+    """Open pages that fail the test if anything is loaded from elsewhere, or complains."""
+    contexts, faults = [], []
+
+    def open_it(audit: Audit, path: str = "/", *, width: int = 1280, **context: Any) -> Any:
+        address = served(audit)
+        made = browser.new_context(viewport={"width": width, "height": 900}, **context)
+        contexts.append(made)
+        page = made.new_page()
+        home = urlsplit(address).netloc
+
+        def look(request: Any) -> None:
+            if urlsplit(request.url).netloc != home:
+                faults.append(f"loaded from elsewhere: {request.url}")
+
+        page.on("request", look)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+        page.on("dialog", lambda dialog: faults.append("a script of the table ran"))
+        page.goto(address)
+        assert "token" not in page.url
+        if path != "/":
+            page.goto(f"http://{home}{path}")
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def _keep(page: Any, name: str) -> None:
+    folder = os.environ.get("MUTANDIS_SCREENSHOTS")
+    if folder:
+        from PIL import Image
+
+        Path(folder).mkdir(exist_ok=True)
+        shot = Image.open(BytesIO(page.screenshot(animations="disabled")))
+        # a few colours are enough, and a third of the bytes
+        shot.quantize(32).save(Path(folder, f"{name}.png"), optimize=True)
+
+
+def _first_with_pattern(audit: Audit) -> int:
+    return int(audit.evaluate().has_pattern.argmax())
+
+
+def test_a_visitor_goes_from_the_overview_to_a_case_file(open_page: Open, loan: Audit) -> None:
+    page = open_page(loan)
+    before = page.locator("#counts .big").inner_text()
+    _keep(page, "overview")
+    page.locator("#tau").fill("0.5")
+    page.wait_for_function(
+        "before => document.querySelector('#counts .big').textContent !== before", arg=before
+    )
+    assert page.locator("output[for=tau]").inner_text() == "0.5"
+    expected = loan.with_levels(tau=0.5).count(*loan.plan.settings.primary)["significant_adjusted"]
+    assert page.locator("#counts .big").inner_text() == str(expected)
+    assert "tau=0.5" in page.url
+
+    page.get_by_role("link", name="People", exact=True).click()
+    page.get_by_role("link", name="All", exact=True).click()
+    page.goto(page.url.partition("?")[0])
+    page.get_by_text("Filters").click()
+    page.get_by_label(re.compile("^significant-adjusted")).check()
+    page.get_by_label(re.compile("^-1")).check()
+    found = loan.findings()
+    chosen = found[(found["verdict"] == "significant-adjusted") & (found["outcome"] == -1)]
+    page.get_by_text(f"{len(chosen)} complainants of {len(found)}").wait_for()
+    assert "is%3Averdict=significant-adjusted" in page.url
+    _keep(page, "people")
+    page.reload()
+    assert page.get_by_text(f"{len(chosen)} complainants of {len(found)}").is_visible()
+
+    page.locator("#people tbody a").first.click()
+    _keep(page, "person")
+    before = page.locator("#trial .big").inner_text()
+    page.locator("#effect").fill("0")
+    page.wait_for_function(
+        "before => document.querySelector('#trial .big').textContent !== before", arg=before
+    )
+    assert "with 0.0% of the effect" in page.locator("#trial").inner_text()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Case file", exact=True).click()
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert "Case file" in text
+    assert download.value.suggested_filename.endswith(".html")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
+def test_pages_fit_and_can_be_read_by_all(
+    open_page: Open, loan: Audit, scheme: str, width: int
+) -> None:
+    """axe-core finds nothing, and nothing is wider than the screen."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
+    place = _first_with_pattern(loan)
+    page = open_page(loan, width=width, color_scheme=scheme)
+    home = page.url
+    for path in PATHS:
+        page.goto(f"{home.rstrip('/')}{path.format(place=place)}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        found = axe.Axe().run(page).response["violations"]
+        told = [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found]
+        assert told == [], path
+
+
+PATHS = ("/", "/people?is:verdict=evidence", "/person/{place}")
+
+
+def test_pages_work_without_scripts(open_page: Open, loan: Audit) -> None:
+    page = open_page(loan, java_script_enabled=False)
+    page.get_by_label("Group size k").select_option("10")
+    page.get_by_role("button", name="Count").click()
+    assert "k=10" in page.url
+    assert "k = 10" in page.locator("#counts caption").inner_text()
+    page.get_by_role("link", name="People", exact=True).click()
+    page.get_by_label("Id contains").fill("7")
+    page.get_by_role("button", name="Show").click()
+    shown = page.locator("#people tbody th").all_inner_texts()
+    assert shown
+    assert all("7" in each for each in shown)
+
+
+def test_the_keyboard_reaches_everything(open_page: Open, loan: Audit) -> None:
+    page = open_page(loan)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    wanted, seen = {"method", "k", "alpha", "tau"}, set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.id"))
+    assert wanted <= seen
+    page.locator("#alpha").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(re.compile("alpha=0.055"))
+
+
+@pytest.mark.parametrize("path", ["/", "/people?show=outcome&show=x:job", "/person/0", "/person/1"])
+def test_hostile_tables_run_nothing(open_page: Open, hostile: Audit, path: str) -> None:
+    page = open_page(hostile, path)
+    assert page.locator("h1").is_visible()
+    assert page.locator("main b, main i, main img:not([src='/worldview.svg'])").count() == 0
+
+
+def test_another_site_gets_nothing(open_page: Open, browser: Any, loan: Audit) -> None:
+    """A page of another origin can neither read, embed nor post."""
+    page = open_page(loan)
+    home = page.url
+    other = page.context.new_page()
+    other.route("http://evil.example/", lambda route: route.fulfill(body="<p>hello</p>"))
+    other.goto("http://evil.example/")
+    got = other.evaluate(
+        """async home => {
+            try { return await (await fetch(home, {credentials: "include"})).text(); }
+            catch (error) { return error.name; }
+        }""",
+        home,
+    )
+    assert got == "TypeError"
+    status = other.evaluate(
+        """async home => {
+            const frame = document.createElement("iframe");
+            frame.src = home;
+            document.body.append(frame);
+            await new Promise(resolve => frame.onload = resolve);
+            try { return frame.contentDocument.body.textContent; }
+            catch (error) { return "blocked"; }
+        }""",
+        home,
+    )
+    assert "complainant" not in (status or "")

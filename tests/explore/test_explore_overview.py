@@ -1,0 +1,143 @@
+"""The overview: sentences of the report, and counts at other levels that are exact."""
+
+from __future__ import annotations
+
+import time
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mutandis as mm
+from mutandis.explore.pages import Asked, Explorer
+from mutandis.explore.view import Lens
+from mutandis.report.context import ReportContext
+from mutandis.report.formatting import count
+from mutandis.report.sentences import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mutandis.auditing.audit import Audit
+
+
+def test_the_headline_is_that_of_the_report(visit: Callable[[Audit], Any], loan: Audit) -> None:
+    text = unescape(visit(loan).get("/").text)
+    for paragraph in summarise(ReportContext(audit=loan)):
+        assert paragraph in text
+    assert loan.noise_floor.sentence() in text
+    for sentence in loan.cautions():
+        assert sentence in text
+    assert 'src="/worldview.svg"' in text
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [{"alpha": 0.01}, {"tau": 0.2}, {"alpha": 0.1, "tau": 0.05, "k": 10, "method": "st"}],
+)
+def test_counts_at_other_levels_are_those_of_another_audit(
+    loan: Audit, levels: dict[str, Any]
+) -> None:
+    """Against an audit that is run anew with these levels."""
+    plan = mm.plan(
+        mm.datasets.loan(n=600, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        worldview=loan.plan.worldview,
+        decision="AnnualSalary + 5 * AccountBalance > 225000",
+        ks=(10, 20),
+        alpha=levels.get("alpha", 0.05),
+        tau=levels.get("tau", 0.0),
+        uncertainty=mm.Uncertainty(refits=3, placebo=0),
+    )
+    lens = Lens(loan)
+    view = lens.read_view({name: str(value) for name, value in levels.items()})
+    expected = plan.run()
+    for row in lens.counts(view):
+        again = expected.count(row["method"], view.k)
+        assert {name: row[name] for name in again} == again
+
+
+def test_counts_are_shown_with_their_change(visit: Callable[[Audit], Any], loan: Audit) -> None:
+    text = visit(loan).get("/?tau=0.3").text
+    before, after = (
+        each.count("cst_matched", loan.plan.settings.primary[1])["cases"]
+        for each in (loan, loan.with_levels(tau=0.3))
+    )
+    assert after < before
+    assert f"{count(after)} ({after - before:+d})" in text
+
+
+def test_several_protections_have_an_overview(visit: Callable[[Audit], Any]) -> None:
+    table = {
+        "sex": ["f", "m", "f", "m"] * 30,
+        "race": ["b", "b", "w", "w"] * 30,
+        "score": [float(each * 7 % 31) for each in range(120)],
+        "granted": ["no" if each * 5 % 13 < 6 else "yes" for each in range(120)],
+    }
+    audit = mm.audit(
+        table,
+        outcome="granted",
+        negative="no",
+        protected=[
+            mm.Protection("sex", value="f", reference="m"),
+            mm.Protection("race", value="b", reference="w"),
+        ],
+        combine="multiple",
+        attributes={"score": "continuous"},
+        worldview=mm.Worldview({"score": mm.Linear("sex", "race")}),
+        ks=(5,),
+        uncertainty=mm.Uncertainty(refits=0, placebo=0),
+    )
+    client = visit(audit)
+    changed = audit.with_levels(tau=0.2)
+    again = mm.audit(
+        table,
+        outcome="granted",
+        negative="no",
+        protected=list(audit.plan.protections),
+        combine="multiple",
+        attributes={"score": "continuous"},
+        worldview=audit.plan.worldview,
+        ks=(5,),
+        tau=0.2,
+        uncertainty=mm.Uncertainty(refits=0, placebo=0),
+    )
+    assert changed.count_records() == again.count_records()
+    for page in ("/?tau=0.2", "/people", "/person/0", "/person/0?effect=0.5"):
+        assert client.get(page).status_code == 200
+    assert "On the ground of sex" in client.get("/person/0?effect=0.5").text
+
+
+@pytest.mark.slow
+def test_levels_of_the_law_school_are_counted_at_once(data_folder: Path, tmp_path: Path) -> None:
+    """Processor time of a page with other levels."""
+    import pandas as pd
+
+    table = pd.read_csv(data_folder / "law_school.csv", sep="|")
+    table["admitted"] = (0.6 * table["UGPA"] + 0.4 * table["LSAT"] >= 20.8).astype(int)
+    audit = mm.audit(
+        table,
+        outcome="admitted",
+        negative=0,
+        protected=mm.Protection("race_nonwhite", value="NonWhite", reference="White"),
+        attributes={"sex": "nominal", "LSAT": "continuous", "UGPA": "continuous"},
+        worldview=mm.Worldview(
+            {
+                "UGPA": mm.Linear("sex", "race_nonwhite", bounds=(0, 4.2)),
+                "LSAT": mm.Linear("sex", "race_nonwhite", bounds=(10, 48)),
+            }
+        ),
+        decision="0.6 * UGPA + 0.4 * LSAT >= 20.8",
+        ks=(15, 30, 50, 100),
+        uncertainty=mm.Uncertainty(placebo=0),
+    )
+    explorer = Explorer(audit, name="law school")
+    explorer.overview(Asked())
+    for query in ([("alpha", "0.01")], [("tau", "0.15")], [("k", "100"), ("alpha", "0.03")]):
+        start = time.process_time()
+        explorer.overview(Asked(query=query))
+        assert time.process_time() - start < 0.2

@@ -1,0 +1,226 @@
+"""The table of complainants against the findings of the audit; filters, order, pages, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mutandis.explore.pages import Asked, Explorer
+from mutandis.explore.people import PAGE_SIZES, PeopleTable, Selection
+from mutandis.explore.view import Lens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mutandis.auditing.audit import Audit
+
+
+HOSTILE_COLUMN = "<script>alert('c')</script>"  # as conftest.py has it
+
+
+@pytest.fixture(scope="module")
+def table(loan: Audit) -> PeopleTable:
+    lens = Lens(loan)
+    return lens.people(lens.base)
+
+
+def _ids(table: PeopleTable, **query: str) -> list[Any]:
+    selection = Selection.read([(name.replace("__", ":"), value) for name, value in query.items()])
+    return [int(each) for each in table.found.ids[table.select(selection)]]
+
+
+def test_everyone_is_listed_with_the_findings_of_the_audit(loan: Audit, table: PeopleTable) -> None:
+    expected = loan.findings().sort_values(["delta_p", "id"], ascending=[False, True])
+    assert _ids(table) == expected["id"].tolist()
+    everyone = np.arange(len(table.found))
+    records = table.records(everyone, list(table.columns.values()))
+    found = loan.findings()
+    for name in (
+        "id",
+        "verdict",
+        "outcome",
+        "delta_p",
+        "p_control",
+        "p_test",
+        "p_value",
+        "q_value",
+    ):
+        np.testing.assert_array_equal(records[name], found[name])
+    answers = found["own_case"].map({True: "yes", False: "no", None: "not known"})
+    assert records["own_case"].tolist() == answers.tolist()
+
+
+@pytest.mark.parametrize(
+    "sort", ["id", "-id", "q_value", "-p_control", "verdict", "x:AnnualSalary"]
+)
+def test_orders_put_missing_values_last_and_keep_ids_in_order(
+    loan: Audit, table: PeopleTable, sort: str
+) -> None:
+    key = sort.removeprefix("-")
+    column = table.columns.get(key)
+    ids = _ids(table, sort=sort)
+    if column is None:
+        assert ids == sorted(ids, reverse=sort.startswith("-"))
+        return
+    place = {int(each): at for at, each in enumerate(table.found.ids)}
+    values = column.values.data.astype(float)
+    sign = -1 if sort.startswith("-") else 1
+    keys = [(np.isnan(values[place[i]]), sign * np.nan_to_num(values[place[i]]), i) for i in ids]
+    assert keys == sorted(keys)
+
+
+def test_filters_are_those_of_a_frame(loan: Audit, table: PeopleTable) -> None:
+    found = loan.findings()
+    population = loan.plan.population
+    found["salary"] = population.numbers("AnnualSalary")[loan.situation.complainants]
+    cut = float(found["salary"].median())
+    expected = found[
+        found["verdict"].isin(["significant-adjusted", "significant"])
+        & (found["outcome"] == -1)
+        & (found["salary"] >= cut)
+        & found["id"].astype(str).str.contains("1")
+    ]
+    selection = Selection.read(
+        [
+            ("is:verdict", "significant"),
+            ("is:verdict", "significant-adjusted"),
+            ("is:outcome", "-1"),
+            ("min:x:AnnualSalary", str(cut)),
+            ("max:x:AnnualSalary", ""),
+            ("id", "1"),
+        ]
+    )
+    places = table.select(selection)
+    assert len(places) > 0
+    assert set(table.found.ids[places]) == set(expected["id"])
+
+
+def test_an_address_asks_for_the_same_view_again(table: PeopleTable) -> None:
+    pairs = [
+        ("is:verdict", "evidence"),
+        ("min:delta_p", "0.1"),
+        ("max:x:AnnualSalary", "1e5"),
+        ("show", "delta_p"),
+        ("show", "x:AnnualSalary"),
+        ("id", "7"),
+        ("sort", "-q_value"),
+        ("size", "50"),
+        ("page", "2"),
+    ]
+    selection = Selection.read(pairs)
+    assert Selection.read(selection.pairs()) == selection
+    assert [each.key for each in table.choose(selection.columns)] == ["delta_p", "x:AnnualSalary"]
+
+
+def test_pages_cover_everyone_once(table: PeopleTable) -> None:
+    seen: list[int] = []
+    number, pages = 0, 1
+    while number < pages:
+        number += 1
+        page = table.page(Selection(size=PAGE_SIZES[0], page=number))
+        pages = page.pages
+        seen += page.places.tolist()
+    assert sorted(seen) == list(range(len(table.found)))
+    assert table.page(Selection(page=10**6)).number == pages
+
+
+def test_the_own_levels_change_the_verdicts(loan: Audit) -> None:
+    lens = Lens(loan)
+    view = lens.read_view({"alpha": "0.01", "tau": "0.1", "k": "10", "method": "cst_without"})
+    changed = loan.with_levels(alpha=0.01, tau=0.1, method="cst_without", k=10)
+    found = lens.people(view).found
+    assert found.verdicts().tolist() == changed.findings()["verdict"].tolist()
+    assert found.verdicts().tolist() != loan.findings("cst_without", k=10)["verdict"].tolist()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "xlsx"])
+def test_a_view_is_given_as_a_file(visit: Callable[[Audit], Any], loan: Audit, kind: str) -> None:
+    if kind == "xlsx":
+        pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    answer = visit(loan).get(f"/people/export?is:verdict=significant-adjusted&format={kind}")
+    assert answer.status_code == 200
+    content = io.BytesIO(answer.content)
+    readers: dict[str, Any] = {
+        "csv": pd.read_csv,
+        "parquet": pd.read_parquet,
+        "xlsx": pd.read_excel,
+    }
+    frame = readers[kind](content)
+    expected = loan.findings().query("verdict == 'significant-adjusted'")
+    assert len(expected) > 0
+    assert set(frame["id"]) == set(expected["id"])
+    by_id = frame.set_index("id").loc[expected["id"]]
+    assert by_id["delta_p"].tolist() == expected["delta_p"].tolist()
+    assert "AnnualSalary" in frame
+
+
+def test_text_stays_text_in_a_sheet(visit: Callable[[Audit], Any], hostile: Audit) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl is not installed")
+    answer = visit(hostile).get("/people/export?format=xlsx")
+    sheet = openpyxl.load_workbook(io.BytesIO(answer.content)).active
+    cells = [cell for row in sheet.iter_rows() for cell in row]
+    assert "=1+1" in {cell.value for cell in cells}
+    assert not {cell.value for cell in cells if cell.data_type == "f"}
+
+
+def test_columns_of_one_name_are_both_in_the_file(visit: Callable[[Audit], Any]) -> None:
+    import mutandis as mm
+
+    audit = mm.audit(
+        {
+            "delta_p": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+            "sex": ["f", "m"] * 3,
+            "granted": ["no", "yes", "no", "no", "yes", "yes"],
+        },
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("sex", value="f", reference="m"),
+        attributes={"delta_p": "continuous"},
+        ks=(1,),
+    )
+    rows = list(csv.DictReader(io.StringIO(visit(audit).get("/people/export").text)))
+    assert {row["x:delta_p"] for row in rows} == {"1.0", "3.0", "5.0"}
+    assert all(row["delta_p"] for row in rows)
+
+
+def test_a_hostile_column_filters(visit: Callable[[Audit], Any], hostile: Audit) -> None:
+    answer = visit(hostile).get("/people", params={f"min:x:{HOSTILE_COLUMN}": "5"})
+    assert answer.status_code == 200
+    rows = hostile.situation.complainants
+    many = int((hostile.plan.population.numbers(HOSTILE_COLUMN)[rows] >= 5).sum())
+    assert f"{many} complainants of {len(rows)}" in answer.text
+
+
+@pytest.mark.slow
+def test_a_page_of_a_million_takes_less_than_the_limit() -> None:
+    """Processor time of a page of a million complainants, once their table is made."""
+    import mutandis as mm
+
+    number, rng = 1_000_000, np.random.default_rng(0)
+    women = np.arange(number + 50_000) < number
+    audit = mm.audit(
+        {
+            "woman": women.astype(int),
+            "grade": rng.integers(0, 200, len(women)).astype(float),
+            "granted": rng.integers(0, 2, len(women)),
+        },
+        outcome="granted",
+        negative=0,
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"grade": "continuous"},
+        ks=(5,),
+    )
+    explorer = Explorer(audit, name="many")
+    query = [("is:verdict", "evidence"), ("min:x:grade", "50"), ("sort", "-q_value")]
+    for first in ([], query, [("id", "77")]):
+        explorer.people(Asked(query=first))
+    for asked in (query, [*query, ("page", "3")], [("id", "123")], [("page", "40000")]):
+        start = time.process_time()
+        explorer.people(Asked(query=asked))
+        assert time.process_time() - start < 0.3
