@@ -40,6 +40,19 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Try a third of the random examples where slow tests are left out."""
+    if config.getoption("markexpr") != "not slow":
+        return
+    for item in items:
+        function: Any = getattr(item, "obj", None)
+        chosen = getattr(function, "_hypothesis_internal_use_settings", None)
+        if chosen is not None:
+            fewer = settings(chosen, max_examples=max(chosen.max_examples // 3, 1))
+            function._hypothesis_internal_use_settings = fewer
+
+
 PUBLISHED = (
     "law_school.csv",
     "law_school_do_male.csv",

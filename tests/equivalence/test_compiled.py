@@ -278,11 +278,13 @@ def test_kernels_compile_where_no_cache_can_be_written() -> None:
     assert run_small_kernel(nowhere) == 0
 
 
+@pytest.mark.slow
 def test_kernels_are_compiled_once(tmp_path: Path) -> None:
     assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 0
     assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_code_that_was_compiled_from_other_sources_is_not_used(tmp_path: Path) -> None:
     """A change in any file of kernels makes another folder, so that nothing stale is read."""
     assert run_small_kernel(NUMBA_CACHE_DIR=str(tmp_path)) == 0

@@ -138,6 +138,7 @@ def test_loan(loan_audit: mm.Audit, who: int) -> None:
     check_case(loan_audit, who if who in complainants else min(complainants))
 
 
+@pytest.mark.slow
 def test_law_school(data_folder: Path) -> None:
     (scenario,) = [each for each in SCENARIOS if each.key == "law_race"]
     doubt = mm.Uncertainty(placebo=2)

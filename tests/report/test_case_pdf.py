@@ -34,6 +34,7 @@ def pages(path: Path) -> list[str]:
     return done.stdout.split("\f")[:-1]
 
 
+@pytest.mark.slow
 @needs_pdf
 def test_a_case_file_as_pdf(loan_audit: mm.Audit, tmp_path: Path) -> None:
     path = tmp_path / "case.pdf"
@@ -56,6 +57,7 @@ def test_a_case_file_as_pdf(loan_audit: mm.Audit, tmp_path: Path) -> None:
     assert "0.633 [0.482, 0.762]" in everything
 
 
+@pytest.mark.slow
 @needs_pdf
 def test_long_tables_repeat_their_header(
     audit_applicants: Callable[..., mm.Audit], tmp_path: Path

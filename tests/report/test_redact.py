@@ -556,6 +556,7 @@ def test_no_fingerprint_tells_an_outcome() -> None:
     assert not re.search(r"[0-9a-f]{32,}", redacted.to_json())
 
 
+@pytest.mark.slow
 def test_the_file_itself_is_no_fingerprint() -> None:
     """Another outcome of anybody gives the same bytes, or another band or verdict."""
     table = cloud(0, rows=200)

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from math import fsum
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mutandis.auditing.case import Case
+from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.columns import Categories, Numbers, plain_value
@@ -30,7 +32,7 @@ from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -479,6 +481,11 @@ class Audit:
         (docs/placebo.md). Where they cannot be run, it says why.
         """
         return self.measure_noise_floor()
+
+    @cached_property
+    def refits(self) -> Sequence[Population]:
+        """The counterfactuals of refitted equations, as cases ask for them: made once for all."""
+        return list(refits_of(self.plan, self.plan.settings.uncertainty.refits or REFITS))
 
     def cautions(self) -> list[str]:
         """Say what makes the headline doubtful: group sizes, few comparable people, wrong side."""

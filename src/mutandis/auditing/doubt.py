@@ -157,7 +157,7 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
         return {(method.name, 0): plan.semantics.group(other, [method]).at(method, 0)}
 
     try:
-        worlds = [regroup(world) for world in refits_of(plan, REFITS)]
+        worlds = [regroup(world) for world in audit.refits]
     except EquationError:
         return None
     doubt = _doubts(worlds)[0]
@@ -187,8 +187,7 @@ def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
         return not rule.decide_columns(columns, rows=1)[0]
 
     try:
-        number = plan.settings.uncertainty.refits or REFITS
-        refused = [refuses(world) for world in refits_of(plan, number)]
+        refused = [refuses(world) for world in audit.refits]
     except EquationError:
         return None
     drawn = situation.refused_in_draws
