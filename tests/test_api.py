@@ -74,7 +74,7 @@ SETTINGS: dict[str, Any] = {
     "attributes": {"salary": "continuous", "job": "nominal"},
     "worldview": mm.Worldview({"salary": mm.Linear("gender")}),
     "decision": "salary >= 15",
-    "uncertainty": mm.Uncertainty(refits=2),
+    "uncertainty": mm.Uncertainty(refits=2, tipping=False),
     "ks": (2, 5),
 }
 

@@ -285,7 +285,8 @@ def test_provenance_records_the_draws(decisions: pd.DataFrame) -> None:
         uncertainty=mm.Uncertainty(refits=2),
     )
     settings = found.provenance.settings
-    assert settings["uncertainty"] == {"draws": 0, "refits": 2, "placebo": 19}
+    expected = {"draws": 0, "refits": 2, "placebo": 19, "tipping": True}
+    assert settings["uncertainty"] == expected
     assert settings["seed"] == 0
     assert found.provenance.computed["moved"] == ["AnnualSalary", "AccountBalance"]
 

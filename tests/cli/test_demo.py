@@ -84,7 +84,8 @@ def test_demo_files_agree_with_each_other(as_json: Demo) -> None:
     findings = duckdb.read_parquet(str(results / "findings.parquet")).df()
     provenance = mm.open_results(results).provenance.as_dict()
     assert counts.to_dict("records") == printed
-    assert tuple(findings.columns) == ("method", "k", *COLUMNS)
+    graded = ("tipping", "grade", "robustness")
+    assert tuple(findings.columns) == ("method", "k", *COLUMNS, *graded)
     assert set(counts["k"]) == {15, 30, 50, 100}
     assert set(counts["method"]) == {"st", "cst_without", "cst_with", "cf", "cst_matched"}
     assert provenance["data"]["rows"] == len(decisions)

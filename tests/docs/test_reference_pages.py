@@ -96,7 +96,10 @@ def test_the_columns_of_results_are_listed_in_their_order() -> None:
     for name, columns in (
         (
             "findings.parquet",
-            ["method", "k", *found.findings().columns, "verdict_share", "fragile"],
+            [
+                *("method", "k", *found.findings().columns, "verdict_share", "fragile"),
+                *("tipping", "grade", "robustness"),
+            ],
         ),
         ("counts.csv", list(found.counts().columns)),
     ):

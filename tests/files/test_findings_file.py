@@ -80,7 +80,7 @@ def test_ids_keep_their_type(tmp_path: Path, ids: list[Any], kind: str) -> None:
 
 def test_columns_in_order_and_all_methods_and_ks(tmp_path: Path) -> None:
     table = written(audit(("no", "yes")), tmp_path)
-    assert table.columns == ["method", "k", *COLUMNS]
+    assert table.columns == ["method", "k", *COLUMNS, "tipping", "grade", "robustness"]
     found = table.project("method, k, id, delta_p, ci_low").order("method, id").fetchall()
     assert [row[:4] for row in found] == [
         ("cf", 1, 0, 1.0),

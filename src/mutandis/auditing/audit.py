@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.provenance import Provenance
     from mutandis.auditing.shared_neighbours import SharedNeighbours
+    from mutandis.auditing.tipping import Tipping
     from mutandis.causal import Diagnosis
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
@@ -99,6 +100,8 @@ class Audit:
         How much control groups overlap, by k, as far as that was measured.
     floor
         The noise floor, as far as that was measured: see `noise_floor`.
+    tippings
+        Tipping points by method and k, as far as they were found: see `measure_tipping`.
 
     Examples
     --------
@@ -138,6 +141,7 @@ class Audit:
     verdict_shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     overlaps: dict[int, SharedNeighbours] = field(default_factory=dict)
     floor: list[NoiseFloor] = field(default_factory=list)
+    tippings: dict[tuple[str, int], Tipping] = field(default_factory=dict)
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
 
@@ -193,12 +197,21 @@ class Audit:
     def findings(self, method: str | None = None, *, k: int | None = None) -> Any:
         """Give one row per complainant under one method and k.
 
+        Those of the headline have `tipping`, `grade` and `robustness`, unless the settings say that
+        these are not measured.
+
         Parameters
         ----------
         method, k
             Default: the primary ones.
         """
-        return self._frame(self.evaluate(method, k).columns())
+        return self._frame(self._columns(self.evaluate(method, k)))
+
+    def _columns(self, found: Findings, place: int | None = None) -> dict[str, NDArray[Any]]:
+        """Give the columns of all complainants or of one, graded where they are the headline's."""
+        if (found.method, found.k) == self.plan.settings.primary:
+            found = self._with_robustness(found, place)
+        return found.columns()
 
     def evaluate(self, method: str | None = None, k: int | None = None) -> Findings:
         """Give the findings under one method and k in their compact form, and keep them.
@@ -228,9 +241,20 @@ class Audit:
         return replace(tested, comparison=compare_groups(self.plan, METHODS[method], groups))
 
     def each_findings(self) -> Iterator[Findings]:
-        """Give the findings of every method and k, one after the other, in their compact form."""
+        """Give the findings of every method and k, one after the other, with their robustness."""
         # mapped, not looped over: findings that are not kept are gone when the next are made
-        return (self.evaluate(method, k) for method in self.methods for k in self.ks)
+        return (
+            self._with_robustness(self.evaluate(method, k))
+            for method in self.methods
+            for k in self.ks
+        )
+
+    def _with_robustness(self, found: Findings, place: int | None = None) -> Findings:
+        from mutandis.auditing.tipping import describe_all
+
+        if not self.plan.settings.uncertainty.tipping:
+            return found
+        return replace(found, robustness=describe_all(self, found, place))
 
     def count(self, method: str, k: int) -> dict[str, Any]:
         """Count the cases under one method and one k: that takes neither bounds nor a table.
@@ -323,7 +347,9 @@ class Audit:
             (method, k): MappingProxyType(
                 {
                     name: plain_value(value[0])
-                    for name, value in self._findings_of(place, method, k).columns().items()
+                    for name, value in self._columns(
+                        self._findings_of(place, method, k), place
+                    ).items()
                 }
             )
             for method in self.methods
@@ -409,9 +435,13 @@ class Audit:
         )
         settings = plan.semantics.settle(settings, plan.attributes)
         same = (settings.alpha, settings.tau) == (plan.settings.alpha, plan.settings.tau)
-        # the shares are about verdicts that were given at the levels of the audit
-        shares = self.verdict_shares if same else {}
-        return replace(self, plan=replace(plan, settings=settings), verdict_shares=shares)
+        # shares and tipping points are about verdicts that were given at the levels of the audit
+        shares, tippings = (self.verdict_shares, self.tippings) if same else ({}, {})
+        if not same or settings.primary != plan.settings.primary:
+            doubt = replace(settings.uncertainty, tipping=False)
+            settings = replace(settings, uncertainty=doubt)
+        plan = replace(plan, settings=settings)
+        return replace(self, plan=plan, verdict_shares=shares, tippings=tippings)
 
     def agreement(self, *, k: int | None = None) -> Agreement:
         """See which methods find the same cases at one k.
@@ -573,10 +603,28 @@ class Audit:
         >>> found.tipping()["grade"].value_counts().to_dict()
         {'robust': 62, 'fragile': 31, 'sensitive': 15}
         """
+        return self._frame(self.measure_tipping(method, k, progress).columns())
+
+    def measure_tipping(
+        self,
+        method: str | None = None,
+        k: int | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+    ) -> Tipping:
+        """Find tipping points in their compact form, unless that was done.
+
+        Parameters
+        ----------
+        method, k, progress
+            As for `tipping`.
+        """
         from mutandis.auditing.tipping import find_tipping
 
         chosen, size = self.plan.choose(method, k)
-        return self._frame(find_tipping(self, chosen, size, progress=progress).columns())
+        key = (chosen.name, size)
+        if key not in self.tippings:
+            self.tippings[key] = find_tipping(self, chosen, size, progress=progress)
+        return self.tippings[key]
 
     def case_file(
         self,
@@ -866,7 +914,7 @@ class Audit:
             f"k = {', '.join(map(str, self.ks))}\n"
             f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), significant "
             f"for {row['significant']:,}, after adjustment for {row['significant_adjusted']:,}\n"
-            f"{self.noise_floor.sentence()}{self._left_out()}{self._assumed()}"
+            f"{self.noise_floor.sentence()}{self._graded()}{self._left_out()}{self._assumed()}"
         )
 
     def _repr_html_(self) -> str:
@@ -881,6 +929,12 @@ class Audit:
         )
         summary = escape(repr(self)).replace("\n", "<br>")
         return f"<p>{summary}</p><table><tr>{head}</tr>{rows}</table>"
+
+    def _graded(self) -> str:
+        from mutandis.auditing.tipping import summarise_grades
+
+        said = summarise_grades(self)
+        return f"\n{said}" if said else ""
 
     def _left_out(self) -> str:
         from mutandis.auditing.cautions import caution_about_matches

@@ -17,6 +17,7 @@ from mutandis.auditing.group_comparison import compare_groups
 from mutandis.decision.maker import describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.errors import EquationError, MutandisWarning
+from mutandis.evidence.group_builder import SharedSpaces
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.spaces import restrict_complainants
 
@@ -58,7 +59,7 @@ def weigh_doubt(
     `decide` asks b() about another counterfactual world.
     """
     methods = [method for method in audit.plan.methods if method.needs_counterfactual]
-    sizes = range(len(audit.ks))
+    sizes, shared = range(len(audit.ks)), SharedSpaces()
     here = {(m.name, index): audit.grouping.at(m, index) for m in methods for index in sizes}
 
     def regroup(
@@ -69,7 +70,7 @@ def weigh_doubt(
         """Search for the test groups in another world; control groups stay as they are."""
         other = _in_world(audit.situation, world, would_be)
         grouping = audit.plan.semantics.group(
-            other, chosen, control=audit.grouping.control, progress=progress
+            other, chosen, control=audit.grouping.control, shared=shared, progress=progress
         )
         return {
             (m.name, index): replace(here[m.name, index], test=grouping.at(m, index).test)
@@ -152,9 +153,12 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
         for each in restrict_complainants(situation.strata, row)
     ]
 
+    shared = SharedSpaces()
+
     def regroup(world: Population) -> _World:
         other = replace(_in_world(situation, world), strata=tuple(strata), ks=(k,))
-        return {(method.name, 0): plan.semantics.group(other, [method]).at(method, 0)}
+        grouping = plan.semantics.group(other, [method], shared=shared)
+        return {(method.name, 0): grouping.at(method, 0)}
 
     try:
         worlds = [regroup(world) for world in audit.refits]

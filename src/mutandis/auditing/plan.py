@@ -49,6 +49,7 @@ __all__ = ["Origin", "Plan", "audit", "plan"]
 _DEFAULT_DRAWS = 20
 # from here on, what a table says about coefficients is doubted only if asked for
 _FEW_ROWS = 2_000
+_TIPPING_ROWS = 10_000
 _Arguments = ParamSpec("_Arguments")
 
 
@@ -382,6 +383,7 @@ def plan(
         tested=any(each.matched for each in chosen) and settled.interval != "fisher",
     )
     drawn = doubt.worlds or doubt.placebo
+    evidence = _settle_primary(settled.evidence, chosen, settled.ks, spaces)
     return Plan(
         population=population,
         outcome=recorded,
@@ -396,8 +398,16 @@ def plan(
         settings=replace(
             settled,
             methods=tuple(method.name for method in chosen),
-            evidence=_settle_primary(settled.evidence, chosen, settled.ks, spaces),
-            uncertainty=doubt,
+            evidence=evidence,
+            uncertainty=replace(
+                doubt,
+                tipping=_settle_tipping(
+                    doubt.tipping,
+                    METHODS[evidence.primary[0]],  # type: ignore[index]  # settled
+                    semantics,
+                    rows=len(population),
+                ),
+            ),
             seed=0 if settled.seed is None and drawn else settled.seed,
         ),
         semantics=semantics,
@@ -518,6 +528,23 @@ def _settle_doubt(
             "out."
         )
     return replace(wanted, draws=draws, refits=refits)
+
+
+def _settle_tipping(
+    wanted: bool | None,  # noqa: FBT001
+    primary: Method,
+    semantics: Semantics,
+    *,
+    rows: int,
+) -> bool:
+    """Settle whether tipping points are found: they take some five times as long as the audit."""
+    possible = semantics.preset is None and primary.has_tipping
+    if wanted and not possible:
+        raise PlanError(
+            f"tipping=True needs 'cst_matched' or 'cst_without' as the primary method, in this "
+            f"library's own definitions: {primary.name!r} has no tipping points here."
+        )
+    return possible and rows <= _TIPPING_ROWS if wanted is None else wanted
 
 
 def _choose_methods(

@@ -8,6 +8,9 @@ counterfactual one with weight λ, for all names at once.
 
 The tipping point λ* of a verdict is the least λ such that the verdict is the same or stronger on
 all of [λ*, 1], on a grid of twentieths.
+
+The robustness of a verdict is said in one line: how much of the effect must be real, in how many
+draws and refits the verdict stays, and at which group sizes.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +29,9 @@ from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Numbers
 from mutandis.data.population import patch_rows
 from mutandis.errors import MutandisWarning, PlanError
-from mutandis.evidence.groups import Pair
+from mutandis.evidence.findings import Robustness, Verdict
+from mutandis.evidence.group_builder import SharedSpaces
+from mutandis.evidence.groups import Group, Pair
 from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
@@ -34,26 +40,44 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.evidence.comparison import Comparison
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.groups import Group, NearestGroups
+    from mutandis.evidence.groups import NearestGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
 
 __all__ = [
     "FRAGILE",
     "ROBUST",
+    "RULES",
     "STEPS",
+    "CurvePoint",
     "Tipping",
     "attribute_part",
+    "count_grades",
+    "describe_all",
+    "describe_verdict",
+    "find_curve",
     "find_tipping",
     "find_with_part",
+    "name_worlds",
+    "summarise_grades",
+    "tipping_of",
 ]
 
 ROBUST, FRAGILE = 0.5, 0.75
 """Up to which λ* a verdict is robust, and from which on it is fragile (docs/robustness.md)."""
+
+RULES = {
+    "robust": f"stands with {ROBUST:.0%} of the effect or less",
+    "sensitive": f"needs more than {ROBUST:.0%} of the effect and less than {FRAGILE:.0%}",
+    "fragile": f"needs {FRAGILE:.0%} of the effect or more, or falls in more than one of ten draws "
+    "and refits",
+}
+"""The rule of each grade."""
 
 STEPS = 20
 """The grid of λ: multiples of a twentieth."""
@@ -71,22 +95,34 @@ class Tipping(ByRow):
     ids: NDArray[Any]
     # λ*; missing where there is no evidence that could fall
     point: NDArray[np.float64]
-    # "robust", "sensitive" or "fragile", by λ* and by draws and refits; None without evidence
-    grade: NDArray[np.object_]
+    # whose verdict falls under too many draws and refits
+    fragile: NDArray[np.bool_]
     # where nothing is significant: the least λ in (1, 1.5] at which something is; missing elsewhere
     appears: NDArray[np.float64]
-    # by attribute that the worldview moves: whether the verdict stands with this one at its fact,
-    # None where there is no evidence that could fall
-    without: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
+    # by attribute that the worldview moves: whether the verdict stands with this one at its fact
+    without: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+
+    @property
+    def grade(self) -> NDArray[np.object_]:
+        """Each verdict's grade, by the rules above; None without evidence."""
+        grade = np.full(len(self.point), None, dtype=object)
+        grade[~np.isnan(self.point)] = "sensitive"
+        grade[self.point <= ROBUST] = "robust"
+        grade[(self.point >= FRAGILE) | (self.fragile & ~np.isnan(self.point))] = "fragile"
+        return grade
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Give the table: one row per complainant."""
+        unknown = np.isnan(self.point)
+        without = {name: stands.astype(object) for name, stands in self.without.items()}
+        for stands in without.values():
+            stands[unknown] = None
         return {
             "id": self.ids,
             "tipping": self.point,
             "grade": self.grade,
             "appears": self.appears,
-            **{f"stands_without_{name}": stands for name, stands in self.without.items()},
+            **{f"stands_without_{name}": stands for name, stands in without.items()},
         }
 
 
@@ -111,7 +147,7 @@ def find_tipping(
     others = everyone[_could_appear(found)[everyone]]
     moved = _moved_attributes(audit)
     total, done = STEPS + len(moved) + _BEYOND - STEPS, 0
-    trial = _Trial(audit, method, k, everyone)
+    trial = _Trial(audit, method, k, np.union1d(cases, others))
 
     point = np.full(len(found), np.nan)
     standing = cases
@@ -124,7 +160,7 @@ def find_tipping(
 
     without = {}
     for name in moved:
-        without[name] = answer = np.full(len(found), None, dtype=object)
+        without[name] = answer = np.zeros(len(found), dtype=np.bool_)
         answer[cases] = trial.stands(cases, bound[cases], held={name})
         progress(done := done + 1, total)
 
@@ -140,7 +176,7 @@ def find_tipping(
         k=k,
         ids=found.ids,
         point=point,
-        grade=_grade(point, found.fragile),
+        fragile=found.fragile,
         appears=appears,
         without=without,
     )
@@ -167,12 +203,178 @@ def find_with_part(audit: Audit, place: int, method: Method, k: int, part: Fract
     )
 
 
-def _grade(point: NDArray[np.float64], fragile: NDArray[np.bool_]) -> NDArray[np.object_]:
-    grade = np.full(len(point), None, dtype=object)
-    grade[~np.isnan(point)] = "sensitive"
-    grade[point <= ROBUST] = "robust"
-    grade[(point >= FRAGILE) | (fragile & ~np.isnan(point))] = "fragile"
-    return grade
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """What one complainant's groups say with a part λ of the effect.
+
+    Without comparable groups there are no numbers. It `stands` if the verdict is the same or
+    stronger; where there is none, if the difference is significant.
+    """
+
+    part: float
+    delta_p: float | None
+    low: float | None
+    high: float | None
+    stands: bool
+
+
+def find_curve(audit: Audit, place: int) -> tuple[CurvePoint, ...]:
+    """Compute Δp(λ) of one complainant's headline, from none of the effect to all of it.
+
+    Where there is no evidence, it goes on to one and a half times the effect.
+    """
+    method, k = audit.plan.choose(None, None)
+    _refuse(audit, method)
+    verdicts, only = audit.evaluate(), np.array([place])
+    is_case = bool(verdicts.comparison.evidence[place])
+    bound = verdicts.p_value_bound()[place] if is_case else verdicts.alpha
+    ground = _Ground.of(audit, method, k, only)
+    steps = range((STEPS if is_case else _BEYOND) + 1)
+    groups = [ground.groups_with(only, method, Fraction(step, STEPS)) for step in steps]
+    # bounds of all of them take hardly longer than those of one
+    together = Pair(
+        control=Group.join([each.control for each in groups]),
+        test=Group.join([each.test for each in groups]),
+    )
+    found = compare_groups(audit.plan, method, together)
+    stands = found.evidence & ~(found.interval.p_value > bound)
+
+    def number(values: NDArray[np.float64], step: int) -> float | None:
+        return None if found.insufficient[step] else float(values[step])
+
+    return tuple(
+        CurvePoint(
+            part=step / STEPS,
+            delta_p=number(found.delta_p, step),
+            low=number(found.interval.low, step),
+            high=number(found.interval.high, step),
+            stands=bool(stands[step]),
+        )
+        for step in steps
+    )
+
+
+def tipping_of(audit: Audit, place: int) -> Tipping | None:
+    """Give one complainant's tipping point of the headline, found for her alone if need be.
+
+    None where the method of the headline has none.
+    """
+    method, k = audit.plan.choose(None, None)
+    if audit.plan.semantics.preset is not None or not method.has_tipping:
+        return None
+    only, known = np.array([place]), audit.tippings.get((method.name, k))
+    return find_tipping(audit, method, k, places=only) if known is None else known.take(only)
+
+
+def count_grades(tipping: Tipping, verdicts: NDArray[np.object_]) -> dict[str, dict[str, int]]:
+    """Count the verdicts of each grade, the strongest verdict first."""
+    order = (Verdict.SIGNIFICANT_ADJUSTED, Verdict.SIGNIFICANT, Verdict.EVIDENCE)
+    grades = tipping.grade
+    return {
+        verdict.value: {
+            grade: int(((verdicts == verdict.value) & (grades == grade)).sum()) for grade in RULES
+        }
+        for verdict in order
+    }
+
+
+def summarise_grades(audit: Audit) -> str:
+    """Say how many verdicts of the strongest kind are robust; empty where that is not asked for."""
+    if not audit.plan.settings.uncertainty.tipping:
+        return ""
+    counts = count_grades(audit.measure_tipping(), audit.evaluate().verdicts())
+    for verdict, grades in counts.items():
+        number = sum(grades.values())
+        if number:
+            return (
+                f"If less of the effect of {audit.plan.status} is real: of {number:,} {verdict} "
+                f"{'verdict' if number == 1 else 'verdicts'}, {grades['robust']:,} robust (stand "
+                f"with {ROBUST:.0%} of it), {grades['sensitive']:,} sensitive, "
+                f"{grades['fragile']:,} fragile (need {FRAGILE:.0%} of it, or fall in draws and "
+                "refits)."
+            )
+    return ""
+
+
+def describe_all(audit: Audit, found: Findings, place: int | None = None) -> Robustness:
+    """Say how robust each verdict is; all is missing but for the method and k of the headline.
+
+    The findings are those of everyone, or of the complainant at one place.
+    """
+    nothing = np.full(len(found), None, dtype=object)
+    plan = audit.plan
+    if (found.method, found.k) != plan.settings.primary:
+        return Robustness(tipping=np.full(len(found), np.nan), grade=nothing, line=nothing)
+    alone = None if place is None else tipping_of(audit, place)
+    tipping = audit.measure_tipping() if alone is None else alone
+    chosen = slice(None) if place is None else [place]
+    stays = [
+        audit.compute_findings(found.method, k, depth="significance").strength[chosen]
+        >= found.strength
+        for k in audit.ks
+    ]
+    share = np.full(len(found), np.nan) if found.verdict_share is None else found.verdict_share
+    worlds = name_worlds(plan)
+    lines: dict[Any, str] = {}
+    said = nothing.copy()
+    for row in np.flatnonzero(~np.isnan(tipping.point)).tolist():
+        ks = tuple(k for k, each in zip(audit.ks, stays, strict=True) if each[row])
+        key = (float(tipping.point[row]), float(share[row]), ks)
+        if key not in lines:
+            known = None if np.isnan(key[1]) else key[1]
+            lines[key] = describe_verdict(plan, key[0], share=known, worlds=worlds, ks=ks)
+        said[row] = lines[key]
+    return Robustness(tipping=tipping.point, grade=tipping.grade, line=said)
+
+
+def name_worlds(plan: Plan) -> str:
+    """Name the other counterfactuals that verdicts were tried in: "refits"."""
+    made = plan.settings.uncertainty
+    return " and ".join(name for name in ("draws", "refits") if getattr(made, name))
+
+
+def describe_verdict(
+    plan: Plan,
+    point: float,
+    *,
+    share: float | None = None,
+    worlds: str = "refits",
+    ks: Collection[int] = (),
+    worldviews: tuple[int, int] | None = None,
+) -> str:
+    """Say in one line how robust a verdict is.
+
+    `share` of the `worlds` leave it the same or stronger, as do these group sizes, and so many of
+    so many `worldviews`.
+    """
+    effect = f"of the effect of {plan.status}"
+    said = (
+        f"even if none {effect} is real"
+        if not point
+        else f"only if all {effect} is real"
+        if point == 1
+        else f"as long as at least {point:.0%} {effect} is real"
+    )
+    more = [said]
+    if share is not None:
+        more.append(f"in {floor(100 * share + 1e-9)}% of {worlds}")
+    if len(plan.settings.ks) > 1 and ks:
+        more.append(_at_sizes(plan.settings.ks, ks))
+    if worldviews is not None:
+        more.append(f"under {worldviews[0]} of {worldviews[1]} worldviews")
+    return f"holds {', '.join(more)}"
+
+
+def _at_sizes(every: Sequence[int], ks: Collection[int]) -> str:
+    others = [k for k in every if k not in ks]
+    if not others:
+        return f"at every k from {every[0]} to {every[-1]}"
+    first, last = every.index(min(ks)), every.index(max(ks))
+    if len(ks) > 2 and last - first == len(ks) - 1:
+        said = f"at k = {min(ks)} to {max(ks)}"
+    else:
+        said = f"at k = {', '.join(map(str, sorted(ks)))}"
+    return f"{said} but not at k = {', '.join(map(str, others))}"
 
 
 def _refuse(audit: Audit, method: Method) -> None:
@@ -223,7 +425,8 @@ class _Trial:
 
     def __init__(self, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> None:
         self._method = method
-        self._grounds = [_Ground.of(part, method, k, places) for part in audit.parts]
+        parts = audit.parts if len(places) else ()
+        self._grounds = [_Ground.of(part, method, k, places) for part in parts]
 
     def stands(
         self,
@@ -251,23 +454,26 @@ class _Ground:
     situation: Situation
     groups: Pair[Group]
     control: NearestGroups
+    shared: SharedSpaces
 
     @classmethod
     def of(cls, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> _Ground:
         situation = audit.situation
         strata = restrict_complainants(situation.strata, situation.complainants[places])
-        if len(places) <= _FEW:
+        if len(places) <= _FEW and situation.similarity.max_distance is None:
             # no one else has to be matched
-            groups = [audit.members(place, method.name, k).control.ids for place in places.tolist()]
-            near = np.isin(audit.plan.population.ids, np.concatenate(groups))
+            members = [audit.members(each, method.name, k).control.ids for each in places.tolist()]
+            near = np.isin(audit.plan.population.ids, np.concatenate(members))
             near[situation.complainants[places]] = True
             strata = tuple(
                 replace(each, control=each.control[near[each.control]]) for each in strata
             )
         # between two values of a grid, centers stand on twentieths of a step, and midway of these
         situation = replace(situation, strata=strata, ks=(k,), parts=STEPS // 2)
-        control = audit.plan.semantics.group(situation, [method]).nearest["control"]
-        return cls(audit, situation, audit.grouping.at(method, audit.ks.index(k)), control)
+        shared = SharedSpaces()
+        found = audit.plan.semantics.group(situation, [method], shared=shared)
+        groups = audit.grouping.at(method, audit.ks.index(k))
+        return cls(audit, situation, groups, found.nearest["control"], shared)
 
     def compare(
         self, places: NDArray[np.intp], method: Method, part: Fraction, held: Collection[str]
@@ -286,7 +492,9 @@ class _Ground:
         with warnings.catch_warnings():
             # the audit itself has said it already
             warnings.simplefilter("ignore", MutandisWarning)
-            grouping = plan.semantics.group(other, [method], control=self.control)
+            grouping = plan.semantics.group(
+                other, [method], control=self.control, shared=self.shared
+            )
         test, doubt = grouping.at(method, 0).test, self.groups.test.share.doubt
         if doubt is not None:
             test = replace(test, share=replace(test.share, doubt=doubt[places]))

@@ -40,6 +40,8 @@ def run_audit(
         found = run_with_bars(read_plan(config, trust_code=trust_code), threads=threads)
         with progress_bars() as bar:
             found.measure_noise_floor(bar("Running placebo audits"))
+            if found.plan.settings.uncertainty.tipping:
+                found.measure_tipping(progress=bar("Trying parts of the effect"))
             save_audit(
                 found, out, overwrite=force, key=key, notes=notes(), progress=bar("Comparing")
             )

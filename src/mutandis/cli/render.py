@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
+from mutandis.auditing.tipping import count_grades, summarise_grades
 from mutandis.evidence.methods import CST_MATCHED, METHODS
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def summary_of(found: Audit) -> dict[str, Any]:
             "pattern_and_own_case": None if own is None else int((pattern & own).sum()),
         },
         "noise_floor": found.noise_floor.as_dict(),
+        "robustness": count_grades(found.measure_tipping(), findings.verdicts())
+        if found.plan.settings.uncertainty.tipping
+        else None,
         "cautions": found.cautions(),
         "counts": found.count_records(),
     }
@@ -60,7 +64,7 @@ def summary_of(found: Audit) -> dict[str, Any]:
 def show_headline(console: Console, found: Audit) -> None:
     """Show the headline beside its noise floor, and what a reader of it has to know."""
     floor = found.noise_floor
-    said = [floor.sentence(), floor.verdict(), *found.cautions()]
+    said = [floor.sentence(), floor.verdict(), summarise_grades(found), *found.cautions()]
     console.print("\n".join(each for each in said if each), highlight=False, markup=False)
     console.print()
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mutandis.auditing.tipping import FRAGILE, ROBUST, find_tipping
+from mutandis.auditing.tipping import RULES, count_grades
 from mutandis.cli.progress import progress_bars
 from mutandis.cli.terminal import echo
 from mutandis.files.saved_audit import open_results
@@ -15,15 +14,7 @@ from mutandis.files.text_files import write_csv
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mutandis.auditing.tipping import Tipping
-
 __all__ = ["run_robustness"]
-
-_RULES = {
-    "robust": f"stands with {ROBUST:.0%} of the effect or less",
-    "sensitive": f"needs more than {ROBUST:.0%} of the effect",
-    "fragile": f"needs {FRAGILE:.0%} of the effect or more, or falls in draws and refits",
-}
 
 
 def run_robustness(
@@ -33,9 +24,9 @@ def run_robustness(
     audit = open_results(folder)
     with progress_bars() as bar:
         chosen, size = audit.plan.choose(method, k)
-        found = find_tipping(audit, chosen, size, progress=bar("Trying parts of the effect"))
+        found = audit.measure_tipping(chosen.name, size, bar("Trying parts of the effect"))
     verdicts = audit.evaluate(chosen.name, size).verdicts()
-    counts = _count(found, verdicts)
+    counts = count_grades(found, verdicts)
     if out is not None:
         write_csv(out, {"verdict": verdicts, **found.columns()})
     if as_json:
@@ -46,17 +37,7 @@ def run_robustness(
     echo()
     for verdict, grades in counts.items():
         echo(f"{verdict}: {sum(grades.values()):,}")
-        for grade, rule in _RULES.items():
+        for grade, rule in RULES.items():
             echo(f"  {grade:<10} {grades[grade]:>7,}  {rule}")
     if out is None:
         echo("\nNext: --out robustness.csv writes one row per complainant.")
-
-
-def _count(found: Tipping, verdicts: Any) -> dict[str, dict[str, int]]:
-    """Count grades, the strongest verdict first."""
-    order = ("significant-adjusted", "significant", "evidence")
-    counts = {}
-    for verdict in order:
-        grades = Counter(found.grade[verdicts == verdict].tolist())
-        counts[verdict] = {grade: grades[grade] for grade in _RULES}
-    return counts

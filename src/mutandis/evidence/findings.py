@@ -22,6 +22,7 @@ __all__ = [
     "COLUMNS",
     "FIRM",
     "Findings",
+    "Robustness",
     "Verdict",
     "answer_own_case",
     "combine_findings",
@@ -78,6 +79,22 @@ class Verdict(StrEnum):
     INSUFFICIENT = "insufficient"
     """There were too few people to compare with, or none who are comparable."""
 
+    @property
+    def strength(self) -> int:
+        """How strong it is: 0 without evidence, and 3 if significant after adjustment."""
+        order = (Verdict.EVIDENCE, Verdict.SIGNIFICANT, Verdict.SIGNIFICANT_ADJUSTED)
+        return order.index(self) + 1 if self in order else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robustness(ByRow):
+    """How much must be believed for each verdict to stand (docs/robustness.md)."""
+
+    # the least part of the effect with which the verdict stands; missing without evidence
+    tipping: NDArray[np.float64]
+    grade: NDArray[np.object_]  # "robust", "sensitive" or "fragile"; None without evidence
+    line: NDArray[np.object_]  # in words; None without evidence
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings(ByRow):
@@ -101,6 +118,7 @@ class Findings(ByRow):
     # the share refused among her own matches, NaN where she has none; None unless people were
     # matched
     p_own: NDArray[np.float64] | None = None
+    robustness: Robustness | None = None  # None where that was not measured
     # whether she has a case of her own (`answer_own_case`), None where that is not known; None
     # throughout unless people were matched
     own_case: NDArray[np.object_] | None = None
@@ -155,6 +173,13 @@ class Findings(ByRow):
         unadjusted = np.where(self.comparison.significant, self.alpha, np.inf)
         return np.where(adjusted, cutoff, unadjusted)
 
+    @property
+    def strength(self) -> NDArray[np.int64]:
+        """How strong each verdict is: see `Verdict.strength`."""
+        found = self.comparison
+        steps = [found.evidence, found.significant, self.significant_adjusted]
+        return np.asarray(np.sum(steps, axis=0, dtype=np.int64) * ~found.insufficient)
+
     def verdicts(self) -> NDArray[np.object_]:
         """Give each complainant's verdict."""
         verdict = np.full(len(self), Verdict.NO_EVIDENCE.value, dtype=object)
@@ -167,8 +192,8 @@ class Findings(ByRow):
     def columns(self) -> dict[str, NDArray[Any]]:
         """Compute the findings table, in the order of `COLUMNS`.
 
-        After these, `verdict_share` and `fragile` if they are known, and the columns of each
-        attribute by itself.
+        After these, `verdict_share` and `fragile`, and `tipping`, `grade` and `robustness`, if they
+        are known, and the columns of each attribute by itself.
         """
         unknown = np.full(len(self), None, dtype=object)
         interval = self.comparison.interval
@@ -199,6 +224,10 @@ class Findings(ByRow):
         if self.verdict_share is not None:
             table["verdict_share"] = self.verdict_share
             table["fragile"] = self.fragile
+        if self.robustness is not None:
+            table["tipping"] = self.robustness.tipping
+            table["grade"] = self.robustness.grade
+            table["robustness"] = self.robustness.line
         for attribute, found in self.parts.items():
             table[f"delta_p_{attribute}"] = found.comparison.delta_p
             table[f"p_value_{attribute}"] = found.comparison.interval.p_value

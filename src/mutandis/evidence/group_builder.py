@@ -6,7 +6,7 @@ for, and both are placed anew when a case is asked for. All that stays are integ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -35,12 +35,20 @@ if TYPE_CHECKING:
     from mutandis.search.embedding import Embedded
     from mutandis.search.engine import Progress, Search
 
-__all__ = ["GroupBuilder"]
+__all__ = ["GroupBuilder", "SharedSpaces"]
 
 _T = TypeVar("_T", bound=np.generic)
 
 # complainants who are placed and searched for at a time
 _CHUNK = 1 << 17
+
+
+@dataclass(slots=True)
+class SharedSpaces:
+    """What groupings of the same people in several worlds have in common, prepared once."""
+
+    embedding: Embedding | None = None
+    spaces: list[_PreparedSpace] = field(default_factory=list)
 
 
 class GroupBuilder:
@@ -51,15 +59,18 @@ class GroupBuilder:
         situation: Situation,
         embedding: Embedding,
         progress: Progress,
+        *,
         counted: Mapping[str, Counted] | None = None,
         matched: Mapping[str, Any] | None = None,
+        shared: SharedSpaces | None = None,
     ) -> None:
         self._situation = situation
         self._counted, self._matched = counted, matched
         self._embedding = embedding
         self._progress = progress
         self._everyone = LazyEmbedding(embedding=embedding, population=situation.population)
-        self._last: _PreparedSpace | None = None
+        self._spaces = [] if shared is None else shared.spaces
+        self._keeps_spaces = shared is not None
         self._matches: list[tuple[Matches, Scale]] = []
         self.backends: dict[str, str] = {}
 
@@ -93,7 +104,7 @@ class GroupBuilder:
         spaces, groups, own, everyone = [], [], [], []
         for stratum, (matches, scale) in zip(situation.strata, found, strict=True):
             searched = self._search(stratum.control, in_control=True)
-            points = embedding.apply(situation.population, stratum.control).points
+            points = embedding.apply(situation.population, stratum.complainants).points
             rows = np.searchsorted(stratum.control, stratum.complainants)
             # the control groups may be those of more people
             mine = np.searchsorted(control.own_rows, stratum.complainants)
@@ -102,7 +113,7 @@ class GroupBuilder:
                     control,
                     mine,
                     rows=rows,
-                    queries=self._queries(stratum.complainants, searched, points.take(rows)),
+                    queries=self._queries(stratum.complainants, searched, points),
                     standing=cast("NDArray[np.intp]", searched.standing),
                     search=searched.search,
                     matches=matches,
@@ -134,8 +145,8 @@ class GroupBuilder:
         worlds = situation.weighted_worlds or ((self._world, 1),)
         levels = tuple(len(situation.population.categories(n).levels) for n in embedding.nominal)
         for stratum in situation.strata:
-            points = embedding.apply(situation.population, stratum.test).points
-            space, _ = Space.of(points, situation.is_negative[stratum.test], embedding.metric)
+            searched = self._search(stratum.test, in_control=False)
+            space = searched.space
             # no group, nor all matches of one person, can hold more
             most = max(len(stratum.control), len(stratum.test))
             # nor do weights add up to more, also where values between are drawn in each world
@@ -145,7 +156,7 @@ class GroupBuilder:
                 embedding=embedding,
                 scale=scale,
                 space=space,
-                search=self._search(stratum.test, in_control=False).search,
+                search=searched.search,
                 ties=situation.similarity.ties,
                 max_distance=situation.similarity.max_distance,
                 parts=parts_for(max(situation.ks)),
@@ -221,20 +232,23 @@ class GroupBuilder:
 
     def _search(self, rows: NDArray[np.intp], *, in_control: bool) -> _PreparedSpace:
         """Prepare the search of a space; the last one is at hand for centers in another world."""
-        last = self._last
-        if last is None or last.rows is not rows or (in_control and last.standing is None):
-            self._last = last = None  # makes room before the next one is built
-            points = self._embedding.apply(self._situation.population, rows).points
-            negative = self._situation.is_negative[rows]
-            space, standing = Space.of(points, negative, self._embedding.metric)
-            search = choose_search(space, threads=self._situation.threads)
-            self._last = last = _PreparedSpace(
+        for known in self._spaces:
+            if known.rows is rows and not (in_control and known.standing is None):
+                return known
+        if not self._keeps_spaces:
+            self._spaces.clear()  # makes room before the next one is built
+        points = self._embedding.apply(self._situation.population, rows).points
+        negative = self._situation.is_negative[rows]
+        space, standing = Space.of(points, negative, self._embedding.metric)
+        self._spaces.append(
+            _PreparedSpace(
                 rows=rows,
-                search=search,
+                space=space,
+                search=choose_search(space, threads=self._situation.threads),
                 standing=standing if in_control else None,
-                repeats=len(space.points) < len(rows),
             )
-        return last
+        )
+        return self._spaces[-1]
 
     def _queries(
         self, complainants: NDArray[np.intp], searched: _PreparedSpace, centers: Points
@@ -253,21 +267,21 @@ class GroupBuilder:
 class _PreparedSpace:
     """A space whose search is ready.
 
-    In a control space, `standing` is the point on which each row stands. It `repeats` where some
-    stand on the same point.
+    In a control space, `standing` is the point on which each row stands.
     """
 
     rows: NDArray[np.intp]
+    space: Space
     search: Search
     standing: NDArray[np.intp] | None
-    repeats: bool
 
     def in_chunks(self, complainants: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         """Give complainants a part at a time, so that their places take little memory.
 
         Duplicate complainants are searched for once, so where rows repeat, all come together.
         """
-        size = len(complainants) if self.repeats else _CHUNK
+        repeats = len(self.space.points) < len(self.rows)
+        size = len(complainants) if repeats else _CHUNK
         for start in range(0, len(complainants), size):
             yield complainants[start : start + size]
 

@@ -45,6 +45,11 @@ class Method:
         """Whether somebody must decide on the counterfactual."""
         return self.count_centers
 
+    @property
+    def has_tipping(self) -> bool:
+        """Whether a part of the effect can be tried: b() is not asked about people on the way."""
+        return self.needs_counterfactual and not self.count_centers
+
 
 ST = Method(
     name="st",

@@ -16,7 +16,7 @@ import numpy as np
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
-from mutandis.evidence.group_builder import GroupBuilder
+from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, INTERVALS, TESTS, no_interval
 from mutandis.evidence.methods import METHODS, Center
@@ -232,12 +232,14 @@ class Semantics(Protocol):
         control: NearestGroups | None = None,
         counted: Mapping[str, Counted] | None = None,
         matched: Mapping[str, Any] | None = None,
+        shared: SharedSpaces | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods and all k in one pass.
 
         Control groups that are known already are not searched for again; where everything was
-        counted already, by what was searched, nothing is.
+        counted already, by what was searched, nothing is. `shared` is filled by the first of
+        several groupings of the same people.
         """
         ...
 
@@ -286,18 +288,26 @@ class PaperDefinitions:
         control: NearestGroups | None = None,
         counted: Mapping[str, Counted] | None = None,
         matched: Mapping[str, Any] | None = None,
+        shared: SharedSpaces | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
-        embedding = Embedding.fit(
-            situation.population,
-            situation.attributes,
-            scaling=situation.similarity.scaling,
-            parts=situation.parts,
+        embedding = None if shared is None else shared.embedding
+        if embedding is None:
+            embedding = Embedding.fit(
+                situation.population,
+                situation.attributes,
+                scaling=situation.similarity.scaling,
+                parts=situation.parts,
+            )
+        if shared is not None:
+            shared.embedding = embedding
+        builder = GroupBuilder(
+            situation, embedding, progress, counted=counted, matched=matched, shared=shared
         )
-        builder = GroupBuilder(situation, embedding, progress, counted, matched)
         compared = [m for m in methods if m.count_neighbours]
-        wanted = {m.center for m in compared}
+        # how far matched people lie is asked in the world of the audit alone
+        wanted = {m.center for m in compared if control is None or not m.matched}
         # the matched comparison has draws of its own, and one search says how far they lie
         over_draws = bool(situation.weighted_worlds) and any(
             m.needs_counterfactual and not m.matched for m in compared
@@ -314,6 +324,8 @@ class PaperDefinitions:
             searched["control"] = builder.control() if control is None else control
         searched |= tests
         tested = builder.matched(searched["control"]) if is_matched else None
+        if is_matched and Center.COUNTERFACTUAL not in wanted:
+            progress(len(situation.complainants))
         return Grouping(
             pairs=_pairs(situation, methods, searched, tested),
             distance_rules=embedding.rules,

@@ -264,6 +264,10 @@ class Uncertainty(_Section):
     placebo
         The number of placebo audits, in which there is nothing to find (docs/placebo.md). The
         largest count among them is set beside the audit's; 0 runs none.
+    tipping
+        Find, for every verdict of the headline, how much of the effect of the status must be real
+        for it to stand (docs/robustness.md). Default: up to 10,000 rows, where the headline
+        compares with counterfactuals.
 
     Examples
     --------
@@ -275,6 +279,7 @@ class Uncertainty(_Section):
     draws: int | None = _setting(None, _unless_none(_read_draws))
     refits: int | None = _setting(None, _unless_none(_read_draws))
     placebo: int = _setting(19, _read_draws)
+    tipping: bool | None = _setting(None, _unless_none(_read_flag))
 
     @property
     def worlds(self) -> int:

@@ -27,6 +27,7 @@ from mutandis.auditing.noise_floor import NoiseFloor, no_noise_floor
 from mutandis.auditing.provenance import Provenance, hash_population
 from mutandis.auditing.run import make_situation
 from mutandis.auditing.shared_neighbours import SharedNeighbours
+from mutandis.auditing.tipping import Tipping
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.agreement import RecordAgreement
@@ -191,6 +192,7 @@ def _write_state(path: Path, audit: Audit) -> None:
         "dropped": list(population.dropped.items()),
         "decision_inputs": _decision_inputs(audit.plan),
         "parts": [_part_state(part) for part in audit.parts],
+        "tipping": _store_tipping(audit),
     }
     arrays: list[NDArray[Any]] = []
 
@@ -205,6 +207,27 @@ def _write_state(path: Path, audit: Audit) -> None:
 
 def _decision_inputs(plan: Plan) -> tuple[str, ...]:
     return () if plan.decision is None else required_columns(plan.decision)
+
+
+def _store_tipping(audit: Audit) -> dict[str, Any] | None:
+    """Store the tipping points of the headline; who they are of is stored already."""
+    if not audit.plan.settings.uncertainty.tipping:
+        return None
+    found = audit.measure_tipping()
+    return {name: getattr(found, name) for name in ("point", "fragile", "appears", "without")}
+
+
+def _read_tipping(stored: Mapping[str, Any] | None, audit: Audit) -> dict[tuple[str, int], Tipping]:
+    """Read tipping points; results of before there were any are asked when they are needed."""
+    if stored is None:
+        return {}
+    ids = audit.plan.population.ids[audit.situation.complainants]
+    flags = [stored["fragile"], *stored["without"].values()]
+    for kind, arrays in (("f", [stored["point"], stored["appears"]]), ("b", flags)):
+        for array in arrays:
+            _check_array(array, kind, ids.shape)
+    method, k = audit.plan.settings.primary
+    return {(method, k): Tipping(method=method, k=k, ids=ids, **stored)}
 
 
 def _part_state(part: Audit) -> dict[str, Any]:
@@ -337,7 +360,11 @@ def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
         audit: Audit = replace(run_multiple(plan, restore), provenance=provenance)
     else:
         audit = restore(plan)
-    return replace(audit, floor=[_noise_floor(record.data, plan)])
+    return replace(
+        audit,
+        floor=[_noise_floor(record.data, plan)],
+        tippings=_read_tipping(state.get("tipping"), audit),
+    )
 
 
 def _noise_floor(record: Mapping[str, Any], plan: Plan) -> NoiseFloor:

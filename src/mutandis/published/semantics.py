@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.evidence.comparison import Depth
+    from mutandis.evidence.group_builder import SharedSpaces
     from mutandis.evidence.groups import (
         Centers,
         Counted,
@@ -320,6 +321,7 @@ class AsPublished:
         control: NearestGroups | None = None,  # noqa: ARG002 - searched anew
         counted: Mapping[str, Counted] | None = None,  # noqa: ARG002 - its groups are no counts
         matched: Mapping[str, Any] | None = None,  # noqa: ARG002 - the publication has none
+        shared: SharedSpaces | None = None,  # noqa: ARG002 - it has scales of its own
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import accumulate, pairwise
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.doubt import REFITS, doubt_verdict
+from mutandis.auditing.tipping import RULES, describe_verdict, find_curve, name_worlds, tipping_of
 from mutandis.data.columns import plain_value
 from mutandis.evidence.comparison import compare
 from mutandis.evidence.drawn_groups import mean_share
 from mutandis.evidence.findings import FIRM, Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
-from mutandis.report.case_model import Change, Changes, Step
+from mutandis.report.case_model import Change, Changes, Step, VerdictRobustness
 from mutandis.report.formatting import known
 from mutandis.search.share import Share
 from mutandis.search.ties import select, share_of
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.case import Case
+    from mutandis.auditing.tipping import CurvePoint
     from mutandis.evidence.comparison import Comparison
     from mutandis.evidence.groups import Members, NearestGroups
-    from mutandis.report.case_model import Role
+    from mutandis.report.case_model import Part, Role
 
-__all__ = ["changes_of", "ranges"]
+__all__ = ["changes_of", "ranges", "robustness_of"]
 
 _ROOM = 2**62  # int64 holds no more
 _LARGEST = 10**7  # no group of people is larger, and places are fractions of its size
@@ -63,6 +65,7 @@ def changes_of(case: Case) -> Changes:
         significant_ks=None if by_k is None else ranges(ks, by_k.significant),
         searched_ks=None if by_k is None else max(settings.ks),
         herself=comparer.with_herself(),
+        curve=_curve(case),
         **shared,
     )
 
@@ -126,6 +129,43 @@ def _doubt(case: Case, row: Mapping[str, Any]) -> dict[str, Any]:
         "verdict_share": share,
         "fragile": share is not None and share < FIRM,
     }
+
+
+def _curve(case: Case) -> tuple[CurvePoint, ...]:
+    plan = case.audit.plan
+    if plan.semantics.preset is not None or not METHODS[plan.settings.primary[0]].has_tipping:
+        return ()
+    return find_curve(case.audit, case.place)
+
+
+def robustness_of(case: Case, parts: Sequence[Part]) -> VerdictRobustness | None:
+    """Say how wrong the worldview may be before the headline falls."""
+    plan, found = case.audit.plan, tipping_of(case.audit, case.place)
+    if found is None:
+        return None
+    (method, k), changes = plan.settings.primary, parts[0].changes
+    share = known(case.result(method, k=k).get("verdict_share"))
+    worlds = name_worlds(plan)
+    if not worlds and len(parts) == 1:  # made for her alone
+        share, worlds = changes.verdict_share, "refits"
+    found = replace(found, fragile=np.array([share is not None and share < FIRM]))
+    point, grade = known(found.point[0]), found.grade[0]
+    verdicts = {size: Verdict(case.result(method, k=size)["verdict"]) for size in plan.settings.ks}
+    stays = [size for size, each in verdicts.items() if each.strength >= verdicts[k].strength]
+    without = {name: bool(stands[0]) for name, stands in found.without.items()}
+    line = (
+        "there is no verdict that could fall"
+        if point is None
+        else describe_verdict(plan, point, share=share, worlds=worlds, ks=stays)
+    )
+    return VerdictRobustness(
+        tipping=point,
+        grade=grade,
+        rule="" if grade is None else RULES[grade],
+        sentence=line,
+        appears=known(found.appears[0]),
+        stands_without={} if point is None else without,
+    )
 
 
 class _Comparer:

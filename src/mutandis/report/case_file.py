@@ -15,7 +15,7 @@ from mutandis.files.case_files import case_name, write_case_files
 from mutandis.files.results_folder import CASES
 from mutandis.files.saved_audit import open_results
 from mutandis.files.signature import read_signing_key
-from mutandis.report.case_changes import changes_of
+from mutandis.report.case_changes import changes_of, robustness_of
 from mutandis.report.case_model import (
     CaseDocument,
     Complainant,
@@ -82,6 +82,7 @@ def case_document(
             sentence=whole.explain_own_case(),
             share=known(whole.own_result()["p_own"]),
         ),
+        robustness=robustness_of(whole, parts),
         figures=_figures(whole),
         parts=parts,
         noise_floor=f"{floor.sentence()} {floor.verdict()}".rstrip(),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
 
+    from mutandis.auditing.tipping import CurvePoint
     from mutandis.pictures.picture import Picture
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Status",
     "Step",
     "SupportCheck",
+    "VerdictRobustness",
     "VerdictText",
 ]
 
@@ -235,7 +237,8 @@ class Changes:
     `significant_ks` are ranges of all k up to `searched_ks`, None where not computed. `herself` is
     the verdict with her own outcome and her counterfactual's counted in, or left out where the
     method counts them. Within `sufficient_distance` there would be enough people, where there are
-    too few. In a redacted file there is nothing of this.
+    too few. `curve` is what her groups say with each part of the effect of her status, from none of
+    it on. In a redacted file there is nothing of this.
     """
 
     outcomes: tuple[Change, ...] = ()
@@ -253,6 +256,7 @@ class Changes:
     verdict_share: float | None = None
     fragile: bool = False
     sufficient_distance: float | None = None
+    curve: tuple[CurvePoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +267,23 @@ class VerdictText:
     k: int
     verdict: str
     sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRobustness:
+    """How much must be believed for the headline to stand (docs/robustness.md).
+
+    `tipping` is the least part of the effect with which it does, `grade` follows by the `rule`, and
+    `stands_without` says by attribute whether it stands with this one at its fact. Where nothing is
+    significant, `appears` is the part of the effect, more than all of it, at which something is.
+    """
+
+    tipping: float | None
+    grade: str | None
+    rule: str
+    sentence: str
+    appears: float | None
+    stands_without: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +344,9 @@ class CaseDocument:
         The headline: the pattern among people like her.
     own_case
         Whether she has a case of her own.
+    robustness
+        How wrong the worldview may be before the headline falls; None where that has no meaning,
+        and in a redacted file.
     figures
         Her results under every method and k.
     parts
@@ -361,6 +385,7 @@ class CaseDocument:
     complainant: Complainant
     verdict: VerdictText
     own_case: OwnCase
+    robustness: VerdictRobustness | None
     figures: tuple[Figures, ...]
     parts: tuple[Part, ...]
     noise_floor: str

@@ -11,14 +11,20 @@ from mutandis.data.columns import jsonable
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.pictures.findings import ForestRow, plot_forest
-from mutandis.report.case_sentences import movement_cells, movement_lines, thresholds
+from mutandis.pictures.robustness import plot_curve
+from mutandis.report.case_sentences import (
+    movement_cells,
+    movement_lines,
+    thresholds,
+    worldview_that_changes,
+)
 from mutandis.report.formatting import MISSING, signed, value
 from mutandis.report.html import CaptionedPicture, render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mutandis.report.case_model import CaseDocument, Figures
+    from mutandis.report.case_model import CaseDocument, Figures, Part
 
 __all__ = ["render_case"]
 
@@ -43,6 +49,11 @@ def render_case(document: CaseDocument) -> str:
         movement_cells=movement_cells,
         movement_lines=movement_lines,
         thresholds=thresholds,
+        worldview_that_changes=worldview_that_changes,
+        curves=[
+            _draw_curve(document, part, number)
+            for number, part in enumerate(document.parts, start=1)
+        ],
     )
 
 
@@ -90,6 +101,29 @@ def _forest_row(row: Figures) -> ForestRow:
         words=f"{signed(row.delta_p)}  {_interval(row) if bounded else ''}".strip(),
         found=row.verdict in _FOUND,
         primary=row.primary,
+    )
+
+
+def _draw_curve(document: CaseDocument, part: Part, number: int) -> CaptionedPicture | None:
+    """Draw what her groups say with each part of the effect of her status."""
+    points = part.changes.curve
+    if not points:
+        return None
+    found = part.verdict in _FOUND
+    return CaptionedPicture(
+        name=f"part{number}-curve",
+        drawing=plot_curve(
+            points, threshold=-document.tau if document.direction == "positive" else document.tau
+        ),
+        title="Δp, by how much of the effect of her status is real",
+        caption="At 100% everyone in the control group has the counterfactual that the worldview "
+        "says; at 0% they are compared as they are. The band is the interval. Filled points: "
+        + ("the verdict stands." if found else "the difference is significant."),
+        description="; ".join(
+            f"{each.part:.0%}: {signed(each.delta_p)}{', stands' if each.stands else ''}"
+            for each in points
+        )
+        + ".",
     )
 
 

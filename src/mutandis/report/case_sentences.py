@@ -399,6 +399,31 @@ def thresholds(part: Part, document: CaseDocument) -> Iterator[str]:
         )
 
 
+def worldview_that_changes(document: CaseDocument) -> Iterator[str]:
+    """Say how wrong the worldview may be before the headline falls."""
+    found = document.robustness
+    if found is None:
+        return
+    if found.tipping is None:
+        if found.appears is not None:
+            yield (
+                "Worldview: the difference would be significant if the effect of her status were "
+                f"{found.appears:.0%} of what the worldview says."
+            )
+        return
+    yield (
+        f"Worldview: the verdict is {found.grade}. It {found.sentence}; the rest of the difference "
+        "between her and her counterfactual may have other causes."
+    )
+    for stands, words in ((False, "falls"), (True, "stands")):
+        names = [name for name, each in found.stands_without.items() if each is stands]
+        if names:
+            yield (
+                f"It {words} with {listed(map(repr, names), last='or')} as on record, and all "
+                "else as the worldview says."
+            )
+
+
 def _tau_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
     edge, bound = changes.tau_evidence, changes.tau_significant
     if edge is None:

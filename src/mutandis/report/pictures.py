@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.tipping import RULES
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.decision.maker import required_columns
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.pictures.attributes import Spread, box_of, plot_groups, plot_levels, plot_numbers
 from mutandis.pictures.findings import Differences, plot_agreement, plot_delta_p, plot_k_sweep
+from mutandis.pictures.robustness import plot_tipping_points
 from mutandis.pictures.worldview import draw_worldview
 from mutandis.report.context import compared, rows_of
 from mutandis.report.formatting import count, listed, percent, signed, value
 from mutandis.report.html import CaptionedPicture
-from mutandis.report.tables import sweep_records
+from mutandis.report.tables import count_verdict_grades, sweep_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,11 +55,12 @@ class Pictures:
     k_sweep: CaptionedPicture | None
     delta_p: CaptionedPicture | None
     agreement: CaptionedPicture | None
+    tipping: CaptionedPicture | None
     groups: tuple[CaptionedPicture, ...]
 
     def files(self) -> dict[str, str]:
         """Give the drawings as files: the stem of each name, and the SVG text."""
-        alone = (self.worldview, self.k_sweep, self.delta_p, self.agreement)
+        alone = (self.worldview, self.k_sweep, self.delta_p, self.agreement, self.tipping)
         every = (*(each for each in alone if each is not None), *self.worlds, *self.groups)
         return {picture.name: picture.drawing.svg for picture in every}
 
@@ -75,6 +78,7 @@ def draw_pictures(
         k_sweep=_draw_sweep(context),
         delta_p=_draw_delta_p(context),
         agreement=_draw_agreement(context, agreement),
+        tipping=_draw_tipping(context),
         groups=_draw_groups(context, samples),
     )
 
@@ -228,6 +232,23 @@ def _draw_agreement(
             "numbers beside the methods are their totals."
         ),
         description=f"Found {'; '.join(said)}.",
+    )
+
+
+def _draw_tipping(context: ReportContext) -> CaptionedPicture | None:
+    counts = count_verdict_grades(context)
+    if counts is None or not any(sum(grades.values()) for grades in counts.values()):
+        return None
+    found = context.audit.measure_tipping()
+    total = {grade: sum(each[grade] for each in counts.values()) for grade in RULES}
+    return CaptionedPicture(
+        name="tipping",
+        drawing=plot_tipping_points(found.point, found.grade, counts=total),
+        title="How much of the effect must be real",
+        caption=f"Each bar counts verdicts by the least part of the effect of "
+        f"{context.grounds} that must be real for them to stand, all else unchanged. It says how "
+        "wrong the worldview may be, and not how wrong it is.",
+        description="; ".join(f"{number:,} {grade}" for grade, number in total.items()) + ".",
     )
 
 

@@ -173,6 +173,7 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
         document,
         verdict=_verdict(document, audit, primary),
         own_case=_own_case(whole, primary),
+        robustness=None,
         figures=figures,
         parts=parts,
         noise_floor="",

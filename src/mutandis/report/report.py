@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from mutandis.auditing.tipping import RULES
 from mutandis.data.columns import jsonable
 from mutandis.files.audit_file import write_plan
 from mutandis.files.text_files import write_atomically
@@ -83,6 +84,7 @@ def make_report(
         cautions=cautions_of(context, diagnosis),
         placebo=placebo,
         floor=audit.noise_floor,
+        rules=RULES,
         settings_text=write_plan(audit.plan),
         data=_facts_of_data(context, None if origin is None else origin.source),
         run=_facts_of_run(context),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.auditing.tipping import summarise_grades
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import list_reasons
 from mutandis.report.formatting import count, group_by_value, listed, percent, plural
@@ -26,7 +27,16 @@ _MOST_SENTENCES = 40
 
 def summarise(context: ReportContext) -> list[str]:
     """Say in a few paragraphs what was asked and what was found."""
-    writers = (_asked, _rates, _pattern, _above_noise, _own_cases, _evidence, _other_methods)
+    writers = (
+        _asked,
+        _rates,
+        _pattern,
+        _above_noise,
+        _robust,
+        _own_cases,
+        _evidence,
+        _other_methods,
+    )
     return [paragraph for write in writers if (paragraph := write(context))]
 
 
@@ -105,6 +115,10 @@ def _pattern(context: ReportContext) -> str:
 def _above_noise(context: ReportContext) -> str:
     floor = context.audit.noise_floor
     return f"{floor.sentence()} {floor.verdict()}".rstrip()
+
+
+def _robust(context: ReportContext) -> str:
+    return summarise_grades(context.audit)
 
 
 def _own_cases(context: ReportContext) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
+from mutandis.auditing.tipping import count_grades, describe_all
 from mutandis.data.columns import plain_value
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict
@@ -29,10 +30,12 @@ __all__ = [
     "agreement_of",
     "choose_samples",
     "count_fragile",
+    "count_verdict_grades",
     "count_verdicts",
     "explain_samples",
     "mean_delta_p",
     "rates_by_status",
+    "sample_robustness",
     "sample_rows",
     "shown_ks",
     "strata_counts",
@@ -180,6 +183,13 @@ def count_fragile(context: ReportContext) -> list[tuple[str, int, int]]:
     return rows
 
 
+def count_verdict_grades(context: ReportContext) -> dict[str, dict[str, int]] | None:
+    """Count the headline's cases by verdict and grade; None where they were not graded."""
+    if not context.plan.settings.uncertainty.tipping:
+        return None
+    return count_grades(context.audit.measure_tipping(), context.headline.verdicts())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
     """Complainants to look at: their places, by why each was chosen; and the rule in words.
@@ -312,6 +322,26 @@ def sample_rows(context: ReportContext, samples: Samples) -> list[dict[str, Any]
         row |= {"chosen": label, "kind": samples.kind_of[place]}
         rows.append(row | {"answer": answer_about_her(row, terms)})
     return rows
+
+
+def sample_robustness(
+    context: ReportContext, samples: Samples
+) -> list[tuple[Any, str, float, str, str]]:
+    """Give the samples' verdicts, tipping points, grades and robustness in words."""
+    if not context.plan.settings.uncertainty.tipping:
+        return []
+    found, verdicts = describe_all(context.audit, context.headline), context.headline.verdicts()
+    return [
+        (
+            plain_value(context.headline.ids[place]),
+            verdicts[place],
+            float(found.tipping[place]),
+            found.grade[place],
+            found.line[place],
+        )
+        for _, place in samples.places
+        if found.line[place] is not None
+    ]
 
 
 def explain_samples(context: ReportContext, samples: Samples) -> list[tuple[str, str]]:

@@ -1,0 +1,111 @@
+"""Robustness to the worldview: of one verdict, over parts of the effect, and of all verdicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.pictures.chart import Chart, Frame, numbered, room_for, ticks
+from mutandis.pictures.picture import COLOURS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.tipping import CurvePoint
+    from mutandis.pictures.picture import Picture
+
+__all__ = ["plot_curve", "plot_tipping_points"]
+
+_BAND = "#f3dccb"
+_GRADES = {"robust": "#2e7d4f", "sensitive": COLOURS["alone"], "fragile": COLOURS["control"]}
+_BARS = 21  # from 0 to 1 in twentieths
+
+
+def plot_curve(points: Sequence[CurvePoint], *, threshold: float) -> Picture:
+    """Draw Δp and its interval over parts of the effect; points are full where it stands."""
+    chart = Chart(width=430, height=190)
+    known = [
+        (each.part, each.delta_p, each.low, each.high, each.stands)
+        for each in points
+        if each.delta_p is not None and each.low is not None and each.high is not None
+    ]
+    lows, highs = ([*(row[place] for row in known), 0.0] for place in (2, 3))
+    low, high = min(lows) - 0.03, max(highs) + 0.03
+    labels = numbered(ticks(low, high, most=7))
+    frame = Frame(
+        chart,
+        (20 + room_for(labels.values()), 8, 420, 150),
+        (-0.02, points[-1].part + 0.02),
+        (low, high),
+    )
+    for run in _runs(known):
+        corners = [frame.at(part, end) for part, _, end, _, _ in run]
+        corners += [frame.at(part, end) for part, _, _, end, _ in reversed(run)]
+        chart.area(corners, _BAND)
+    frame.level(0, "#999999", width=0.8)
+    if threshold:
+        frame.level(threshold, "#333333", width=0.9, dash="4 2")
+    for run in _runs(known):
+        chart.line([frame.at(part, delta_p) for part, delta_p, *_ in run], COLOURS["control"])
+    for part, delta_p, _, _, stands in known:
+        fill = COLOURS["control"] if stands else "#ffffff"
+        chart.mark("circle", frame.at(part, delta_p), COLOURS["control"], size=5, fill=fill)
+    frame.x_axis(
+        numbered(ticks(0, points[-1].part, most=8), percent=True), "part of the effect that is real"
+    )
+    frame.y_axis(labels, "Δp")
+    return chart.picture("Difference by how much of the effect is real")
+
+
+_Known = tuple[float, float, float, float, bool]
+
+
+def _runs(known: Sequence[_Known]) -> list[list[_Known]]:
+    """Part points where some between them are missing."""
+    runs: list[list[_Known]] = []
+    for row in known:
+        if runs and row[0] - runs[-1][-1][0] < 1.5 / (_BARS - 1):
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return runs
+
+
+def plot_tipping_points(
+    point: NDArray[np.float64], grade: NDArray[np.object_], *, counts: Mapping[str, int]
+) -> Picture:
+    """Draw a histogram of tipping points, by grade; `counts` are written beside the grades."""
+    chart = Chart(width=480, height=190)
+
+    def sample(colour: str) -> Callable[[float, float], None]:
+        return lambda x, y: chart.box((x, y - 4), (x + 24, y + 4), colour)
+
+    top = chart.legend(
+        [(f"{name}: {counts[name]:,}", sample(colour)) for name, colour in _GRADES.items()]
+    )
+    bars = {
+        name: np.bincount(np.rint(point[grade == name] * (_BARS - 1)).astype(int), minlength=_BARS)
+        for name in _GRADES
+    }
+    most = max(1, int(np.sum(list(bars.values()), axis=0).max())) * 1.1
+    labels = {each: f"{each:,.0f}" for each in ticks(0, most, most=5, whole=True)}
+    left = 20 + room_for(labels.values())
+    frame = Frame(chart, (left, top, 470, 150), (-0.035, 1.035), (0, most))
+    below = np.zeros(_BARS, dtype=int)
+    for name, heights in bars.items():
+        for bar in np.flatnonzero(heights).tolist():
+            middle = bar / (_BARS - 1)
+            chart.box(
+                frame.at(middle - 0.02, below[bar] + heights[bar]),
+                frame.at(middle + 0.02, below[bar]),
+                _GRADES[name],
+            )
+        below += heights
+    frame.x_axis(
+        numbered(ticks(0, 1, most=6), percent=True), "part of the effect that must be real, λ*"
+    )
+    frame.y_axis(labels, "verdicts")
+    return chart.picture("How much of the effect must be real")

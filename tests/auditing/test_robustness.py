@@ -1,0 +1,238 @@
+"""Robustness in every output: findings, results folder, case file, report, summaries."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import mutandis as mm
+from mutandis.auditing.tipping import RULES, describe_verdict, find_curve
+from mutandis.errors import MutandisWarning, PlanError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS: dict[str, Any] = {
+    "outcome": "LoanApproval",
+    "negative": -1,
+    "protected": mm.Protection("Gender", value=1, reference=0),
+    "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+    "worldview": mm.Worldview(
+        {
+            "AnnualSalary": mm.Linear("Gender"),
+            "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+        }
+    ),
+    "ks": (10, 20, 30),
+    "methods": ["st", "cst_matched"],
+    "uncertainty": mm.Uncertainty(refits=4, placebo=0),
+}
+
+
+def audit(**other: Any) -> mm.Audit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        return mm.audit(mm.datasets.loan(n=600, seed=1), **{**SETTINGS, **other})
+
+
+@pytest.fixture(scope="module")
+def found() -> mm.Audit:
+    return audit()
+
+
+@pytest.fixture(scope="module")
+def folder(found: mm.Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("robust") / "results"
+    found.save(path)
+    return path
+
+
+def test_findings_of_the_headline_say_how_robust_they_are(found: mm.Audit) -> None:
+    table, tipping = found.findings(), found.tipping()
+    assert table["tipping"].equals(tipping["tipping"])
+    assert table["grade"].equals(tipping["grade"])
+    assert set(table["grade"].dropna()) == set(RULES)
+    assert (table["robustness"].notna() == table["tipping"].notna()).all()
+    assert "tipping" not in found.findings("st").columns
+
+
+def test_the_line_says_what_the_table_says(found: mm.Audit) -> None:
+    """Written again from the columns, for every verdict."""
+    table = found.findings().set_index("id")
+    strength = {"evidence": 1, "significant": 2, "significant-adjusted": 3}
+    by_k = {
+        k: found.findings("cst_matched", k=k).set_index("id")["verdict"].map(strength).fillna(0)
+        for k in found.ks
+    }
+    primary = found.plan.settings.primary[1]
+    seen = set()
+    for who, row in table[table["tipping"].notna()].iterrows():
+        line = row["robustness"]
+        percent = round(100 * row["tipping"])
+        words = {0: "even if none of", 100: "only if all of"}.get(
+            percent, f"as long as at least {percent}% of"
+        )
+        assert line.startswith(f"holds {words} the effect of 'Gender' is real, ")
+        assert f"in {row['verdict_share']:.0%} of refits" in line
+        stays = [k for k in found.ks if by_k[k][who] >= by_k[primary][who]]
+        if len(stays) == 3:
+            assert line.endswith("at every k from 10 to 30")
+        else:
+            sizes = line.partition("at k = ")[2].partition(" but not at k = ")
+            assert sizes[0] == ", ".join(map(str, stays))
+            assert sizes[2] == ", ".join(str(k) for k in found.ks if k not in stays)
+        seen.add(len(stays))
+    assert seen == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("point", "options", "line"),
+    [
+        (0.0, {}, "holds even if none of the effect of 'Gender' is real"),
+        (1.0, {}, "holds only if all of the effect of 'Gender' is real"),
+        (
+            0.4,
+            {"share": 0.979, "worlds": "draws", "ks": (15, 30, 50), "worldviews": (11, 12)},
+            (
+                "holds as long as at least 40% of the effect of 'Gender' is real, in 97% of draws, "
+                "at k = 15 to 50 but not at k = 100, under 11 of 12 worldviews"
+            ),
+        ),
+    ],
+)
+def test_one_line_for_a_lawyer(point: float, options: Any, line: str, found: mm.Audit) -> None:
+    settings = replace(found.plan.settings, ks=(15, 30, 50, 100))
+    assert describe_verdict(replace(found.plan, settings=settings), point, **options) == line
+
+
+def test_results_answer_from_their_folder(
+    found: mm.Audit, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = mm.open_results(folder)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("found again")
+
+    monkeypatch.setattr("mutandis.auditing.tipping.find_tipping", fail)
+    assert opened.findings().equals(found.findings())
+    assert opened.tipping().equals(found.tipping())
+    assert repr(opened) == repr(found)
+
+
+def test_damaged_tipping_points_are_refused(found: mm.Audit, folder: Path) -> None:
+    from mutandis.files.saved_audit import _read_tipping, _store_tipping
+
+    stored = _store_tipping(found)
+    assert stored is not None
+    for name, wrong in (("point", stored["point"][1:]), ("fragile", stored["point"])):
+        with pytest.raises(ValueError, match="another array"):
+            _read_tipping({**stored, name: wrong}, found)
+    assert folder.is_dir()
+
+
+def test_results_without_tipping_points_find_them_when_asked(found: mm.Audit, folder: Path) -> None:
+    older = replace(mm.open_results(folder), tippings={})
+    assert older.findings().equals(found.findings())
+
+
+def test_the_case_file_has_the_line_the_rule_and_the_curve(found: mm.Audit, folder: Path) -> None:
+    table = found.findings().set_index("id")
+    opened = mm.open_results(folder)
+    for grade in RULES:
+        row = table[table["grade"] == grade].iloc[0]
+        document = opened.case_file(row.name)
+        robust = document.robustness
+        assert robust is not None
+        assert (robust.tipping, robust.grade) == (row["tipping"], grade)
+        assert (robust.rule, robust.sentence) == (RULES[grade], row["robustness"])
+        (part,) = document.parts
+        curve = part.changes.curve
+        assert [each.part for each in curve] == [step / 20 for step in range(21)]
+        assert curve[-1].delta_p == pytest.approx(row["delta_p"])
+        assert curve[-1].low == pytest.approx(row["ci_low"])
+        # the tipping point is where the curve stops to stand
+        last = max((each.part for each in curve if not each.stands), default=-0.05)
+        assert robust.tipping == pytest.approx(last + 0.05)
+        page = document.to_html()
+        assert robust.sentence.replace("'", "&#39;") in page
+        assert 'id="part1-curve"' in page
+        assert json.loads(document.to_json())["robustness"]["grade"] == grade
+
+
+def test_without_evidence_the_curve_goes_on(found: mm.Audit) -> None:
+    tipping = found.tipping()
+    who = tipping[tipping["appears"].notna() & tipping["tipping"].isna()].iloc[0]
+    document = found.case_file(who["id"])
+    curve = document.parts[0].changes.curve
+    assert curve[-1].part == 1.5
+    assert min(each.part for each in curve if each.stands and each.part > 1) == who["appears"]
+    assert f"significant if the effect of her status were {who['appears']:.0%}" in (
+        document.to_html()
+    )
+
+
+def test_a_redacted_case_file_says_nothing_of_it(found: mm.Audit) -> None:
+    document = found.case_file(found.findings()["id"].iloc[0], redact=True)
+    assert document.robustness is None
+    assert document.parts[0].changes.curve == ()
+    assert "Robustness" not in document.to_html()
+
+
+def test_the_report_counts_grades_and_draws_them(found: mm.Audit) -> None:
+    report = found.report()
+    table = found.findings()
+    assert "tipping" in report.plots
+    for grade, number in table["grade"].value_counts().items():
+        assert f">{grade}: {number:,}</text>" in report.plots["tipping"]
+    for verdict in ("significant-adjusted", "evidence"):
+        counts = table[table["verdict"] == verdict]["grade"].value_counts()
+        cells = [f'<td class="number">{counts.get(grade, 0)}</td>' for grade in RULES]
+        row = r"\s*".join([f'<th scope="row">{verdict}</th>', *cells, "</tr>"])
+        assert re.search(row, report.html)
+    assert 'id="samples-robustness"' in report.html
+
+
+def test_the_summary_counts_grades(found: mm.Audit) -> None:
+    table = found.findings()
+    grades = table[table["verdict"] == "significant-adjusted"]["grade"].value_counts()
+    assert f"{grades['robust']} robust (stand with 50% of it), " in repr(found)
+
+
+def test_the_setting_turns_it_off() -> None:
+    off = audit(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
+    assert "tipping" not in off.findings().columns
+    assert "effect" not in repr(off)
+    assert not off.tippings
+    with pytest.raises(PlanError, match="primary method"):
+        audit(methods=["st"], uncertainty=mm.Uncertainty(placebo=0, tipping=True))
+    assert not audit(methods=["st"]).plan.settings.uncertainty.tipping
+
+
+def test_worlds_share_what_they_have_in_common(
+    found: mm.Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scale, and both spaces, are prepared once for all parts of the effect."""
+    from mutandis.evidence import group_builder
+    from mutandis.search.choose import choose_search
+    from mutandis.search.embedding import Embedding
+
+    made: list[str] = []
+
+    def counted(name: str, function: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            made.append(name)
+            return function(*arguments, **options)
+
+        return call
+
+    monkeypatch.setattr(Embedding, "fit", counted("scale", Embedding.fit))
+    monkeypatch.setattr(group_builder, "choose_search", counted("space", choose_search))
+    place = int(np.flatnonzero(found.evaluate().comparison.evidence)[0])
+    assert len(find_curve(found, place)) == 21
+    assert sorted(made) == ["scale", "space", "space"]
