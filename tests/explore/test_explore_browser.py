@@ -169,7 +169,7 @@ def test_pages_fit_and_can_be_read_by_all(
         assert told == [], path
 
 
-PATHS = ("/", "/people?is:verdict=evidence", "/person/{place}")
+PATHS = ("/", "/people?is:verdict=evidence", "/person/{place}", "/affected")
 
 
 def test_pages_work_without_scripts(open_page: Open, loan: Audit) -> None:
@@ -200,7 +200,9 @@ def test_the_keyboard_reaches_everything(open_page: Open, loan: Audit) -> None:
     page.wait_for_url(re.compile("alpha=0.055"))
 
 
-@pytest.mark.parametrize("path", ["/", "/people?show=outcome&show=x:job", "/person/0", "/person/1"])
+@pytest.mark.parametrize(
+    "path", ["/", "/people?show=outcome&show=x:job", "/person/0", "/affected?about=evidence"]
+)
 def test_hostile_tables_run_nothing(open_page: Open, hostile: Audit, path: str) -> None:
     page = open_page(hostile, path)
     assert page.locator("h1").is_visible()

@@ -695,7 +695,9 @@ class Audit:
             report.write(path)
         return report
 
-    def explore(self, *, port: int = 0, open_browser: bool = True) -> None:
+    def explore(
+        self, *, other: Audit | None = None, port: int = 0, open_browser: bool = True
+    ) -> None:
         """Look into the audit in a web browser, until this is interrupted (Ctrl-C).
 
         The pages are served from this computer, to this computer alone; the address that is printed
@@ -703,6 +705,8 @@ class Audit:
 
         Parameters
         ----------
+        other
+            Another audit to compare it with: another model, period or worldview.
         port
             Where to listen; default: a port that is free.
         open_browser
@@ -710,7 +714,7 @@ class Audit:
         """
         from mutandis.explore.server import serve
 
-        serve(self, port=port, open_browser=open_browser)
+        serve(self, other=other, port=port, open_browser=open_browser)
 
     def save(
         self,

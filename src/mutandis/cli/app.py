@@ -273,6 +273,9 @@ def robustness(
 @app.command()
 def explore(
     folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
+    other: Annotated[
+        Path | None, typer.Argument(help="Another such folder, to compare it with.")
+    ] = None,
     *,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on (default: a free one).")
@@ -287,7 +290,7 @@ def explore(
     """Look into an audit in a web browser: overview, people, one person, worldviews."""
     from mutandis.cli.explore import run_explore
 
-    run_explore(folder, host=host, port=port, open_browser=open_browser)
+    run_explore(folder, other, host=host, port=port, open_browser=open_browser)
 
 
 @app.command()

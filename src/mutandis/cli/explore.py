@@ -14,9 +14,17 @@ if TYPE_CHECKING:
 __all__ = ["run_explore"]
 
 
-def run_explore(folder: Path, *, host: str, port: int, open_browser: bool) -> None:
+def run_explore(
+    folder: Path, other: Path | None, *, host: str, port: int, open_browser: bool
+) -> None:
     """Open the results, and serve their pages until Ctrl-C."""
-    audit = open_results(folder)
     serve(
-        audit, name=folder.resolve().name, host=host, port=port, open_browser=open_browser, say=echo
+        open_results(folder),
+        name=folder.resolve().name,
+        other=None if other is None else open_results(other),
+        other_name="" if other is None else other.resolve().name,
+        host=host,
+        port=port,
+        open_browser=open_browser,
+        say=echo,
     )

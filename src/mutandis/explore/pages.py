@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from mutandis.errors import PlanError
+from mutandis.explore.affected import SHUFFLES, find_rules, mean_by_attribute
 from mutandis.explore.exports import EXPORTS, export_people
-from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, Selection
+from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
 from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
+from mutandis.explore.two_audits import CHANGES, TwoAudits
 from mutandis.explore.view import Lens
 from mutandis.report.case_sentences import movement_cells, movement_lines, thresholds
 from mutandis.report.context import ReportContext
@@ -26,8 +28,25 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "Explorer", "MissingPageError", "Page"]
 
 _TEXT = "text/html; charset=utf-8"
-_PAGES = [("/", "Overview"), ("/people", "People")]
-_HERE = {"overview.html": "/", "people.html": "/people", "person.html": "/people"}
+_PAGES = [
+    ("/", "Overview"),
+    ("/people", "People"),
+    ("/affected", "Who is affected"),
+    ("/compare", "Two audits"),
+]
+_HERE = {
+    "overview.html": "/",
+    "people.html": "/people",
+    "person.html": "/people",
+    "affected.html": "/affected",
+    "compare.html": "/compare",
+}
+_MOST_LISTED = 250
+_ABOUT = {
+    "pattern": "a pattern that chance hardly explains",
+    "evidence": "evidence (Δp > τ)",
+    "own": "a case of their own",
+}
 _VIEW = ("method", "k", "alpha", "tau")
 
 
@@ -68,10 +87,16 @@ class Explorer:
         What is looked into.
     name
         What it is called in the pages, such as the name of its folder.
+    other, other_name
+        Another audit to compare it with.
     """
 
-    def __init__(self, audit: Audit, *, name: str) -> None:
+    def __init__(
+        self, audit: Audit, *, name: str, other: Audit | None = None, other_name: str = ""
+    ) -> None:
         self.lens, self.name = Lens(audit), name
+        self._other = None if other is None else Lens(other)
+        self._names = (name, other_name)
         self._worldview: list[CaptionedPicture | None] = []
         self._cautions: list[list[str]] = []
 
@@ -148,6 +173,48 @@ class Explorer:
             thresholds=thresholds,
         )
 
+    def affected(self, asked: Asked) -> Page:
+        """Describe the cases, and average the differences by attribute."""
+        view = self.lens.read_view(asked.single)
+        found, answers = self.lens.findings(view), self.lens.own_answers(view)
+        masks = {"pattern": found.has_pattern, "evidence": found.comparison.evidence}
+        if answers is not None:
+            masks["own"] = answers == "yes"
+        about = asked.single.get("about", "pattern")
+        if about not in masks:
+            raise PlanError(f"Cases are those with one of: {', '.join(masks)}.")
+        audit = self.lens.audit
+        charts = mean_by_attribute(audit, found.compared)
+        means = [bar.mean for each in charts for bar in each.bars]
+        return self._page(
+            "affected.html",
+            view,
+            about=about,
+            abouts={each: _ABOUT[each] for each in masks},
+            cases=int(masks[about].sum()),
+            people=len(found),
+            rules=self.lens.once(("rules", view, about), lambda: find_rules(audit, masks[about])),
+            shuffles=SHUFFLES,
+            charts=charts,
+            # one scale for all pictures, with room to the left where it is needed
+            scale=max(map(abs, means), default=0.0) or 1.0,
+            axis=280 if min(means, default=0.0) < 0 else 165,
+        )
+
+    def compare(self, asked: Asked) -> Page:
+        """Show two audits side by side."""
+        if self._other is None:
+            raise MissingPageError
+        view = self.lens.read_view(asked.single)
+        two = TwoAudits(self.lens, self._other, view)
+        return self._page(
+            "compare.html",
+            view,
+            reasons=two.reasons(),
+            names=self._names,
+            **_differences(two, asked.single.get("change", "changed")),
+        )
+
     def case_file(self, asked: Asked) -> Page:
         """Give the case file of one complainant, at the settings of the audit."""
         from mutandis.report.pdf import to_pdf
@@ -206,11 +273,25 @@ class Explorer:
             view=view,
             base_view=lens.base,
             view_query=urlencode(kept),
-            pages=_PAGES,
+            pages=[each for each in _PAGES if self._other or each[0] != "/compare"],
             here=_HERE.get(template, ""),
             **context,
         )
         return Page(content=html.encode())
+
+
+def _differences(two: TwoAudits, change: str) -> dict[str, Any]:
+    """Give what the tables of two audits need."""
+    if change not in CHANGES:
+        raise PlanError(f"People are listed by one of: {', '.join(CHANGES)}.")
+    people = two.people(change, 0, _MOST_LISTED)
+    return {
+        "two": two,
+        "verdicts": VERDICTS,
+        "change": change,
+        "changes": CHANGES,
+        "people": people,
+    }
 
 
 def _read_selection(asked: Asked) -> Selection:

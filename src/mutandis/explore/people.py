@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.evidence.findings import Findings
 
-__all__ = ["ATTRIBUTE", "PAGE_SIZES", "Page", "PeopleColumn", "PeopleTable", "Selection"]
+__all__ = [
+    "ATTRIBUTE",
+    "PAGE_SIZES",
+    "VERDICTS",
+    "Page",
+    "PeopleColumn",
+    "PeopleTable",
+    "Selection",
+]
 
 ATTRIBUTE = "x:"
 """What the keys of attributes begin with, so that none can be taken for a finding."""
@@ -32,8 +40,7 @@ ATTRIBUTE = "x:"
 PAGE_SIZES = (25, 50, 100, 250)
 _SORT = "-delta_p"
 _ANSWERS = ("yes", "no", "not known")
-# the strongest first
-_VERDICTS = tuple(
+VERDICTS = tuple(
     each.value
     for each in (
         Verdict.SIGNIFICANT_ADJUSTED,
@@ -43,6 +50,8 @@ _VERDICTS = tuple(
         Verdict.INSUFFICIENT,
     )
 )
+"""The verdicts, the strongest first."""
+
 _GRADES = ("robust", "sensitive", "fragile")
 
 
@@ -250,7 +259,7 @@ def _columns(
     verdicts = found.verdicts()
     columns = [
         _column("outcome", "Outcome", _coded(found.outcome, _distinct(found.outcome))),
-        _column("verdict", "Pattern", _coded(verdicts, _VERDICTS)),
+        _column("verdict", "Pattern", _coded(verdicts, VERDICTS)),
     ]
     if answers is not None:
         columns.append(_column("own_case", "Own case", _coded(answers, _ANSWERS)))

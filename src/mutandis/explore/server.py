@@ -125,6 +125,8 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str]) -> Any
             page("/people/export", explorer.export),
             page("/person/{number:int}", explorer.person),
             page("/person/{number:int}/case-file", explorer.case_file),
+            page("/affected", explorer.affected),
+            page("/compare", explorer.compare),
             page("/worldview.svg", explorer.worldview),
             static("explore.css", "text/css; charset=utf-8"),
             static("explore.js", "text/javascript; charset=utf-8"),
@@ -149,10 +151,18 @@ class Listening:
             self.server.run(sockets=[self.socket])
 
 
-def listen(audit: Audit, *, name: str = "audit", host: str = _LOOPBACK, port: int = 0) -> Listening:
+def listen(
+    audit: Audit,
+    *,
+    name: str = "audit",
+    other: Audit | None = None,
+    other_name: str = "the other audit",
+    host: str = _LOOPBACK,
+    port: int = 0,
+) -> Listening:
     """Make a server for the pages of an audit; port 0 takes one that is free."""
     uvicorn = _import_uvicorn()
-    explorer = Explorer(audit, name=printable(name))
+    explorer = Explorer(audit, name=printable(name), other=other, other_name=printable(other_name))
     token = secrets.token_urlsafe(24)
     listening = _bind(host, port)
     bound = listening.getsockname()[1]

@@ -1,0 +1,247 @@
+"""Who is affected: short rules that describe the cases, and the mean difference by attribute.
+
+A rule joins at most three conditions on attributes. Its quality is the weighted relative accuracy:
+the number of cases that it covers beyond what a random group of its size would hold. Whether a rule
+says more than chance is asked by shuffling the cases among the complainants and searching again,
+each time in the same way: the p-value of a rule is the share of shuffles in which some rule is
+as good. So it takes the search into account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.data.attribute import AttributeKind
+from mutandis.data.columns import Categories, Numbers, plain_value
+from mutandis.report.formatting import value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.data.columns import Column
+
+__all__ = ["SHUFFLES", "Bar", "Chart", "Rule", "find_rules", "mean_by_attribute"]
+
+_CONDITIONS = 3
+SHUFFLES = 199
+"""How often cases are shuffled."""
+_BEAM = 12
+_MOST_RULES = 5
+_MOST_LEVELS = 12
+# of more complainants, a sample is searched; rules are then counted on all
+_MOST_SEARCHED = 20_000
+_QUANTILES = (0.25, 0.5, 0.75)
+# a rule covers at least this many, and this share
+_LEAST, _LEAST_SHARE = 10, 0.02
+# rules that cover nearly the same people say the same
+_SAME = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A description: its conditions, whom it covers, and how it compares with everyone."""
+
+    conditions: tuple[str, ...]
+    covered: int
+    cases: int
+    coverage: float  # the share of all cases that it covers
+    share: float  # of cases among those covered
+    lift: float  # that share over the share among all complainants
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """The mean difference of some complainants."""
+
+    label: str
+    people: int
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """The mean difference by one attribute."""
+
+    attribute: str
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    """One condition, and who meets it."""
+
+    attribute: str
+    text: str
+    mask: NDArray[np.bool_]
+
+
+def find_rules(audit: Audit, is_case: NDArray[np.bool_], *, seed: int = 0) -> list[Rule]:
+    """Search for rules that describe the cases among the complainants, the best first."""
+    literals = _literals(audit)
+    cases = int(is_case.sum())
+    if not literals or not 0 < cases < len(is_case):
+        return []
+    rng = np.random.default_rng(seed)
+    rows = np.arange(len(is_case))
+    if len(rows) > _MOST_SEARCHED:
+        rows = np.sort(rng.choice(rows, _MOST_SEARCHED, replace=False))
+    search = _Search(np.array([each.mask[rows] for each in literals]))
+    found = search.rules(is_case[rows])
+    best = np.array([search.best(rng.permutation(is_case[rows])) for _ in range(SHUFFLES)])
+    chosen: list[tuple[frozenset[int], NDArray[np.bool_]]] = []
+    rules = []
+    for quality, members in found:
+        mask = np.logical_and.reduce([literals[each].mask for each in sorted(members)])
+        if any(_overlap(mask, other) > _SAME for _, other in chosen):
+            continue
+        chosen.append((members, mask))
+        covered, hit = int(mask.sum()), int((mask & is_case).sum())
+        rules.append(
+            Rule(
+                conditions=tuple(literals[each].text for each in sorted(members)),
+                covered=covered,
+                cases=hit,
+                coverage=hit / cases,
+                share=hit / covered,
+                lift=hit / covered / (cases / len(is_case)),
+                # those of a shuffle that are as good, to the rounding of single floats
+                p_value=(1 + int((best >= quality - 1e-6).sum())) / (1 + SHUFFLES),
+            )
+        )
+        if len(rules) == _MOST_RULES:
+            break
+    return rules
+
+
+class _Search:
+    """A beam search for conjunctions; counts are exact in float32 up to 2**24 people."""
+
+    def __init__(self, masks: NDArray[np.bool_]) -> None:
+        self._masks = masks.astype(np.float32)
+        people = masks.shape[1]
+        self._least = max(_LEAST, _LEAST_SHARE * people)
+
+    def best(self, is_case: NDArray[np.bool_]) -> float:
+        """Give the quality of the best rule."""
+        return max((quality for quality, _ in self._search(is_case)), default=0.0)
+
+    def rules(self, is_case: NDArray[np.bool_]) -> list[tuple[float, frozenset[int]]]:
+        """List rules that are better than none, the best first, of equal ones the shorter."""
+        found = {members: quality for quality, members in self._search(is_case) if quality > 0}
+        ordered = sorted(found.items(), key=lambda each: (-each[1], len(each[0]), sorted(each[0])))
+        return [(quality, members) for members, quality in ordered]
+
+    def _search(self, is_case: NDArray[np.bool_]) -> Iterator[tuple[float, frozenset[int]]]:
+        masks, number = self._masks, len(self._masks)
+        target = is_case.astype(np.float32)
+        base = float(target.mean())
+        groups = [frozenset[int]()]
+        covers = np.ones((1, masks.shape[1]), dtype=np.float32)
+        for _ in range(_CONDITIONS):
+            covered = covers @ masks.T
+            quality = (covers * target) @ masks.T - base * covered
+            quality[covered < self._least] = -np.inf
+            for row, members in enumerate(groups):
+                quality[row, sorted(members)] = -np.inf
+            order = np.argsort(-quality, axis=None, kind="stable")
+            seen: dict[frozenset[int], float] = {}
+            for place in order.tolist():
+                row, literal = divmod(place, number)
+                if len(seen) == _BEAM or not np.isfinite(quality[row, literal]):
+                    break
+                seen.setdefault(groups[row] | {literal}, float(quality[row, literal]))
+            yield from ((each, members) for members, each in seen.items())
+            groups = list(seen)
+            if not groups:
+                return
+            covers = np.array([masks[sorted(members)].prod(axis=0) for members in groups])
+
+
+def _overlap(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+    return float((first & second).sum() / max(1, int((first | second).sum())))
+
+
+def _literals(audit: Audit) -> list[_Literal]:
+    return [
+        _Literal(name, text, mask)
+        for name, column, ordered in _columns(audit)
+        for text, mask in _conditions(name, column, ordered=ordered)
+        if 0 < mask.sum() < len(mask)
+    ]
+
+
+def _columns(audit: Audit) -> Iterator[tuple[str, Column, bool]]:
+    """Give the attributes of the complainants, and whether their levels have an order."""
+    rows, population = audit.situation.complainants, audit.plan.population
+    kinds = {each.name: each.kind for each in audit.plan.attributes}
+    names = dict.fromkeys([*(each.attribute for each in audit.plan.protections), *kinds])
+    for name in names:
+        yield name, population.part(name, rows), kinds.get(name) is AttributeKind.ORDINAL
+
+
+def _conditions(
+    name: str, column: Column, *, ordered: bool
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    if isinstance(column, Numbers):
+        for cut in _cuts(column):
+            yield f"{name} ≤ {value(cut)}", column.values <= cut
+            yield f"{name} > {value(cut)}", column.values > cut
+        return
+    counts = column.counts()
+    if ordered:
+        for code in np.flatnonzero(counts)[:-1].tolist():
+            level = plain_value(column.levels[code])
+            yield f"{name} at most {level}", column.codes <= code
+            yield f"{name} above {level}", column.codes > code
+        return
+    for code in np.argsort(-counts, kind="stable")[:_MOST_LEVELS].tolist():
+        yield f"{name} = {plain_value(column.levels[code])}", column.codes == code
+
+
+def _cuts(column: Numbers) -> list[float]:
+    quantiles = np.quantile(column.values, _QUANTILES, method="lower")
+    return [float(each) for each in np.unique(quantiles) if each < column.values.max()]
+
+
+def mean_by_attribute(audit: Audit, delta_p: NDArray[np.float64]) -> list[Chart]:
+    """Average the differences by attribute: over quarters of numbers, and over levels."""
+    charts = []
+    for name, column, ordered in _columns(audit):
+        bars = [
+            Bar(
+                label=label,
+                people=int(known.sum()),
+                mean=fsum(delta_p[known].tolist()) / int(known.sum()),
+            )
+            for label, mask in _parts(column, ordered=ordered)
+            if (known := mask & ~np.isnan(delta_p)).any()
+        ]
+        if len(bars) > 1:
+            charts.append(Chart(attribute=name, bars=tuple(bars)))
+    return charts
+
+
+def _parts(column: Column, *, ordered: bool) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    if isinstance(column, Categories):
+        codes = np.flatnonzero(column.counts())
+        if not ordered:
+            codes = codes[np.argsort(-column.counts()[codes], kind="stable")]
+        for code in codes[:_MOST_LEVELS].tolist():
+            yield str(plain_value(column.levels[code])), column.codes == code
+        return
+    low = -np.inf
+    for cut in _cuts(column):
+        yield (
+            f"{'≤' if low == -np.inf else f'{value(low)} to'} {value(cut)}",
+            ((column.values > low) & (column.values <= cut)),
+        )
+        low = cut
+    yield (f"> {value(low)}" if np.isfinite(low) else "all"), column.values > low
