@@ -469,7 +469,8 @@ def main() -> int:
         rows.append({"target": target.name, "inputs": count, "seconds": round(spent, 1)})
         print(
             f"{target.name:12} {count:9,} inputs {spent:7.1f} s of processor time  "
-            f"{len(failed)} kinds of failure"
+            f"{len(failed)} kinds of failure",
+            flush=True,
         )
     total = sum(row["inputs"] for row in rows)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024

@@ -258,8 +258,12 @@ def _reply(_: Path) -> tuple[Sequence[bytes], Run]:
 
     def run(content: bytes) -> None:
         scores = b"scores" in content or bool(len(content) % 2)
-        answers = _Answering(read_reply(content, rows=3, scores=scores, label="endpoint"))
-        if zlib.crc32(content) % 16 == 0:  # takes a hundred times as long as reading
+        found = read_reply(content, rows=3, scores=scores, label="endpoint")
+        answers = _Answering(found)
+        # an answer that several rows share may be shown: it is a word for a decision
+        shared = sum(CANARY in str(each) for each in found) > 1
+        # deciding takes a hundred times as long as reading
+        if zlib.crc32(content) % 16 == 0 and not shared:
             decide(with_threshold(answers, 0.5) if scores else answers, frame, _OUTCOME)
 
     return [text.encode() for text in _REPLIES], run

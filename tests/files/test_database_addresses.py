@@ -77,17 +77,22 @@ def test_wherever_it_is_written_in_a_file_it_is_not_repeated(tmp_path: Path, sec
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "name"),
     [
-        "postgresql://auditor@db.bank:5433/loans?sslmode=verify-full",
-        "postgres://db/loans",
-        "postgresql:///loans?host=/var/run/postgresql&user=auditor",
-        "postgresql://[::1]:5432/loans",
-        "postgresql://a%40b@h1:1,h2:2/loans",
+        (
+            "postgresql://auditor@db.bank:5433/loans?sslmode=verify-full",
+            "postgresql://db.bank:5433",
+        ),
+        ("postgres://db/loans", "postgresql://db"),
+        ("postgresql:///loans?host=/var/run/postgresql&user=auditor", "postgresql"),
+        ("postgresql://[::1]:5432/loans", "postgresql://[::1]:5432"),
+        ("postgresql://a%40b@h1:1,h2:2/loans", "postgresql://h1:1,h2:2"),
+        ("sqlite:////home/auditor/loans.db", "loans.db"),
     ],
 )
-def test_addresses_without_a_password_are_fine(url: str) -> None:
-    assert DatabaseQuery(url=url, query="SELECT 1").name == "loans"
+def test_addresses_without_a_password_are_fine(url: str, name: str) -> None:
+    # messages name the server or the file, and neither user, database nor folders
+    assert DatabaseQuery(url=url, query="SELECT 1").name == name
 
 
 def test_the_password_reaches_the_driver_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

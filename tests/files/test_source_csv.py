@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -250,3 +251,38 @@ def test_a_category_that_appears_once(tmp_path: Path) -> None:
     with pytest.raises(OutcomeError) as caught:
         audit(read_source(odd))
     assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+def test_a_line_without_end_is_said_to_be_one(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / ("long.csv.gz" if packed else "long.csv")
+
+    def write(rows: bytes) -> None:
+        content = b"sex,pay\nf,1\nm," + rows
+        path.write_bytes(gzip.compress(content, 1) if packed else content)
+
+    write(b"x" * 21_000_000 + b"\n")
+    with pytest.raises(InputError, match="a line of more than 20,000,000 bytes in line 3"):
+        read_source(path)
+    # DuckDB leaves it out, without a word
+    write(b"x" * 21_000_000)
+    with pytest.raises(InputError, match="a line of more than 20,000,000 bytes at its end"):
+        read_source(path)
+    write(b"2\nm," + b"x" * 19_000_000)
+    assert len(read_source(path)) == 3
+
+
+def test_a_table_that_memory_cannot_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import duckdb
+
+    # equal rows take no room in a file: a billion of them some ten megabytes
+    path = tmp_path / "rows.parquet"
+    rows = "SELECT 'f' AS sex, 1 AS pay FROM range(1_000_000)"
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+    assert path.stat().st_size < 30_000
+    monkeypatch.setenv("MUTANDIS_LIMITS", "0.003")
+    with pytest.raises(InputError, match=r"1,000,000 rows, and 2 columns .* limit is 1,500,000"):
+        read_source(path)
+    assert len(read_source(path, columns=["pay"]).frame) == 1_000_000

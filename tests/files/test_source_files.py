@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import struct
 import time
 from pathlib import Path
 from typing import Any
@@ -351,3 +352,16 @@ def test_a_database_is_more_than_a_path(path: str) -> None:
     with pytest.raises(InputError, match="A table in a database needs a query") as caught:
         read_source(path)
     assert "secret" not in str(caught.value)
+
+
+def test_an_arrow_file_whose_texts_lie_outside_of_it(tmp_path: Path) -> None:
+    # where a text begins and ends is written in the file; read unchecked, it ended the process
+    path = tmp_path / "t.arrow"
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema([("a", "str")])) as to:
+        to.write_table(pa.table({"a": ["one", "two", "three"]}))
+    content = path.read_bytes()
+    offsets = struct.pack("<4i", 0, 3, 6, 11)
+    assert content.count(offsets) == 1
+    path.write_bytes(content.replace(offsets, struct.pack("<4i", 0, 3, 6, 2**30)))
+    with pytest.raises(InputError, match=r"'t\.arrow' cannot be read as Arrow"):
+        read_source(path)

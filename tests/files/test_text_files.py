@@ -56,7 +56,11 @@ def test_a_file_is_written_whole(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(OutputError, match="cannot be written"):
         write_atomically(tmp_path / "folder", "text")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["case.pdf", "folder"]
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OutputError, match="a folder, a pipe or a device"):
+        write_csv(tmp_path / "pipe", {"x": np.arange(4)})
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["case.pdf", "folder", "pipe"]
 
 
 def test_a_file_is_as_open_as_any_other(tmp_path: Path) -> None:

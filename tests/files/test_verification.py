@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError
-from mutandis.files import case_files, output_folder
+from mutandis.files import case_files, output_folder, saved_audit, verification
 from mutandis.files.results_folder import is_audit_folder, write_record, write_sums
 from mutandis.files.table_files import hash_file
+from mutandis.report import case_file
 from mutandis.report.pdf import pdf_unavailable
 
 if TYPE_CHECKING:
@@ -280,7 +281,8 @@ def test_a_disk_that_is_full_at_any_call_leaves_nothing(
 
     monkeypatch.setattr(os, call, counted)
     contents = {"Zoe.html": "<p>", "Zoe.json": "{}"}
-    case_files.write_case_files(out, contents)
+    made_from = hash_file(out / "audit.json")
+    case_files.write_case_files(out, contents, made_from=made_from)
     # the last ones follow the swap
     needed = made - (1 + (not exchange)) * (call == "fsync")
     assert needed or (call == "rename" and exchange)
@@ -288,7 +290,8 @@ def test_a_disk_that_is_full_at_any_call_leaves_nothing(
     for failing in range(1, needed + 1):  # noqa: B007 - read by the function above
         made = 0
         with suppress(OutputError):
-            case_files.write_case_files(out, {**contents, "Zoe.json": "[]"})
+            changed = {**contents, "Zoe.json": "[]"}
+            case_files.write_case_files(out, changed, made_from=made_from)
             before = snapshot(out)  # making a folder that is there may fail
         assert snapshot(out) == before
     assert json.loads(before["cases/Zoe.json"]) == ([] if call == "mkdir" else {})
@@ -327,6 +330,70 @@ def test_no_case_is_written_through_a_link(out: Path, tmp_path: Path, target: st
     result = run("case", out, "Anna", "--no-pdf")
     assert isinstance(result.exception, OutputError)
     assert snapshot(elsewhere) == before
+
+
+@pytest.fixture
+def others(written: Path, out: Path) -> Path:
+    """Make other results of the same table beside, which can take the place of `out`."""
+    text = (written / "audit.yaml").read_text("utf-8")
+    (out.parent / "audit.yaml").write_text(text.replace("ks: [3]", "ks: [4]"), "utf-8")
+    mm.read_plan(out.parent / "audit.yaml").run().save(out.parent / "others")
+    return out.parent / "others"
+
+
+def swap_after(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, out: Path) -> None:
+    """Let the results be replaced, once, after a function has read a part of them."""
+    real = getattr(module, name)
+    swapped: list[bool] = []
+
+    def read_then_swap(*given: Any, **more: Any) -> Any:
+        found = real(*given, **more)
+        if not swapped:
+            swapped.append(output_folder.exchange_names(out, out.parent / "others"))
+        return found
+
+    monkeypatch.setattr(module, name, read_then_swap)
+
+
+def test_results_that_are_replaced_while_they_are_read(
+    out: Path, others: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = mm.open_results(others).plan.settings
+    for module, name in ((saved_audit, "read_record"), (saved_audit, "_read_state")):
+        with monkeypatch.context() as patched:
+            swap_after(patched, module, name, out)
+            assert mm.open_results(out).plan.settings == expected, name
+        output_folder.exchange_names(out, others)
+    swap_after(monkeypatch, verification, "read_record", out)
+    found = mm.verify_results(out)
+    assert (found.differences, found.files) == ((), mm.verify_results(out).files)
+
+
+def test_a_case_does_not_get_into_other_results(
+    out: Path, others: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swap_after(monkeypatch, case_file, "case_document", out)
+    before = snapshot(others)
+    with pytest.raises(OutputError, match="were replaced while the case file was made"):
+        mm.save_case(out, "Anna")
+    assert snapshot(out) == before
+
+
+def test_a_disk_that_does_not_confirm_a_case(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.fsync
+
+    def fail_after_the_swap(file: int) -> None:
+        real(file)
+        if (out / "cases" / "Zoe.html").exists():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail_after_the_swap)
+    with pytest.raises(OutputError, match=r"The new results are in .*cases.* did not confirm") as e:
+        case_files.write_case_files(
+            out, {"Zoe.html": "<p>"}, made_from=hash_file(out / "audit.json")
+        )
+    assert "has changed" not in str(e.value)
+    assert (out / "cases" / "Zoe.html").read_text() == "<p>"
 
 
 def test_one_process_at_a_time(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

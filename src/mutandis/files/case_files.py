@@ -42,12 +42,17 @@ def case_name(text: str) -> str:
 
 
 def write_case_files(
-    folder: Path, contents: Mapping[str, str | bytes], *, key: Ed25519PrivateKey | None = None
+    folder: Path,
+    contents: Mapping[str, str | bytes],
+    *,
+    made_from: str,
+    key: Ed25519PrivateKey | None = None,
 ) -> None:
     """Write files by their names into the folder `cases` of results, and record them.
 
     The folder is replaced as a whole, by one with the new files in it: whatever happens on the way,
-    a full disk or a power cut, leaves the old one or the new one.
+    a full disk or a power cut, leaves the old one or the new one. `made_from` is the SHA-256 of the
+    record of the audit that they are about.
     """
     cases = folder / CASES
     if cases.is_symlink():
@@ -57,6 +62,11 @@ def write_case_files(
         )
     with locked_folder(folder):
         recover_output(cases)
+        if hash_file(folder / RECORD) != made_from:
+            raise OutputError(
+                f"The results in {str(folder)!r} were replaced while the case file was made. Write "
+                "it again."
+            )
         sums = read_sums(folder)
         _check_signed(cases, key)
         with output_folder(cases, replace=True, known=_holds_files_only) as temporary:

@@ -30,8 +30,10 @@ from mutandis.files.duckdb_reader import (
     check_distinct,
     choose_columns,
     connect,
+    most_rows,
     quoted,
     read_text_columns,
+    refuse_huge,
 )
 from mutandis.frames import check_columns
 
@@ -219,9 +221,12 @@ class DatabaseQuery:
 
     @property
     def name(self) -> str:
-        """A short name for messages: that of the database."""
-        database = unquote(urlsplit(self.url).path.rpartition("/")[2])
-        return database or ("sqlite" if self._is_sqlite else "postgresql")
+        """A short name for messages: that of the file, or of the server, without its databases."""
+        parts = urlsplit(self.url)
+        if self._is_sqlite:
+            return unquote(parts.path.rpartition("/")[2])
+        hosts = parts.netloc.rpartition("@")[2]
+        return f"postgresql://{hosts}" if hosts else "postgresql"
 
     def describe(self) -> dict[str, Any]:
         """Say where the table is, as plain data; there is no password in it."""
@@ -298,7 +303,10 @@ class DatabaseQuery:
         order = f" ORDER BY {quoted(self.order_by)}" if self.order_by is not None else ""
         # the line breaks end a comment in which the query may end
         statement = f"SELECT {wanted} FROM (\n{self.query}\n) AS decisions{order}"  # noqa: S608
-        return _fetch(cursor, statement)
+        # one row more than is allowed: the database does not send what memory cannot hold
+        table = _fetch(cursor, f"{statement} LIMIT {most_rows(len(names)) + 1}")
+        refuse_huge(table.num_rows, len(names))
+        return table
 
 
 def _fetch(cursor: Any, statement: str) -> pa.Table:
@@ -389,8 +397,20 @@ def _update(digest: Any, column: pa.Array) -> None:
         parts = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
         digest.update(np.column_stack([present, parts]).tobytes())
         return
-    for text in column.to_pylist():
+    try:
+        texts = column.to_pylist()
+    except (OverflowError, ValueError):  # infinity, and dates before the year 1 or after 9999
+        texts = [_plain_date(scalar) for scalar in column]
+    for text in texts:
         digest.update(json.dumps(text, default=str).encode() + b"\n")
+
+
+def _plain_date(scalar: Any) -> Any:
+    """Give a date or a time; what Python has no date for, as the number that stands for it."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return scalar.value
 
 
 @contextmanager

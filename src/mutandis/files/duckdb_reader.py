@@ -24,8 +24,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.errors import InputError, MutandisError
-from mutandis.files.table_files import FileFormat, Header, open_text, read_header, wrong_encoding
+from mutandis.files.table_files import (
+    FileFormat,
+    Header,
+    open_text,
+    open_unpacked,
+    read_header,
+    wrong_encoding,
+)
 from mutandis.frames import EncodedTable, check_columns
+from mutandis.limits import explain_limit, limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -44,9 +52,11 @@ __all__ = [
     "fetch",
     "file_columns",
     "literal",
+    "most_rows",
     "open_files",
     "quoted",
     "read_text_columns",
+    "refuse_huge",
 ]
 
 # nothing is fetched from anywhere, and nothing of the table is written to a disk on the way
@@ -111,6 +121,11 @@ _PLAUSIBLE: Mapping[str, Callable[[str], bool]] = {
     "DOUBLE": _is_number,
     "TIMESTAMP": lambda text: any(map(str.isdigit, text)) and not _is_number(text),
 }
+# of one line of a CSV file, and what a byte of a packed one unpacks to at most
+_LINE = 20_000_000
+_PACKED_BYTES = 1032
+# ten million rows with fifty columns
+_VALUES = 500_000_000
 # columns that are asked about in one query
 _AT_ONCE = 1_000
 
@@ -331,12 +346,14 @@ def _open_csv(asked: _Request) -> Relation:
     every = ", ".join(f"{own}: 'VARCHAR'" for own in numbered.values())
     missing = ", ".join(map(literal, ("", *asked.source.missing_text)))
     with _as_utf8(asked.files, asked.source.encoding or "utf-8") as readable:
+        for file in readable:
+            _refuse_long_end(file, asked.source.name)
         # parsed once, and only what is asked for
         asked.connection.execute(
             f"CREATE TEMP TABLE {_TABLE} AS SELECT {wanted} FROM read_csv("  # noqa: S608
             f"{_files_sql(readable)}, auto_detect = false, header = true, quote = '\"', "
             f"escape = '\"', delim = {literal(header.separator)}, nullstr = [{missing}], "
-            f"max_line_size = 20000000, columns = {{{every}}})"
+            f"max_line_size = {_LINE}, columns = {{{every}}})"
         )
     own = [numbered[name] for name in taken]
     read = read_text_columns(asked.connection, _TABLE, own, decimal=asked.source.decimal)
@@ -398,6 +415,8 @@ def _reason(
         return wrong_encoding(files[0], source.encoding or "utf-8")
     found = _CSV_LINE.search(said)
     line = f" in line {found[1]}" if found else ""
+    if "Maximum line size" in said:
+        return _long_line(source.name, line)
     if "Expected Number of Columns" in said:
         return InputError(
             f"{source.name!r} has more or fewer fields{line} than in its first line. Correct the "
@@ -417,6 +436,29 @@ def _reason(
         f"{source.name!r} cannot be read as {form.value}{line} ({kind}). Check that it is what its "
         "ending says, that it is whole, and that nothing writes to it at the same time."
     )
+
+
+def _long_line(name: str, where: str) -> InputError:
+    return InputError(
+        f"{name!r} has a line of more than {_LINE:,} bytes{where}. Check that a quote is not left "
+        "open, and that the file is a table."
+    )
+
+
+def _refuse_long_end(file: Path, name: str) -> None:
+    """Refuse a last line that is too long, which DuckDB leaves out if it does not end."""
+    packed, size = file.suffix.lower() == ".gz", file.stat().st_size
+    if size * (_PACKED_BYTES if packed else 1) <= _LINE:
+        return
+    length = 0
+    with open_unpacked(file) as opened:
+        if not packed:
+            opened.seek(size - _LINE - 1)
+        while part := opened.read(2**20):
+            end = max(part.rfind(b"\n"), part.rfind(b"\r"))
+            length = len(part) - end - 1 + (length if end < 0 else 0)
+    if length > _LINE:
+        raise _long_line(name, " at its end")
 
 
 def read_text_columns(
@@ -469,6 +511,8 @@ def fetch(relation: Relation) -> EncodedTable:
     """Read all of a relation."""
     import pandas as pd
 
+    ((rows,),) = relation.connection.execute(f"SELECT count(*) FROM {relation.relation}").fetchall()  # noqa: S608
+    refuse_huge(rows, len(relation.columns))
     columns = _plan_columns(relation)
     # numbered names: those of the source may differ in case only
     wanted = ", ".join(f"{column.sql} AS c{place}" for place, column in enumerate(columns))
@@ -481,6 +525,20 @@ def fetch(relation: Relation) -> EncodedTable:
         if column.levels is not None:
             text.add(name)
     return EncodedTable(frame=pd.DataFrame(values, copy=False), text=frozenset(text))
+
+
+def most_rows(columns: int) -> int:
+    """Give how many rows of so many columns are read at most."""
+    return limit(_VALUES) // max(columns, 1)
+
+
+def refuse_huge(rows: int, columns: int) -> None:
+    """Refuse a table that memory cannot hold: of equal rows, a few kilobytes can hold billions."""
+    if rows > most_rows(columns):
+        raise InputError(
+            f"The table has at least {rows:,} rows, and {columns:,} columns that are needed. "
+            f"{explain_limit(_VALUES, 'values')}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

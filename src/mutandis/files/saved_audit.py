@@ -36,7 +36,7 @@ from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.evidence.groups import Counted
 from mutandis.files.audit_file import SavedInputs, read_plan_text, write_plan
 from mutandis.files.findings_file import write_findings
-from mutandis.files.output_folder import output_folder, recover_output
+from mutandis.files.output_folder import output_folder, read_settled, recover_output
 from mutandis.files.results_folder import (
     COUNTS,
     FINDINGS,
@@ -309,6 +309,10 @@ def open_results(folder: str | os.PathLike[str]) -> Audit:
     True
     """
     path = Path(folder)
+    return read_settled(path, lambda: _open_results(path))
+
+
+def _open_results(path: Path) -> Audit:
     recover_output(path)
     record = read_record(path)
     if not record.is_intact:

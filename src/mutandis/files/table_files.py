@@ -15,6 +15,7 @@ import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ __all__ = [
     "TableFiles",
     "hash_file",
     "open_text",
+    "open_unpacked",
     "read_header",
     "wrong_encoding",
 ]
@@ -328,19 +330,27 @@ def read_header(path: Path, *, separator: str | None, encoding: str, header: boo
 
 
 @contextmanager
-def open_text(path: Path, encoding: str) -> Iterator[Any]:
-    """Open a file as text, unpacked if it is packed; explain it if it cannot be decoded."""
+def open_unpacked(path: Path) -> Iterator[Any]:
+    """Open a file to read bytes, unpacked if it is packed; explain it if it cannot be read."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
-    # a byte order mark is no part of the first name
-    codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
-        with opened(path, "rt", encoding=codec, newline="") as file:
+        with opened(path, "rb") as file:
             yield file
-    except UnicodeError:
-        raise wrong_encoding(path, encoding) from None
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "it is damaged"
         raise InputError(f"{path.name!r} cannot be read: {reason}.") from None
+
+
+@contextmanager
+def open_text(path: Path, encoding: str) -> Iterator[Any]:
+    """Open a file as text, unpacked if it is packed; explain it if it cannot be decoded."""
+    # a byte order mark is no part of the first name
+    codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    try:
+        with open_unpacked(path) as file, TextIOWrapper(file, encoding=codec, newline="") as text:
+            yield text
+    except UnicodeError:
+        raise wrong_encoding(path, encoding) from None
 
 
 def wrong_encoding(path: Path, encoding: str) -> InputError:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import os
 import secrets
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +49,7 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     target = Path(path)
     temporary = target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}")
     try:
+        _check_regular(target)
         with temporary.open("xb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
@@ -63,17 +66,23 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
             temporary.unlink()
 
 
+def _check_regular(target: Path) -> None:
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")
+
+
 def write_csv(path: Path, columns: Mapping[str, Any]) -> None:
     """Write columns as CSV: numbers in full precision, missing values empty, text defused.
 
     Text that a spreadsheet would run as a formula gets a single quote in front.
     """
     plain = [np.asarray(values).tolist() for values in columns.values()]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        # its default line end is RFC 4180's, with which cells that hold \r or \n are quoted
-        writer = csv.writer(file)
-        writer.writerow([_cell(name) for name in columns])
-        writer.writerows([_cell(value) for value in row] for row in zip(*plain, strict=True))
+    text = StringIO(newline="")
+    # its default line end is RFC 4180's, with which cells that hold \r or \n are quoted
+    writer = csv.writer(text)
+    writer.writerow([_cell(name) for name in columns])
+    writer.writerows([_cell(value) for value in row] for row in zip(*plain, strict=True))
+    write_atomically(path, text.getvalue())
 
 
 def _cell(value: Any) -> Any:

@@ -12,7 +12,7 @@ from mutandis.errors import InputError, MutandisError, OutputError
 from mutandis.files.audit_file import read_plan_text
 from mutandis.files.case_files import case_name
 from mutandis.files.findings_file import compare_findings
-from mutandis.files.output_folder import locked_folder, recover_output
+from mutandis.files.output_folder import locked_folder, read_settled, recover_output
 from mutandis.files.results_folder import (
     CASES,
     FINDINGS,
@@ -32,6 +32,8 @@ from mutandis.files.table_files import hash_file
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Origin, Plan
@@ -115,6 +117,22 @@ def verify_results(
     """
     path = Path(folder)
     public = None if key is None else read_public_key(key)
+
+    def verify() -> Verification:
+        return _verify(path, rerun=rerun, public=public, base=base, trust_code=trust_code, run=run)
+
+    return read_settled(path, verify)
+
+
+def _verify(
+    path: Path,
+    *,
+    rerun: bool,
+    public: Ed25519PublicKey | None,
+    base: str | os.PathLike[str] | None,
+    trust_code: bool,
+    run: Callable[[Plan], Audit] | None,
+) -> Verification:
     recover_output(path)
     record = read_record(path)
     with locked_folder(path):

@@ -12,9 +12,11 @@ import numpy as np
 from mutandis.data.columns import plain_value
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.files.case_files import case_name, write_case_files
-from mutandis.files.results_folder import CASES
+from mutandis.files.output_folder import read_settled
+from mutandis.files.results_folder import CASES, RECORD
 from mutandis.files.saved_audit import open_results
 from mutandis.files.signature import read_signing_key
+from mutandis.files.table_files import hash_file
 from mutandis.report.case_changes import changes_of, robustness_of
 from mutandis.report.case_model import (
     CaseDocument,
@@ -151,7 +153,9 @@ def save_case(
         to_pdf("<p>")  # what is missing is said now, and not after the work
     key = None if sign is None else read_signing_key(sign)
     results = Path(folder)
-    audit = open_results(results)
+    audit, made_from = read_settled(
+        results, lambda: (open_results(results), hash_file(results / RECORD))
+    )
     document = case_document(audit, _read_id(audit, id), redact=redact)
     html = document.to_html()
     contents: dict[str, str | bytes] = {"html": html, "json": document.to_json()}
@@ -159,7 +163,7 @@ def save_case(
         contents["pdf"] = to_pdf(html)
     stem = f"{case_name(str(id))}{'.redacted' if redact else ''}"
     files = {f"{stem}.{ending}": content for ending, content in contents.items()}
-    write_case_files(results, files, key=key)
+    write_case_files(results, files, made_from=made_from, key=key)
     return document, tuple(results / CASES / name for name in files)
 
 
