@@ -84,6 +84,21 @@ def data_folder() -> Path:
     pytest.skip(reason)
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start Chromium without a window, or skip the test and say what to install."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with api.sync_playwright() as playwright:
+        # the sandbox of Chromium does not run as root
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield browser
+        browser.close()
+
+
 def _arrow(columns: Columns) -> pa.Table:
     return pa.table({name: list(values) for name, values in columns.items()})
 

@@ -30,17 +30,6 @@ Open = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with api.sync_playwright() as playwright:
-        # the sandbox of Chromium does not run as root
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def served() -> Iterator[Callable[[Audit], str]]:
     """Serve audits in threads, each once."""
     pytest.importorskip("uvicorn", reason="the extra `explore` is not installed")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_curve", "plot_tipping_points"]
 
 _BAND = "#f3dccb"
-_GRADES = {"robust": "#2e7d4f", "sensitive": COLOURS["alone"], "fragile": COLOURS["control"]}
+_GRADES = {"robust": COLOURS["test"], "sensitive": COLOURS["alone"], "fragile": COLOURS["control"]}
 _BARS = 21  # from 0 to 1 in twentieths
 
 

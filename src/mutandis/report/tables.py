@@ -18,7 +18,7 @@ from mutandis.report.context import compared
 from mutandis.report.formatting import count, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -33,6 +33,7 @@ __all__ = [
     "count_verdict_grades",
     "count_verdicts",
     "explain_samples",
+    "list_people",
     "mean_delta_p",
     "rates_by_status",
     "sample_robustness",
@@ -45,6 +46,8 @@ __all__ = [
 
 # more group sizes than these belong in a file, not on a page
 _MOST_KS = 12
+# more people than these belong in a table that can be searched
+_MOST_PEOPLE = 50
 _PLACES = (
     (0.0, "largest"),
     (0.25, "upper quartile"),
@@ -195,10 +198,13 @@ class Samples:
     """Complainants to look at: their places, by why each was chosen; and the rule in words.
 
     `kinds` names the kinds of them that occur, in their order, and `kind_of` tells each one's.
+    `top` are the places of those who are listed, and `listed` says in words who that is.
     """
 
     places: tuple[tuple[str, int], ...]
     rule: str
+    top: tuple[int, ...] = ()
+    listed: str
     kinds: Mapping[str, str] = field(default_factory=dict)
     kind_of: Mapping[int, str] = field(default_factory=dict)
 
@@ -217,13 +223,13 @@ def choose_samples(context: ReportContext) -> Samples:
     """
     members, who = _strongest(context)
     if not len(members):
-        return Samples(
-            places=(), rule="No complainant could be compared, so there is none to show."
-        )
+        none = "No complainant could be compared, so there is none to show."
+        return Samples(places=(), rule=none, listed=none)
     places: list[tuple[str, int]] = []
     kinds: dict[str, str] = {}
     kind_of: dict[int, str] = {}
     sizes = []
+    everyone: list[int] = []
     for kind, (name, mask) in _kinds(context).items():
         ranked = _ranked(context.headline, members[mask[members]], worse=context.worse)
         if not ranked:
@@ -231,12 +237,20 @@ def choose_samples(context: ReportContext) -> Samples:
         chosen = _spread(ranked)
         places += chosen
         kinds[kind] = name
-        kind_of |= {place: kind for _, place in chosen}
+        kind_of |= dict.fromkeys(ranked, kind)
+        everyone += ranked
         sizes.append(f"{name}: {count(len(ranked))}")
     only = f"the only one of the complainants {who}" if len(members) == 1 else ""
     some = f"some of the {plural(len(members), 'complainant')} {who}, {context.where}"
+    top = everyone[:_MOST_PEOPLE]
+    all_of = "all" if len(top) == len(everyone) else f"the first {len(top)} of all"
     return Samples(
         places=tuple(places),
+        top=tuple(top),
+        listed=(
+            f"{all_of.capitalize()} {count(len(everyone))} {who} ({'; '.join(sizes)}), those with "
+            "the largest difference first. `mutandis explore` shows everyone, and filters."
+        ),
         rule=(
             f"Shown{':' if only else ' are'} {only or some} ({'; '.join(sizes)}). Of each kind, "
             "those with the largest Δp, the upper quartile, the median, the lower quartile and the "
@@ -305,19 +319,30 @@ def _ranked(found: Findings, members: NDArray[np.intp], *, worse: bool) -> list[
     return [int(place) for place in members[order]]
 
 
+def list_people(context: ReportContext, samples: Samples) -> list[dict[str, Any]]:
+    """Give the rows of those who are listed, as `sample_rows` does; `chosen` is empty."""
+    return _rows_of(context, samples, [("", place) for place in samples.top])
+
+
 def sample_rows(context: ReportContext, samples: Samples) -> list[dict[str, Any]]:
     """Give the samples' rows of the headline's findings, with both answers about each.
 
     `chosen` says why, `kind` which kind of complainant she is, and `answer` whether she has a case
     of her own.
     """
+    return _rows_of(context, samples, samples.places)
+
+
+def _rows_of(
+    context: ReportContext, samples: Samples, places: Iterable[tuple[str, int]]
+) -> list[dict[str, Any]]:
     terms, matched = explanation_context(context.plan), context.matched
     columns = context.headline.columns()
     nothing = {name: np.full(len(context.headline), None) for name in ("p_own", "own_case")}
     own = nothing if matched is None else matched.columns()
     columns |= {name: own[name] for name in nothing}
     rows = []
-    for label, place in samples.places:
+    for label, place in places:
         row = {name: plain_value(values[place]) for name, values in columns.items()}
         row |= {"chosen": label, "kind": samples.kind_of[place]}
         rows.append(row | {"answer": answer_about_her(row, terms)})
