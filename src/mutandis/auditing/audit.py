@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.hidden_cause import HiddenCause
     from mutandis.auditing.noise_floor import NoiseFloor
     from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan
@@ -604,6 +605,16 @@ class Audit:
         {'robust': 62, 'fragile': 31, 'sensitive': 15}
         """
         return self._frame(self.measure_tipping(method, k, progress).columns())
+
+    def hidden_cause(self) -> HiddenCause:
+        """Tell how strong a hidden common cause of the status and an attribute would have to be.
+
+        That is one that would make a verdict fall (docs/robustness.md). It needs a worldview, and
+        a headline that has tipping points.
+        """
+        from mutandis.auditing.hidden_cause import find_hidden_cause
+
+        return find_hidden_cause(self)
 
     def measure_tipping(
         self,

@@ -63,6 +63,7 @@ __all__ = [
     "find_curve",
     "find_tipping",
     "find_with_part",
+    "moved_attributes",
     "name_worlds",
     "summarise_grades",
     "tipping_of",
@@ -145,7 +146,7 @@ def find_tipping(
     bound = found.p_value_bound() if bound is None else bound
     cases = everyone[found.comparison.evidence[everyone]]
     others = everyone[_could_appear(found)[everyone]]
-    moved = _moved_attributes(audit)
+    moved = moved_attributes(audit)
     total, done = STEPS + len(moved) + _BEYOND - STEPS, 0
     trial = _Trial(audit, method, k, np.union1d(cases, others))
 
@@ -394,7 +395,7 @@ def _could_appear(found: Findings) -> NDArray[np.bool_]:
     return ~(found.comparison.significant | found.comparison.insufficient)
 
 
-def _moved_attributes(audit: Audit) -> tuple[str, ...]:
+def moved_attributes(audit: Audit) -> tuple[str, ...]:
     """Name the attributes that people are compared on and that an intervention changes."""
     moved: set[str] = set()
     for part in audit.parts:

@@ -28,7 +28,10 @@ def run_robustness(
     verdicts = audit.evaluate(chosen.name, size).verdicts()
     counts = count_grades(found, verdicts)
     if out is not None:
-        write_csv(out, {"verdict": verdicts, **found.columns()})
+        columns = {"verdict": verdicts, **found.columns()}
+        if audit.plan.worldview is not None and (chosen.name, size) == audit.plan.settings.primary:
+            columns |= audit.hidden_cause().columns
+        write_csv(out, columns)
     if as_json:
         echo(json.dumps({"method": chosen.name, "k": size, "verdicts": counts}, indent=2))
         return

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.auditing.hidden_cause import LinearEffect
     from mutandis.auditing.tipping import CurvePoint
     from mutandis.pictures.picture import Picture
 
-__all__ = ["plot_curve", "plot_tipping_points"]
+__all__ = ["plot_curve", "plot_hidden_cause", "plot_tipping_points"]
 
 _BAND = "#f3dccb"
 _GRADES = {"robust": COLOURS["test"], "sensitive": COLOURS["alone"], "fragile": COLOURS["control"]}
@@ -72,6 +73,47 @@ def _runs(known: Sequence[_Known]) -> list[list[_Known]]:
         else:
             runs.append([row])
     return runs
+
+
+def plot_hidden_cause(effect: LinearEffect, status: str, point: float | None = None) -> Picture:
+    """Draw how much of an effect remains, by what a hidden cause explains of both sides.
+
+    A line is where so much remains; with the tipping point of a verdict, where that falls. Observed
+    causes are marked, and such as are two and three times as strong.
+    """
+    chart = Chart(width=430, height=300)
+    marks = [
+        (each.name if times == 1 else f"{times} × {each.name}", *each.times(times))
+        for each in effect.benchmarks
+        for times in (1, 2, 3)
+    ]
+    marks = [(name, x, y) for name, x, y in marks if x < 1 and y < 1]
+    far = max([2.5 * effect.robustness_value(1), *(1.2 * max(x, y) for _, x, y in marks), 0.05])
+    far = min(far, 1.0)
+    labels = numbered(ticks(0, far, most=6), percent=True)
+    frame = Frame(chart, (24 + room_for(labels.values()), 10, 420, 256), (0, far), (0, far))
+    lines = [(0.75, False), (0.5, False), (0.25, False), (0.0, False)]
+    for remains, hers in [*lines, *([] if point is None or np.isnan(point) else [(point, True)])]:
+        needed = ((1 - remains) * effect.strength) ** 2
+        # R²_x = (1 - λ)² f² (1 - R²_a) / R²_a, from the upper edge of the frame on
+        first = needed / (needed + far)
+        xs = np.geomspace(first, far, 80) if 0 < first < far else np.array([])
+        colour = COLOURS["control"] if hers else COLOURS["quiet"]
+        curve = [frame.at(x, needed * (1 - x) / x) for x in xs.tolist()]
+        chart.line(curve, colour, width=2 if hers else 1, dash="" if hers else "4 2")
+        # written where as much is explained of the one as of the other
+        middle = effect.robustness_value(1 - remains)
+        said = f"falls: {remains:.0%}" if hers else f"{remains:.0%} remains"
+        x, y = frame.at(middle, middle)
+        if curve:
+            away = 12 if hers else -7
+            chart.text((x + 4, y + away), said, size=8, colour=colour, bold=hers)
+    for name, x, y in marks:
+        chart.mark("diamond", frame.at(x, y), COLOURS["test"], size=5)
+        chart.text((frame.x(x) + 6, frame.y(y)), name, size=8, colour=COLOURS["test"])
+    frame.x_axis(labels, f"explains of {status}")
+    frame.y_axis(labels, f"explains of {effect.attribute}")
+    return chart.picture("How strong a hidden common cause would have to be")
 
 
 def plot_tipping_points(

@@ -164,8 +164,19 @@ def robustness_of(case: Case, parts: Sequence[Part]) -> VerdictRobustness | None
         rule="" if grade is None else RULES[grade],
         sentence=line,
         appears=known(found.appears[0]),
+        **_hidden_cause(case, point),
         stands_without={} if point is None else without,
     )
+
+
+def _hidden_cause(case: Case, point: float | None) -> dict[str, Any]:
+    if point is None or case.audit.plan.worldview is None:
+        return {}
+    cause = case.audit.hidden_cause()
+    return {
+        "robustness_value": cause.at(case.place, point).get("robustness_value"),
+        "hidden_cause": cause.sentence(case.place, point),
+    }
 
 
 class _Comparer:

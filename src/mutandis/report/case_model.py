@@ -276,6 +276,8 @@ class VerdictRobustness:
     `tipping` is the least part of the effect with which it does, `grade` follows by the `rule`, and
     `stands_without` says by attribute whether it stands with this one at its fact. Where nothing is
     significant, `appears` is the part of the effect, more than all of it, at which something is.
+    `hidden_cause` says how strong a hidden common cause of her status and an attribute would have
+    to be; it would explain at least the part `robustness_value` of both.
     """
 
     tipping: float | None
@@ -283,6 +285,8 @@ class VerdictRobustness:
     rule: str
     sentence: str
     appears: float | None
+    robustness_value: float | None = None
+    hidden_cause: str = ""
     stands_without: Mapping[str, bool] = field(default_factory=dict)
 
 

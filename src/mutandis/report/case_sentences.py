@@ -415,6 +415,8 @@ def worldview_that_changes(document: CaseDocument) -> Iterator[str]:
         f"Worldview: the verdict is {found.grade}. It {found.sentence}; the rest of the difference "
         "between her and her counterfactual may have other causes."
     )
+    if found.hidden_cause:
+        yield found.hidden_cause
     for stands, words in ((False, "falls"), (True, "stands")):
         names = [name for name, each in found.stands_without.items() if each is stands]
         if names:

@@ -56,11 +56,13 @@ class Pictures:
     delta_p: CaptionedPicture | None
     agreement: CaptionedPicture | None
     tipping: CaptionedPicture | None
+    hidden_cause: CaptionedPicture | None
     groups: tuple[CaptionedPicture, ...]
 
     def files(self) -> dict[str, str]:
         """Give the drawings as files: the stem of each name, and the SVG text."""
-        alone = (self.worldview, self.k_sweep, self.delta_p, self.agreement, self.tipping)
+        alone = [self.worldview, self.k_sweep, self.delta_p, self.agreement]
+        alone += [self.tipping, self.hidden_cause]
         every = (*(each for each in alone if each is not None), *self.worlds, *self.groups)
         return {picture.name: picture.drawing.svg for picture in every}
 
@@ -79,6 +81,7 @@ def draw_pictures(
         delta_p=_draw_delta_p(context),
         agreement=_draw_agreement(context, agreement),
         tipping=_draw_tipping(context),
+        hidden_cause=_draw_hidden_cause(context),
         groups=_draw_groups(context, samples),
     )
 
@@ -249,6 +252,28 @@ def _draw_tipping(context: ReportContext) -> CaptionedPicture | None:
         f"{context.grounds} that must be real for them to stand, all else unchanged. It says how "
         "wrong the worldview may be, and not how wrong it is.",
         description="; ".join(f"{number:,} {grade}" for grade, number in total.items()) + ".",
+    )
+
+
+def _draw_hidden_cause(context: ReportContext) -> CaptionedPicture | None:
+    if not context.plan.settings.uncertainty.tipping or context.plan.worldview is None:
+        return None
+    cause = context.audit.hidden_cause()
+    effects = cause.effects[0][1]
+    if not effects:
+        return None
+    weakest = effects[0]
+    return CaptionedPicture(
+        name="hidden-cause",
+        drawing=cause.plot(),
+        title="How strong a hidden common cause would have to be",
+        caption=f"An unmeasured cause of both {context.grounds} and {weakest.attribute}, the "
+        "attribute whose effect takes least to explain away, by what it explains of what is left "
+        "of each. Lines: how much of the effect remains; a verdict falls where less remains than "
+        "its λ*. Diamonds: causes as strong as the observed ones, and two and three times as "
+        "strong.",
+        description=f"A cause that explains {percent(weakest.robustness_value(1))} of both would "
+        "account for all of the effect.",
     )
 
 
