@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan, audit, plan
     from mutandis.auditing.worldview_comparison import compare_worldviews
+    from mutandis.auditing.worldview_variants import vary_worldview
     from mutandis.causal import (
         Additive,
         Categorical,
@@ -78,6 +79,7 @@ __all__ = [
     "power",
     "read_plan",
     "save_case",
+    "vary_worldview",
     "verify_results",
 ]
 
@@ -90,6 +92,7 @@ _HOMES = {
     "auditing.placebo": "Placebo",
     "auditing.plan": "Plan audit plan",
     "auditing.worldview_comparison": "compare_worldviews",
+    "auditing.worldview_variants": "vary_worldview",
     "causal": "Additive Categorical Count Diagnosis Latent Linear Ordinal Stated Worldview",
     "data.attribute": "Attribute AttributeKind",
     "data.population": "Population",

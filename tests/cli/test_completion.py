@@ -35,7 +35,7 @@ def test_each_shell_gets_its_script(shell: str, words: str) -> None:
 
 def test_the_scripts_are_answered() -> None:
     found = run(_MUTANDIS_COMPLETE="complete_bash", COMP_WORDS="mutandis c", COMP_CWORD="1")
-    assert set(found.split()) == {"check", "case"}
+    assert set(found.split()) == {"check", "case", "compare"}
     for shell in ("zsh", "fish"):
         found = run(
             _MUTANDIS_COMPLETE=f"complete_{shell}",

@@ -211,7 +211,7 @@ class Audit:
     def _columns(self, found: Findings, place: int | None = None) -> dict[str, NDArray[Any]]:
         """Give the columns of all complainants or of one, graded where they are the headline's."""
         if (found.method, found.k) == self.plan.settings.primary:
-            found = self._with_robustness(found, place)
+            found = self.graded(found, place)
         return found.columns()
 
     def evaluate(self, method: str | None = None, k: int | None = None) -> Findings:
@@ -244,13 +244,18 @@ class Audit:
     def each_findings(self) -> Iterator[Findings]:
         """Give the findings of every method and k, one after the other, with their robustness."""
         # mapped, not looped over: findings that are not kept are gone when the next are made
-        return (
-            self._with_robustness(self.evaluate(method, k))
-            for method in self.methods
-            for k in self.ks
-        )
+        return (self.graded(self.evaluate(method, k)) for method in self.methods for k in self.ks)
 
-    def _with_robustness(self, found: Findings, place: int | None = None) -> Findings:
+    def graded(self, found: Findings, place: int | None = None) -> Findings:
+        """Give findings with their robustness, where the settings ask for it.
+
+        Parameters
+        ----------
+        found
+            The findings of all complainants, or of one.
+        place
+            The place of the one among the complainants.
+        """
         from mutandis.auditing.tipping import describe_all
 
         if not self.plan.settings.uncertainty.tipping:

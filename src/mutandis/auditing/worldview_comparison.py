@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,11 @@ import numpy as np
 from mutandis.auditing.protections import check_worldview
 from mutandis.data.population import Population
 from mutandis.errors import PlanError, printable
+from mutandis.evidence.findings import Verdict
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.settings import MethodName
     from mutandis.pictures.picture import Picture
 
-__all__ = ["WorldviewComparison", "compare_worldviews"]
+__all__ = ["WorldviewComparison", "compare_worldviews", "exchange_worldview"]
 
 
 def compare_worldviews(
@@ -35,6 +37,7 @@ def compare_worldviews(
     *,
     method: MethodName | None = None,
     k: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
 ) -> WorldviewComparison:
     """Run one audit under several worldviews, and see whom they agree on.
 
@@ -47,6 +50,8 @@ def compare_worldviews(
         The worldviews by name.
     method, k
         Where verdicts are compared; default: the plan's primary ones.
+    progress
+        Called with two numbers: the worldviews done, and all.
 
     Examples
     --------
@@ -80,13 +85,11 @@ def compare_worldviews(
             "{'bank': …, 'regulator': …}."
         )
     chosen, size = plan.choose(method, k)
-    return WorldviewComparison(
-        method=chosen,
-        k=size,
-        audits=MappingProxyType(
-            {name: _exchange(plan, worldview).run() for name, worldview in worldviews.items()}
-        ),
-    )
+    audits = {}
+    for name, worldview in worldviews.items():
+        audits[name] = exchange_worldview(plan, worldview).run()
+        progress(len(audits), len(worldviews))
+    return WorldviewComparison(method=chosen, k=size, audits=MappingProxyType(audits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -138,7 +141,10 @@ class WorldviewComparison:
         )
 
     def summary(self) -> Any:
-        """Give one row per worldview: its cases, and how many of them the others find too."""
+        """Give one row per worldview: its cases, and how many of them the others find too.
+
+        `breaks` counts the verdicts of the first worldview that are weaker under this one.
+        """
         return self._frame(columns_of(self.summary_records()))
 
     def summary_records(self) -> list[dict[str, Any]]:
@@ -146,6 +152,8 @@ class WorldviewComparison:
         findings = self._findings()
         found = _count_found(findings)
         everyone = found == len(findings)
+        first = next(iter(findings.values()))
+        reference = first.comparison.evidence
         rows = []
         for name, each in findings.items():
             evidence = each.comparison.evidence
@@ -158,9 +166,83 @@ class WorldviewComparison:
                     "found_by_some": int((evidence & ~everyone & (found > 1)).sum()),
                     "found_by_it_alone": int((evidence & (found == 1)).sum()),
                     "significant": int(each.comparison.significant.sum()),
+                    "breaks": int((reference & (each.strength < first.strength)).sum()),
                 }
             )
         return rows
+
+    def robustness(self) -> Any:
+        """Give one row per complainant: how much of her verdict the worldviews agree on.
+
+        The verdict is that under the first worldview. `stays_under` counts the worldviews under
+        which it is the same or stronger, `least_delta_p` is the least difference in its direction
+        (missing where groups cannot be compared under some), `breaks_under` names the others,
+        and `robustness` says it in one line. No count is a probability: worldviews that were
+        thought of are not a sample.
+        """
+        return self._frame(self.robustness_columns())
+
+    def robustness_columns(self) -> dict[str, NDArray[Any]]:
+        """Give that table, column by column."""
+        findings = self._findings()
+        first = next(iter(findings.values()))
+        audit = next(iter(self.audits.values()))
+        stays = {name: each.strength >= first.strength for name, each in findings.items()}
+        number = np.sum(list(stays.values()), axis=0)
+        differences = np.stack([each.compared for each in findings.values()])
+        worse = audit.plan.settings.evidence.direction == "negative"
+        known = audit.graded(first).robustness
+        case = first.comparison.evidence
+        breaks, lines = (np.full(len(first), None, dtype=object) for _ in range(2))
+        for place in np.flatnonzero(case).tolist():
+            breaks[place] = "; ".join(name for name, each in stays.items() if not each[place])
+            line = None if known is None else known.line[place]
+            so_many = f"under {number[place]} of {len(findings)} worldviews"
+            lines[place] = f"{line or 'holds'}{',' if line else ''} {so_many}"
+        return {
+            "id": first.ids,
+            "verdict": first.verdicts(),
+            "stays_under": np.where(case, number, 0),
+            "share": np.where(case, number / len(findings), np.nan),
+            "least_delta_p": (np.min if worse else np.max)(differences, axis=0),
+            "breaks_under": breaks,
+            "robustness": lines,
+        }
+
+    def count_stays(self) -> dict[int, int]:
+        """Count the verdicts of the first worldview by how many worldviews they stay under."""
+        columns = self.robustness_columns()
+        case = ~np.isnan(columns["share"])
+        counts = Counter(columns["stays_under"][case].tolist())
+        return dict(sorted(counts.items(), reverse=True))
+
+    def plot_matrix(self, id: Any = None) -> Picture:  # noqa: A002 - the public name
+        """Draw worldviews against verdicts: how many complainants have each, or what one has.
+
+        Parameters
+        ----------
+        id
+            One complainant; default: all are counted.
+        """
+        from mutandis.pictures.robustness import plot_verdict_matrix
+
+        findings, where = self._findings(), f"{self.method.title}, k = {self.k}"
+        if id is None:
+            return plot_verdict_matrix(self.verdict_counts(), where)
+        place, _ = next(iter(self.audits.values())).locate(id)
+        cells = {
+            name: {str(each.verdicts()[place]): float(each.compared[place])}
+            for name, each in findings.items()
+        }
+        return plot_verdict_matrix(cells, f"Δp of one complainant, {where}")
+
+    def verdict_counts(self) -> dict[str, dict[str, int]]:
+        """Count the verdicts under each worldview."""
+        given = {name: each.verdicts() for name, each in self._findings().items()}
+        return {
+            name: {each.value: int((verdicts == each.value).sum()) for each in Verdict}
+            for name, verdicts in given.items()
+        }
 
     def plot(self) -> Picture:
         """Draw how many cases each worldview finds and how many of them are shared."""
@@ -189,7 +271,7 @@ def _count_found(findings: Mapping[str, Findings]) -> NDArray[np.int64]:
     return np.asarray(np.sum(evidence, axis=0, dtype=np.int64))
 
 
-def _exchange(plan: Plan, worldview: Worldview) -> Plan:
+def exchange_worldview(plan: Plan, worldview: Worldview) -> Plan:
     """Give the plan with another worldview, which may need columns that were not read so far."""
     if plan.worldview is None:
         raise PlanError(

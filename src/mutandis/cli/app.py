@@ -58,6 +58,7 @@ app = typer.Typer(
 
 _debug = False
 
+Config = Annotated[Path, typer.Argument(help="An audit in a YAML file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
 TrustCode = Annotated[
     bool,
@@ -153,7 +154,7 @@ def init(
 
 @app.command()
 def check(
-    config: Annotated[Path, typer.Argument(help="An audit in a YAML file.")],
+    config: Config,
     *,
     full: Annotated[
         bool, typer.Option("--full", help="Print all that was found about the worldview.")
@@ -169,7 +170,7 @@ def check(
 
 @app.command()
 def audit(
-    config: Annotated[Path, typer.Argument(help="An audit in a YAML file.")],
+    config: Config,
     *,
     out: Annotated[Path, typer.Option(help="Folder for the results.")],
     force: Annotated[
@@ -268,6 +269,41 @@ def robustness(
     from mutandis.cli.robustness import run_robustness
 
     run_robustness(folder, method=method, k=k, out=out, as_json=json)
+
+
+@app.command()
+def compare(
+    config: Config,
+    others: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files of other worldviews, or audit files that have one."),
+    ] = None,
+    *,
+    variants: Annotated[
+        bool,
+        typer.Option("--variants", help="Also try variants that differ in one choice each."),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="A CSV file for one row per complainant.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="An SVG file for worldviews against verdicts.")
+    ] = None,
+    trust_code: TrustCode = False,
+    json: Json = False,
+) -> None:
+    """Run one audit under several worldviews: which verdicts stay, and which choice breaks them."""
+    from mutandis.cli.compare import run_compare
+
+    run_compare(
+        config,
+        others or [],
+        variants=variants,
+        out=out,
+        picture=picture,
+        trust_code=trust_code,
+        as_json=json,
+    )
 
 
 @app.command()

@@ -8,6 +8,7 @@ import numpy as np
 
 from mutandis.pictures.chart import Chart, Frame, numbered, room_for, ticks
 from mutandis.pictures.picture import COLOURS
+from mutandis.pictures.svg import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from mutandis.auditing.tipping import CurvePoint
     from mutandis.pictures.picture import Picture
 
-__all__ = ["plot_curve", "plot_hidden_cause", "plot_tipping_points"]
+__all__ = ["plot_curve", "plot_hidden_cause", "plot_tipping_points", "plot_verdict_matrix"]
 
 _BAND = "#f3dccb"
 _GRADES = {"robust": COLOURS["test"], "sensitive": COLOURS["alone"], "fragile": COLOURS["control"]}
 _BARS = 21  # from 0 to 1 in twentieths
+_VERDICTS = ("significant-adjusted", "significant", "evidence", "no-evidence", "insufficient")
+_FOUND = 3  # the first so many of them are evidence
 
 
 def plot_curve(points: Sequence[CurvePoint], *, threshold: float) -> Picture:
@@ -114,6 +117,45 @@ def plot_hidden_cause(effect: LinearEffect, status: str, point: float | None = N
     frame.x_axis(labels, f"explains of {status}")
     frame.y_axis(labels, f"explains of {effect.attribute}")
     return chart.picture("How strong a hidden common cause would have to be")
+
+
+def plot_verdict_matrix(cells: Mapping[str, Mapping[str, float]], caption: str) -> Picture:
+    """Draw a row per worldview and a column per verdict; the darker a cell, the more it holds.
+
+    Whole numbers are counts. A difference fills its cell, and is written in it.
+    """
+    names = [printable(name) for name in cells]
+    shown = [each for each in _VERDICTS if any(each in row for row in cells.values())]
+    verdicts = _VERDICTS if len(shown) < 2 else shown
+    left = room_for(names) + 6
+    chart = Chart(width=left + 92 * len(verdicts) + 8, height=44 + 24 * len(names))
+    chart.text((left, 10), caption, colour=COLOURS["quiet"])
+    frame = Frame(
+        chart,
+        (left, 38, chart.width - 8, 40 + 24 * len(names)),
+        (-0.5, len(verdicts) - 0.5),
+        (len(names) - 0.5, -0.5),
+    )
+    for column, verdict in enumerate(verdicts):
+        chart.text((frame.x(column), 28), verdict, size=8.5, anchor="middle")
+    for row, (name, counts) in enumerate(zip(names, cells.values(), strict=True)):
+        chart.text((left - 6, frame.y(row)), name, anchor="end")
+        total = max(sum(abs(value) for value in counts.values()), 1)
+        for column, verdict in enumerate(verdicts):
+            value = counts.get(verdict)
+            colour = COLOURS["control"] if column < _FOUND else COLOURS["quiet"]
+            counted = isinstance(value, int)
+            share = 0.0 if value is None else value / total if counted else 0.8
+            one, two = frame.at(column - 0.48, row - 0.46), frame.at(column + 0.48, row + 0.46)
+            chart.box(one, two, "#f4f2ee")
+            if share:
+                chart.box(one, two, colour, opacity=round(0.15 + 0.75 * share, 3))
+            if value is not None:
+                said = f"{value:,}" if counted else "–" if np.isnan(value) else f"{value:+.3f}"
+                ink = "#ffffff" if share > 0.5 else "#222222"
+                said = said.replace("-", "−")
+                chart.text(frame.at(column, row), said, size=9, anchor="middle", colour=ink)
+    return chart.picture(f"Verdicts by worldview: {caption}")
 
 
 def plot_tipping_points(
