@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from mutandis.errors import PlanError
+from mutandis.errors import MutandisError, PlanError
 from mutandis.explore.affected import SHUFFLES, find_rules, mean_by_attribute
 from mutandis.explore.exports import EXPORTS, export_people
 from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
 from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
 from mutandis.explore.two_audits import CHANGES, TwoAudits
 from mutandis.explore.view import Lens
+from mutandis.explore.workbench import ROLES, Draft, Trial, editable
+from mutandis.explore.worldview_yaml import write_draft
 from mutandis.report.case_sentences import movement_cells, movement_lines, thresholds
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
@@ -32,6 +34,7 @@ _PAGES = [
     ("/", "Overview"),
     ("/people", "People"),
     ("/affected", "Who is affected"),
+    ("/workbench", "Workbench"),
     ("/compare", "Two audits"),
 ]
 _HERE = {
@@ -40,6 +43,7 @@ _HERE = {
     "person.html": "/people",
     "affected.html": "/affected",
     "compare.html": "/compare",
+    "workbench.html": "/workbench",
 }
 _MOST_LISTED = 250
 _ABOUT = {
@@ -97,6 +101,7 @@ class Explorer:
         self.lens, self.name = Lens(audit), name
         self._other = None if other is None else Lens(other)
         self._names = (name, other_name)
+        self._trial: Trial | None = None
         self._worldview: list[CaptionedPicture | None] = []
         self._cautions: list[list[str]] = []
 
@@ -214,6 +219,77 @@ class Explorer:
             names=self._names,
             **_differences(two, asked.single.get("change", "changed")),
         )
+
+    def workbench(self, asked: Asked) -> Page:
+        """Show the worldview with changes, and the run of those that were run last."""
+        audit, trial = self.lens.audit, self._trial
+        locked = editable(audit.plan)
+        if locked:
+            return self._page("workbench.html", self.lens.base, locked=locked, trial=None)
+        draft = Draft.read(audit.plan, asked.query)
+        picture, problem = None, ""
+        try:
+            picture = self._draw(draft)
+        except MutandisError as error:
+            problem = str(error)
+        found = {}
+        if trial is not None and trial.lens is not None:
+            two = TwoAudits(self.lens, trial.lens, self.lens.base)
+            found = _differences(two, asked.single.get("change", "changed"))
+        return self._page(
+            "workbench.html",
+            self.lens.base,
+            locked="",
+            draft=draft,
+            draft_query=urlencode(draft.pairs()),
+            drafted=[] if problem else draft.changes(),
+            picture=picture,
+            problem=problem,
+            roles=ROLES,
+            trial=trial,
+            **found,
+        )
+
+    def run_draft(self, asked: Asked) -> Page:
+        """Run a draft in the background; one that runs already is cancelled."""
+        draft = Draft.read(self.lens.audit.plan, asked.form)
+        if editable(draft.plan):
+            raise MissingPageError
+        draft.to_plan()  # what is wrong with it is said now
+        if self._trial is not None:
+            self._trial.cancel()
+        self._trial = Trial(draft)
+        self._trial.start()
+        return Page(content=b"", see_other=f"/workbench?{urlencode(draft.pairs())}")
+
+    def cancel_run(self, asked: Asked) -> Page:  # noqa: ARG002
+        """Cancel the run in the background."""
+        pairs = []
+        if self._trial is not None:
+            self._trial.cancel()
+            pairs = self._trial.draft.pairs()
+        return Page(content=b"", see_other=f"/workbench?{urlencode(pairs)}")
+
+    def draw_draft(self, asked: Asked) -> Page:
+        """Give the drawing of a drafted worldview."""
+        picture = self._draw(Draft.read(self.lens.audit.plan, asked.query))
+        return Page(content=picture.drawing.svg.encode(), media_type="image/svg+xml")
+
+    def save_draft(self, asked: Asked) -> Page:
+        """Give the audit file of a draft."""
+        text = write_draft(Draft.read(self.lens.audit.plan, asked.query))
+        return Page(
+            content=text.encode(),
+            media_type="application/yaml; charset=utf-8",
+            file_name="audit.yaml",
+        )
+
+    def _draw(self, draft: Draft) -> CaptionedPicture:
+        plan = replace(draft.plan, worldview=draft.worldview(), protections=draft.protections())
+        picture = captioned_worldview(ReportContext(audit=replace(self.lens.audit, plan=plan)))
+        if picture is None:
+            raise MissingPageError
+        return picture
 
     def case_file(self, asked: Asked) -> Page:
         """Give the case file of one complainant, at the settings of the audit."""

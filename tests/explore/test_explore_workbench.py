@@ -1,0 +1,340 @@
+"""The workbench: drafts against worldviews written by hand, runs against audits of their own."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import mutandis as mm
+from mutandis.errors import PlanError
+from mutandis.explore.workbench import Draft, Trial, editable
+from mutandis.explore.worldview_yaml import write_draft
+from mutandis.files.audit_file import read_plan_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
+
+AUDIT = """\
+# Who was refused a loan?
+data: {source: loans.csv}   # one row per application
+outcome: {column: granted, negative: no}
+protected: {attribute: sex, value: f, reference: m}
+
+attributes:
+  salary: continuous  # a year
+  balance: continuous
+  town: nominal
+
+worldview:
+  # agreed on by both experts
+  equations:
+    salary: {equation: linear, parents: [$protected], bounds: [0, null]}  # the pay gap
+    balance: {equation: linear, parents: [salary, $protected]}  # savings
+    town: {equation: categorical, parents: [salary]}
+  # the bank may use the town
+  resolving: [town]
+
+decision: {rule: "salary + 5 * balance > 100"}
+ks: [5]   # small
+uncertainty: {draws: 4, refits: 2, placebo: 0}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a table of loans, and the audit file beside it."""
+    made = tmp_path_factory.mktemp("workbench")
+    loans = mm.datasets.loan(n=240, seed=4)
+    salary, balance = loans["AnnualSalary"] / 1000, loans["AccountBalance"] / 1000
+    towns = ["north", "south", "west"]
+    lines = ["sex,salary,balance,town,granted"]
+    lines += [
+        f"{'f' if g else 'm'},{s:.3f},{b:.3f},{towns[(i * 7 + int(s)) % 3]},"
+        f"{'yes' if s + 5 * b > 100 else 'no'}"
+        for i, (g, s, b) in enumerate(zip(loans["Gender"], salary, balance, strict=True))
+    ]
+    (made / "loans.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (made / "audit.yaml").write_text(AUDIT, encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def saved(folder: Path) -> Audit:
+    mm.read_plan(folder / "audit.yaml").run().save(folder / "results")
+    return mm.open_results(folder / "results")
+
+
+def _draft(audit: Audit, *pairs: tuple[str, str]) -> Draft:
+    return Draft.read(audit.plan, pairs)
+
+
+def test_without_changes_the_draft_is_the_worldview(saved: Audit) -> None:
+    draft = _draft(saved)
+    assert draft.worldview() == saved.plan.worldview
+    assert draft.changes() == []
+    assert draft.pairs() == []
+    assert write_draft(draft) == AUDIT
+
+
+CHANGES: list[tuple[list[tuple[str, str]], Any, str]] = [
+    (
+        [("off", "1:1")],
+        lambda: mm.Worldview(
+            {
+                "salary": mm.Linear("sex", bounds=(0, None)),
+                "balance": mm.Linear("salary"),
+                "town": mm.Categorical("salary"),
+            },
+            resolving=["town"],
+        ),
+        "the arrow sex → balance is switched off",
+    ),
+    (
+        [("role:1", "root")],
+        lambda: mm.Worldview(
+            {"salary": mm.Linear("sex", bounds=(0, None)), "town": mm.Categorical("salary")},
+            resolving=["town"],
+        ),
+        "balance: a root: without causes",
+    ),
+    (
+        [("role:1", "resolving"), ("role:2", "moves")],
+        lambda: mm.Worldview(
+            {
+                "salary": mm.Linear("sex", bounds=(0, None)),
+                "balance": mm.Linear("salary", "sex"),
+                "town": mm.Categorical("salary"),
+            },
+            resolving=["balance"],
+        ),
+        "balance: resolving: kept as it is",
+    ),
+    (
+        [("role:2", "moves")],
+        lambda: mm.Worldview(
+            {
+                "salary": mm.Linear("sex", bounds=(0, None)),
+                "balance": mm.Linear("salary", "sex"),
+                "town": mm.Categorical("salary"),
+            }
+        ),
+        "town: moves with its causes",
+    ),
+    (
+        [("family:0", "count"), ("off", "1:0")],
+        lambda: mm.Worldview(
+            {
+                "salary": mm.Count("sex", bounds=(0, None)),
+                "balance": mm.Linear("sex"),
+                "town": mm.Categorical("salary"),
+            },
+            resolving=["town"],
+        ),
+        "salary: count equation",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pairs", "expected", "said"), CHANGES)
+def test_changes_make_the_worldview_that_they_say(
+    saved: Audit, pairs: list[tuple[str, str]], expected: Callable[[], mm.Worldview], said: str
+) -> None:
+    draft = _draft(saved, *pairs)
+    assert draft.worldview() == expected()
+    assert said in draft.changes()
+    assert Draft.read(saved.plan, draft.pairs()) == draft
+
+
+@pytest.mark.parametrize(("pairs", "expected", "said"), CHANGES)
+def test_the_audit_file_says_the_same_and_keeps_its_comments(
+    saved: Audit,
+    folder: Path,
+    pairs: list[tuple[str, str]],
+    expected: Callable[[], mm.Worldview],
+    said: str,
+) -> None:
+    text = write_draft(_draft(saved, *pairs))
+    plan = read_plan_text(text, folder=folder, name="audit.yaml")
+    assert plan.worldview == expected()
+    for line in AUDIT.splitlines():
+        _, mark, comment = line.partition("#")
+        kept = mark and "the bank" not in comment and "savings" not in comment
+        assert not kept or f"#{comment}" in text
+    assert "ks: [5]   # small" in text
+
+
+def test_a_run_is_the_audit_of_that_worldview(saved: Audit, folder: Path) -> None:
+    draft = _draft(saved, ("off", "1:1"))
+    trial = Trial(draft)
+    trial.start()
+    trial.wait(60)
+    assert trial.lens is not None, trial.failure
+    plan = read_plan_text(write_draft(draft), folder=folder, name="audit.yaml")
+    expected = plan.run()
+    assert trial.lens.audit.findings().equals(expected.findings())
+    assert trial.lens.audit.methods == saved.methods
+    assert 0 < trial.done <= trial.total
+
+
+def _wait(client: Any) -> str:
+    for _ in range(200):
+        text = client.get("/workbench?off=1:1").text
+        if "data-running" not in text:
+            return str(text)
+        threading.Event().wait(0.05)
+    raise AssertionError("the run did not end")
+
+
+def test_the_page_runs_a_draft_and_shows_who_gains_and_loses(
+    visit: Callable[[Audit], Any], saved: Audit
+) -> None:
+    client = visit(saved)
+    ours = {"sec-fetch-site": "same-origin", "origin": "null"}
+    text = client.get("/workbench").text
+    assert text.count('type="checkbox"') == 4
+    answer = client.post("/workbench/run", data={"off": "1:1"}, headers=ours)
+    assert answer.status_code == 200
+    assert str(answer.url).endswith("/workbench?off=1%3A1")
+    text = _wait(client)
+    assert "the arrow sex → balance is switched off" in text
+    trial = Trial(_draft(saved, ("off", "1:1")))
+    trial.start()
+    trial.wait(60)
+    assert trial.lens is not None
+    before, after = (each.evaluate().has_pattern for each in (saved, trial.lens.audit))
+    gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
+    assert f"<strong>{gained}</strong> have the pattern in this worldview only" in text
+    assert f"<strong>{lost}</strong> in the audit only" in text
+    saved_file = client.get("/workbench/audit.yaml?off=1:1")
+    assert "# agreed on by both experts" in saved_file.text
+    assert client.get("/workbench.svg?off=1:1").headers["content-type"] == "image/svg+xml"
+
+
+def test_a_run_is_cancelled(saved: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def run(plan: Plan, *, progress: Any) -> Any:
+        progress(0, 2)
+        reached.set()
+        go_on.wait(20)
+        progress(1, 2)
+        raise AssertionError("it was not cancelled")
+
+    monkeypatch.setattr("mutandis.auditing.plan.Plan.run", run)
+    trial = Trial(_draft(saved))
+    trial.start()
+    assert reached.wait(20)
+    assert trial.running
+    trial.cancel()
+    go_on.set()
+    trial.wait(20)
+    assert not trial.running
+    assert trial.failure == "The run was cancelled."
+    assert trial.lens is None
+
+
+def test_what_fails_in_a_run_is_said_without_values(
+    saved: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(plan: Plan, *, progress: Any) -> Any:
+        raise ValueError("a value of the table")
+
+    monkeypatch.setattr("mutandis.auditing.plan.Plan.run", fail)
+    trial = Trial(_draft(saved))
+    trial.start()
+    trial.wait(20)
+    assert trial.failure == "The run failed (ValueError)."
+
+
+def test_another_status_can_be_compared_with(visit: Callable[[Audit], Any]) -> None:
+    audit = mm.audit(
+        {
+            "race": ["a", "b", "c"] * 20,
+            "score": [float(each * 7 % 23) for each in range(60)],
+            "granted": ["no" if each * 5 % 7 < 3 else "yes" for each in range(60)],
+        },
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("race", value="a", reference="b"),
+        attributes={"score": "continuous"},
+        worldview=mm.Worldview({"score": mm.Linear("race")}),
+        ks=(3,),
+        uncertainty=mm.Uncertainty(refits=0, placebo=0),
+    )
+    draft = _draft(audit, ("reference", "1"))
+    assert draft.references == ["b", "c"]
+    assert draft.changes() == ["race is set to c"]
+    plan = draft.to_plan()
+    assert plan.protections[0].reference == "c"
+    assert plan.run().provenance.settings["protected"]["reference"] == "c"
+    assert "reference: c" in write_draft(draft)
+    assert _draft(audit, ("reference", "0")).changes() == []
+    assert visit(audit).get("/workbench?reference=1").status_code == 200
+
+
+def test_strange_changes_are_refused(visit: Callable[[Audit], Any], saved: Audit) -> None:
+    client = visit(saved)
+    for query in ("off=x", "off=1", "off=1:x", "reference=-1", "family:x=linear"):
+        assert client.get(f"/workbench?{query}").status_code == 400
+    # what does not exist is not changed
+    for query in ("off=9:9", "role:77=root", "family:0=nothing", "role:0=nothing"):
+        answer = client.get(f"/workbench?{query}")
+        assert "As audited." in answer.text
+    ours = {"sec-fetch-site": "same-origin"}
+    assert client.post("/workbench/run", data={"off": "y"}, headers=ours).status_code == 400
+    assert client.get("/workbench/run").status_code == 404
+
+
+def test_what_cannot_be_changed_says_so(visit: Callable[[Audit], Any], loan: Audit) -> None:
+    bare = mm.audit(
+        {"woman": [1, 1, 0], "salary": [10.0, 11.0, 10.0], "granted": ["no", "no", "yes"]},
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"salary": "continuous"},
+        ks=(1,),
+    )
+    assert "no worldview" in editable(bare.plan)
+    assert "no worldview" in visit(bare).get("/workbench").text
+    assert editable(loan.plan) == ""
+    stated = mm.plan(
+        {"woman": [1, 1, 0, 0], "salary": [1.0, 2.0, 3.0, 4.0], "granted": ["no", "yes"] * 2},
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"salary": "continuous"},
+        worldview=mm.Worldview({"salary": mm.Stated("3 - woman")}),
+        ks=(1,),
+    )
+    assert Draft.read(stated, [("role:0", "root")]).worldview() == mm.Worldview({})
+    with pytest.raises(PlanError, match="cannot be changed here"):
+        Draft.read(stated, [("family:0", "linear")]).worldview()
+
+
+@pytest.mark.parametrize(
+    "worldview",
+    [
+        "worldview: {edges: [sex -> salary, sex -> balance, salary -> balance]}",
+        (
+            "worldview:\n  salary: {equation: linear, parents: [sex]}\n"
+            "  balance: {equation: linear, parents: [sex, salary]} # kept\n"
+        ),
+    ],
+)
+def test_other_ways_to_write_a_worldview_are_changed_too(
+    folder: Path, worldview: str, tmp_path: Path
+) -> None:
+    head, _, rest = AUDIT.partition("worldview:")
+    text = f"{head}{worldview}\n{rest[rest.index('decision:') :]}".replace("draws: 4, ", "")
+    (folder / "other.yaml").write_text(text, encoding="utf-8")
+    plan = mm.read_plan(folder / "other.yaml")
+    for pairs in ([("off", "1:0")], [("role:1", "resolving")], [("role:1", "root")]):
+        draft = Draft.read(plan, pairs)
+        again = read_plan_text(write_draft(draft), folder=folder, name="audit.yaml")
+        assert again.worldview == draft.worldview()
