@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from mutandis.explore.workbench import Draft
+
 if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
 
@@ -98,46 +100,104 @@ def _first_with_pattern(audit: Audit) -> int:
     return int(audit.evaluate().has_pattern.argmax())
 
 
-def test_a_visitor_goes_from_the_overview_to_a_case_file(open_page: Open, loan: Audit) -> None:
-    page = open_page(loan)
+def _changed(page: Any, selector: str, before: str) -> str:
+    page.wait_for_function(
+        "([selector, before]) => document.querySelector(selector).textContent !== before",
+        arg=[selector, before],
+    )
+    return str(page.locator(selector).inner_text())
+
+
+def _see_levels(page: Any, audit: Audit) -> None:
+    """Move a slider of the overview: counts are those of an audit with this level."""
     before = page.locator("#counts .big").inner_text()
     _keep(page, "overview")
     page.locator("#tau").fill("0.5")
-    page.wait_for_function(
-        "before => document.querySelector('#counts .big').textContent !== before", arg=before
-    )
+    shown = _changed(page, "#counts .big", before)
     assert page.locator("output[for=tau]").inner_text() == "0.5"
-    expected = loan.with_levels(tau=0.5).count(*loan.plan.settings.primary)["significant_adjusted"]
-    assert page.locator("#counts .big").inner_text() == str(expected)
+    expected = audit.with_levels(tau=0.5).count(*audit.plan.settings.primary)
+    assert shown == f"{expected['significant_adjusted']:,}"
     assert "tau=0.5" in page.url
 
-    page.get_by_role("link", name="People", exact=True).click()
-    page.get_by_role("link", name="All", exact=True).click()
-    page.goto(page.url.partition("?")[0])
-    page.get_by_text("Filters").click()
-    page.get_by_label(re.compile("^significant-adjusted")).check()
-    page.get_by_label(re.compile("^-1")).check()
-    found = loan.findings()
-    chosen = found[(found["verdict"] == "significant-adjusted") & (found["outcome"] == -1)]
-    page.get_by_text(f"{len(chosen)} complainants of {len(found)}").wait_for()
-    assert "is%3Averdict=significant-adjusted" in page.url
-    _keep(page, "people")
-    page.reload()
-    assert page.get_by_text(f"{len(chosen)} complainants of {len(found)}").is_visible()
 
+def _find_person(page: Any, audit: Audit) -> None:
+    """Filter the refused and the robust, and open the first."""
+    page.goto(f"{page.url.partition('?')[0]}people")
+    if page.get_by_role("button", name="Find how robust").is_visible():
+        page.get_by_role("button", name="Find how robust").click()
+        page.locator("th a", has_text="Robustness").wait_for(timeout=120_000)
+    page.get_by_text("Filters").click()
+    negative = str(audit.plan.outcome.negative)
+    page.locator(f"input[name='is:outcome'][value='{negative}']").check()
+    page.locator("input[name='is:grade'][value='robust']").check()
+    found = audit.findings()
+    robust = audit.tipping()["grade"] == "robust"
+    number = int((robust & (found["outcome"].astype(str) == negative)).sum())
+    assert number > 1
+    page.get_by_text(f"{number:,} complainants of {len(found):,}").wait_for()
+    _keep(page, "people")
+    # the view is in the address
+    page.reload()
+    assert page.get_by_text(f"{number:,} complainants of {len(found):,}").is_visible()
     page.locator("#people tbody a").first.click()
+
+
+def _see_person(page: Any) -> None:
+    """Move λ, and take the case file along."""
     _keep(page, "person")
+    page.locator("#groups svg").first.scroll_into_view_if_needed()
+    _keep(page, "groups")
     before = page.locator("#trial .big").inner_text()
     page.locator("#effect").fill("0")
-    page.wait_for_function(
-        "before => document.querySelector('#trial .big').textContent !== before", arg=before
-    )
+    _changed(page, "#trial .big", before)
     assert "with 0.0% of the effect" in page.locator("#trial").inner_text()
     with page.expect_download() as download:
         page.get_by_role("link", name="Case file", exact=True).click()
-    text = Path(download.value.path()).read_text(encoding="utf-8")
-    assert "Case file" in text
+    assert "Case file" in Path(download.value.path()).read_text(encoding="utf-8")
     assert download.value.suggested_filename.endswith(".html")
+
+
+def _try_worldview(page: Any, audit: Audit) -> None:
+    """Switch the first arrow from the status off, and see who loses the verdict."""
+    page.get_by_role("link", name="Workbench").click()
+    status, worldview = audit.plan.protections[0].attribute, audit.plan.worldview
+    assert worldview is not None
+    child, equation = next(
+        (child, each) for child, each in worldview.equations.items() if status in each.parents
+    )
+    number, cause = list(worldview.equations).index(child), equation.parents.index(status)
+    page.locator(f"input[name=off][value='{number}:{cause}']").check()
+    page.get_by_text(f"the arrow {status} → {child} is switched off").first.wait_for()
+    page.get_by_role("button", name="Run the audit again").click()
+    page.locator("#matrix-caption").wait_for(timeout=120_000)
+    _keep(page, "workbench")
+    said = page.locator("#trial").inner_text()
+    draft = Draft.read(audit.plan, [("off", f"{number}:{cause}")])
+    before, after = (each.evaluate().has_pattern for each in (audit, draft.to_plan().run()))
+    assert f"{int((after & ~before).sum()):,} have the pattern in this worldview only" in said
+    assert f"{int((before & ~after).sum()):,} in the audit only" in said
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Save as audit file").click()
+    assert "worldview" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "loan",
+        pytest.param("law_school", marks=pytest.mark.slow),
+        pytest.param("mortgage", marks=pytest.mark.slow),
+    ],
+)
+def test_a_visitor_goes_from_the_overview_to_another_worldview(
+    open_page: Open, name: str, request: pytest.FixtureRequest
+) -> None:
+    audit: Audit = request.getfixturevalue(name)
+    page = open_page(audit)
+    _see_levels(page, audit)
+    _find_person(page, audit)
+    _see_person(page)
+    _try_worldview(page, audit)
 
 
 @pytest.mark.slow
@@ -158,7 +218,7 @@ def test_pages_fit_and_can_be_read_by_all(
         assert told == [], path
 
 
-PATHS = ("/", "/people?is:verdict=evidence", "/person/{place}", "/affected")
+PATHS = ("/", "/people?is:verdict=evidence", "/person/{place}", "/affected", "/workbench")
 
 
 def test_pages_work_without_scripts(open_page: Open, loan: Audit) -> None:

@@ -17,7 +17,6 @@ from mutandis.report.sentences import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from mutandis.auditing.audit import Audit
 
@@ -113,29 +112,9 @@ def test_several_protections_have_an_overview(visit: Callable[[Audit], Any]) -> 
 
 
 @pytest.mark.slow
-def test_levels_of_the_law_school_are_counted_at_once(data_folder: Path, tmp_path: Path) -> None:
+def test_levels_of_the_law_school_are_counted_at_once(law_school: Audit) -> None:
     """Processor time of a page with other levels."""
-    import pandas as pd
-
-    table = pd.read_csv(data_folder / "law_school.csv", sep="|")
-    table["admitted"] = (0.6 * table["UGPA"] + 0.4 * table["LSAT"] >= 20.8).astype(int)
-    audit = mm.audit(
-        table,
-        outcome="admitted",
-        negative=0,
-        protected=mm.Protection("race_nonwhite", value="NonWhite", reference="White"),
-        attributes={"sex": "nominal", "LSAT": "continuous", "UGPA": "continuous"},
-        worldview=mm.Worldview(
-            {
-                "UGPA": mm.Linear("sex", "race_nonwhite", bounds=(0, 4.2)),
-                "LSAT": mm.Linear("sex", "race_nonwhite", bounds=(10, 48)),
-            }
-        ),
-        decision="0.6 * UGPA + 0.4 * LSAT >= 20.8",
-        ks=(15, 30, 50, 100),
-        uncertainty=mm.Uncertainty(placebo=0),
-    )
-    explorer = Explorer(audit, name="law school")
+    explorer = Explorer(law_school, name="law school")
     explorer.overview(Asked())
     for query in ([("alpha", "0.01")], [("tau", "0.15")], [("k", "100"), ("alpha", "0.03")]):
         start = time.process_time()

@@ -197,6 +197,35 @@ def test_a_hostile_column_filters(visit: Callable[[Audit], Any], hostile: Audit)
     assert f"{many} complainants of {len(rows)}" in answer.text
 
 
+def test_grades_are_found_on_request(visit: Callable[[Audit], Any], loan: Audit) -> None:
+    """Of the headline they are known; of another k they are found in the background."""
+    client = visit(loan)
+    ours = {"sec-fetch-site": "same-origin"}
+    headline = client.get("/people/export?show=grade").text.splitlines()
+    grades = loan.findings().set_index("id")["grade"]
+    assert {line.split(",")[0]: line.split(",")[1] for line in headline[1:]} == {
+        str(each): grade for each, grade in grades.fillna("").items()
+    }
+    assert "Find how robust" in client.get("/people?k=10").text
+    assert client.post("/people/robustness", data={"k": "10"}, headers=ours).status_code == 200
+    for _ in range(200):
+        text = client.get("/people?k=10").text
+        if "data-running" not in text:
+            break
+        time.sleep(0.05)
+    assert "Robustness" in text
+    assert "Find how robust" not in text
+    expected = loan.tipping(k=10)
+    robust = int((expected["grade"] == "robust").sum())
+    assert f"{robust} complainants of 200" in client.get("/people?k=10&is:grade=robust").text
+    # at other levels, and for other methods, there are none
+    for query in ("tau=0.1", "method=st"):
+        assert "Find how robust" not in client.get(f"/people?{query}").text
+    answer = client.post("/people/robustness", data={"method": "st"}, headers=ours)
+    assert answer.status_code == 404
+    assert client.post("/people/robustness/cancel", headers=ours).status_code == 200
+
+
 @pytest.mark.slow
 def test_a_page_of_a_million_takes_less_than_the_limit() -> None:
     """Processor time of a page of a million complainants, once their table is made."""

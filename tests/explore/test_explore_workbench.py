@@ -172,13 +172,14 @@ def test_the_audit_file_says_the_same_and_keeps_its_comments(
 def test_a_run_is_the_audit_of_that_worldview(saved: Audit, folder: Path) -> None:
     draft = _draft(saved, ("off", "1:1"))
     trial = Trial(draft)
-    trial.start()
     trial.wait(60)
-    assert trial.lens is not None, trial.failure
+    assert trial.result is not None, trial.failure
     plan = read_plan_text(write_draft(draft), folder=folder, name="audit.yaml")
-    expected = plan.run()
-    assert trial.lens.audit.findings().equals(expected.findings())
-    assert trial.lens.audit.methods == saved.methods
+    expected, found = plan.run().findings(), trial.result.audit.findings()
+    # how robust verdicts are is not asked in a trial
+    assert set(expected) - set(found) == {"tipping", "grade", "robustness"}
+    assert found.equals(expected[list(found)])
+    assert trial.result.audit.methods == saved.methods
     assert 0 < trial.done <= trial.total
 
 
@@ -204,10 +205,9 @@ def test_the_page_runs_a_draft_and_shows_who_gains_and_loses(
     text = _wait(client)
     assert "the arrow sex → balance is switched off" in text
     trial = Trial(_draft(saved, ("off", "1:1")))
-    trial.start()
     trial.wait(60)
-    assert trial.lens is not None
-    before, after = (each.evaluate().has_pattern for each in (saved, trial.lens.audit))
+    assert trial.result is not None
+    before, after = (each.evaluate().has_pattern for each in (saved, trial.result.audit))
     gained, lost = int((after & ~before).sum()), int((before & ~after).sum())
     assert f"<strong>{gained}</strong> have the pattern in this worldview only" in text
     assert f"<strong>{lost}</strong> in the audit only" in text
@@ -228,15 +228,14 @@ def test_a_run_is_cancelled(saved: Audit, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("mutandis.auditing.plan.Plan.run", run)
     trial = Trial(_draft(saved))
-    trial.start()
     assert reached.wait(20)
-    assert trial.running
+    running = [trial.running]
     trial.cancel()
     go_on.set()
     trial.wait(20)
-    assert not trial.running
+    assert [*running, trial.running] == [True, False]
     assert trial.failure == "The run was cancelled."
-    assert trial.lens is None
+    assert trial.result is None
 
 
 def test_what_fails_in_a_run_is_said_without_values(
@@ -247,7 +246,6 @@ def test_what_fails_in_a_run_is_said_without_values(
 
     monkeypatch.setattr("mutandis.auditing.plan.Plan.run", fail)
     trial = Trial(_draft(saved))
-    trial.start()
     trial.wait(20)
     assert trial.failure == "The run failed (ValueError)."
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from mutandis.errors import MutandisError, PlanError
 from mutandis.explore.affected import SHUFFLES, find_rules, mean_by_attribute
 from mutandis.explore.exports import EXPORTS, export_people
+from mutandis.explore.jobs import Job
 from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
 from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
 from mutandis.explore.two_audits import CHANGES, TwoAudits
@@ -102,6 +103,7 @@ class Explorer:
         self._other = None if other is None else Lens(other)
         self._names = (name, other_name)
         self._trial: Trial | None = None
+        self._grading: Job | None = None
         self._worldview: list[CaptionedPicture | None] = []
         self._cautions: list[list[str]] = []
 
@@ -140,8 +142,28 @@ class Explorer:
             sizes=PAGE_SIZES,
             attribute=ATTRIBUTE,
             exports=EXPORTS,
+            grading=self._grading,
+            gradable=self.lens.can_grade(view) and "grade" not in table.columns,
             link=lambda **changes: _query(view, self.lens.base, selection, **changes),
         )
+
+    def grade(self, asked: Asked) -> Page:
+        """Find in the background how robust each verdict of a view is."""
+        view = self.lens.read_view(dict(asked.form))
+        if not self.lens.can_grade(view):
+            raise MissingPageError
+        if self._grading is not None:
+            self._grading.cancel()
+        audit = self.lens.audit
+        self._grading = Job(lambda report: audit.measure_tipping(view.method, view.k, report))
+        query = urlencode(view.pairs(self.lens.base))
+        return Page(content=b"", see_other=f"/people{'?' if query else ''}{query}")
+
+    def cancel_grading(self, asked: Asked) -> Page:  # noqa: ARG002
+        """Stop finding how robust verdicts are."""
+        if self._grading is not None:
+            self._grading.cancel()
+        return Page(content=b"", see_other="/people")
 
     def export(self, asked: Asked) -> Page:
         """Give all complainants of a filtered view as a file."""
@@ -171,7 +193,6 @@ class Explorer:
             most_effect=MOST_EFFECT,
             trials=trials,
             trial_refused=refused,
-            robustness=person.robustness(),
             dots=lambda group: draw_dots(group, negative),
             movement_cells=movement_cells,
             movement_lines=movement_lines,
@@ -225,16 +246,18 @@ class Explorer:
         audit, trial = self.lens.audit, self._trial
         locked = editable(audit.plan)
         if locked:
-            return self._page("workbench.html", self.lens.base, locked=locked, trial=None)
+            return self._page("workbench.html", self.lens.base, locked=locked, running=False)
         draft = Draft.read(audit.plan, asked.query)
         picture, problem = None, ""
         try:
             picture = self._draw(draft)
         except MutandisError as error:
             problem = str(error)
+        # looked at once: it may end while the page is made
+        running = trial is not None and trial.running
         found = {}
-        if trial is not None and trial.lens is not None:
-            two = TwoAudits(self.lens, trial.lens, self.lens.base)
+        if trial is not None and not running and trial.result is not None:
+            two = TwoAudits(self.lens, trial.result, self.lens.base)
             found = _differences(two, asked.single.get("change", "changed"))
         return self._page(
             "workbench.html",
@@ -247,6 +270,7 @@ class Explorer:
             problem=problem,
             roles=ROLES,
             trial=trial,
+            running=running,
             **found,
         )
 
@@ -259,7 +283,6 @@ class Explorer:
         if self._trial is not None:
             self._trial.cancel()
         self._trial = Trial(draft)
-        self._trial.start()
         return Page(content=b"", see_other=f"/workbench?{urlencode(draft.pairs())}")
 
     def cancel_run(self, asked: Asked) -> Page:  # noqa: ARG002

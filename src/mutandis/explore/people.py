@@ -76,10 +76,12 @@ class PeopleColumn:
         counts = self.values.counts().tolist()
         return [(str(level), n) for level, n in zip(self.values.levels, counts, strict=True) if n]
 
-    def range(self) -> tuple[float, float] | None:
-        """Give the smallest and the largest number."""
+    def hints(self) -> tuple[str, str] | None:
+        """Write the smallest and the largest number, in short; None if there are none."""
         numbers = self.values.data[np.isfinite(self.values.data)] if self.is_number else ()
-        return (float(np.min(numbers)), float(np.max(numbers))) if len(numbers) else None
+        if not len(numbers):
+            return None
+        return _short(float(np.min(numbers))), _short(float(np.max(numbers)))
 
     def at(self, place: int) -> Any:
         """Give one complainant's value."""
@@ -300,6 +302,10 @@ def _coded(values: NDArray[Any], levels: Sequence[Any]) -> Categories:
     for code, level in enumerate(levels):
         codes[values == level] = code
     return Categories(codes, tuple(levels))
+
+
+def _short(number: float) -> str:
+    return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def _read_number(text: str) -> float:

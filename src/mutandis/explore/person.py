@@ -7,9 +7,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mutandis.auditing.tipping import STEPS, find_tipping, find_with_part
+from mutandis.auditing.tipping import STEPS, find_with_part
 from mutandis.data.columns import plain_value
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS
@@ -131,18 +129,6 @@ class Person:
         except PlanError as error:
             return [], str(error)
         return trials, ""
-
-    def robustness(self) -> dict[str, Any] | None:
-        """Give her tipping point and her grade; None where the method has none."""
-        return self._lens.once(("tipping", self._view, self.place), self._find_tipping)
-
-    def _find_tipping(self) -> dict[str, Any] | None:
-        method, only = METHODS[self._view.method], np.array([self.place])
-        try:
-            found = find_tipping(self.audit, method, self._view.k, places=only)
-        except PlanError:
-            return None
-        return {name: plain_value(values[0]) for name, values in found.columns().items()}
 
 
 def _row(found: Findings) -> dict[str, Any]:

@@ -122,6 +122,8 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str]) -> Any
         routes=[
             page("/", explorer.overview),
             page("/people", explorer.people),
+            page("/people/robustness", explorer.grade, "POST"),
+            page("/people/robustness/cancel", explorer.cancel_grading, "POST"),
             page("/people/export", explorer.export),
             page("/person/{number:int}", explorer.person),
             page("/person/{number:int}/case-file", explorer.case_file),

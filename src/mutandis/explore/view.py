@@ -120,16 +120,25 @@ class Lens:
 
     def people(self, view: View) -> PeopleTable:
         """Give the table of all complainants."""
+        grades = self.grades(view)
         return self.once(
-            ("people", view),
-            lambda: PeopleTable(
-                self.audit, self.findings(view), self.own_answers(view), self.grades(view)
-            ),
+            ("people", view, grades is None),
+            lambda: PeopleTable(self.audit, self.findings(view), self.own_answers(view), grades),
+        )
+
+    def can_grade(self, view: View) -> bool:
+        """Tell whether verdicts have tipping points: at the levels of the audit alone."""
+        same = (view.alpha, view.tau) == (self.base.alpha, self.base.tau)
+        return (
+            same and METHODS[view.method].has_tipping and self.audit.plan.semantics.preset is None
         )
 
     def grades(self, view: View) -> NDArray[np.object_] | None:
-        """Give how robust each verdict is, where the audit knows; None elsewhere."""
-        return getattr(self.findings(view), "grade", None)
+        """Give how robust each verdict is, where that was measured; None elsewhere."""
+        audit, wanted = self.audit_at(view), (view.method, view.k)
+        # the audit finds those of its headline, if it was asked to
+        asked = view == self.base and audit.plan.settings.uncertainty.tipping
+        return audit.measure_tipping().grade if asked or wanted in audit.tippings else None
 
     def once(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Make something once, and keep it for a while."""

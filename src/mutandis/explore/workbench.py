@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,8 @@ from mutandis.data.columns import plain_value
 from mutandis.data.protection import Protection
 from mutandis.decision.maker import describe_maker
 from mutandis.decision.rule import Rule
-from mutandis.errors import MutandisError, MutandisWarning, PlanError
+from mutandis.errors import PlanError
+from mutandis.explore.jobs import Job
 from mutandis.explore.view import Lens
 from mutandis.files.worldview_file import FAMILIES
 
@@ -252,7 +251,12 @@ class Draft:
             tau=settings.tau,
             similarity=settings.similarity,
             evidence=replace(settings.evidence, primary=primary),
-            uncertainty=replace(doubt, draws=(doubt.draws or None) if is_open else 0, placebo=0),
+            uncertainty=replace(
+                doubt,
+                draws=(doubt.draws or None) if is_open else 0,
+                placebo=0,
+                tipping=False,
+            ),
             seed=settings.seed,
             id=plan.id,
         )
@@ -279,54 +283,9 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-class _CancelledError(Exception):
-    """The run was cancelled."""
-
-
-class Trial:
-    """The run of one draft in the background."""
+class Trial(Job):
+    """The run of one draft in the background; its result is a lens on the audit."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
-        self.lens: Lens | None = None  # on the audit that was run
-        self.failure = ""
-        self.done, self.total = 0, 0
-        self._cancelled = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended yet."""
-        return self._thread.is_alive()
-
-    def start(self) -> None:
-        """Run it."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Stop it at the next sign of progress."""
-        self._cancelled.set()
-
-    def wait(self, seconds: float) -> None:
-        """Wait for its end."""
-        self._thread.join(seconds)
-
-    def _follow(self, done: int, total: int) -> None:
-        if self._cancelled.is_set():
-            raise _CancelledError
-        self.done, self.total = done, total
-
-    def _run(self) -> None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", MutandisWarning)
-                found = self.draft.to_plan().run(progress=self._follow)
-            if self._cancelled.is_set():
-                raise _CancelledError  # noqa: TRY301
-            self.lens = Lens(found)
-        except _CancelledError:
-            self.failure = "The run was cancelled."
-        except MutandisError as error:
-            self.failure = str(error)
-        except Exception as error:  # noqa: BLE001 - a message may hold values of the table
-            self.failure = f"The run failed ({type(error).__name__})."
+        super().__init__(lambda report: Lens(draft.to_plan().run(progress=report)))

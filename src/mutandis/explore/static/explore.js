@@ -47,7 +47,10 @@
     const region = document.querySelector("[data-running]");
     if (!region) return;
     const answer = await fetch(location.href);
-    exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    // what has ended may show more than it did: other columns, other filters
+    if (!page.querySelector("[data-running]")) return location.reload();
+    exchange(page);
     setTimeout(follow, 1000);
   };
   setTimeout(follow, 1000);
