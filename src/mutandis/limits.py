@@ -18,9 +18,20 @@ from mutandis.errors import MutandisError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["explain_limit", "limit", "open_regular", "read_regular", "unpacked_bytes"]
+__all__ = [
+    "address_space",
+    "check_address_space",
+    "explain_limit",
+    "limit",
+    "open_regular",
+    "read_regular",
+    "unpacked_bytes",
+]
 
 _VARIABLE = "MUTANDIS_LIMITS"
+# Kilobytes of address space that libraries take before there is any row, as measured
+# (docs/security.md), and some room: what computes, what reads tables beside it, and each thread.
+_COMPUTING, _READING, _THREAD = 500_000, 2_000_000, 100_000
 
 
 def limit(standard: int) -> int:
@@ -47,6 +58,31 @@ def explain_limit(standard: int, unit: str) -> str:
         f"The limit is {limit(standard):,} {unit}; {_VARIABLE}=10 in the environment makes it ten "
         "times that."
     )
+
+
+def address_space() -> int | None:
+    """Give the kilobytes of address space that this process may use (`ulimit -v`), if limited."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return None
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if allowed == resource.RLIM_INFINITY else allowed // 1024
+
+
+def check_address_space(*, table: bool = True) -> None:
+    """Refuse to begin where libraries could not be loaded, which end the process or wait forever.
+
+    `table` is whether a table is read, too.
+    """
+    allowed = address_space()
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    needed = _COMPUTING + _READING * table + _THREAD * (threads or 1)
+    if allowed is not None and allowed < needed:
+        raise MutandisError(
+            f"This process may use {allowed:,} KB of address space, and needs {needed:,} KB on "
+            f"{threads} cores before it reads a row. Raise the limit (ulimit -v), or remove it."
+        )
 
 
 def open_regular(path: str | os.PathLike[str], mode: Literal["rb", "ab"] = "rb") -> Any:

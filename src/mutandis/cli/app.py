@@ -15,6 +15,7 @@ from mutandis import __version__
 from mutandis.cli.exit_codes import EXIT_CODES, Stopped, end_now, explain, stoppable
 from mutandis.cli.terminal import echo, explained_writes
 from mutandis.errors import OutputError, printable
+from mutandis.limits import check_address_space
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,6 +111,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """Audit the paper's loan scenario, generated afresh: data, worldview, D^CF, all methods."""
+    check_address_space()
     from mutandis.cli.demo import run_demo
 
     run_demo(out, n=n, share=share, seed=seed, as_json=json)
@@ -134,6 +136,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
 ) -> None:
     """Look at a table, and write a commented audit file with guesses to be corrected."""
+    check_address_space()
     from mutandis.cli.init import run_init
 
     run_init(
@@ -163,6 +166,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Do everything short of the search: settings, table, worldview, a trial of the model."""
+    check_address_space()
     from mutandis.cli.check import run_check
 
     run_check(config, trust_code=trust_code, full=full, as_json=json)
@@ -182,6 +186,7 @@ def audit(
     json: Json = False,
 ) -> None:
     """Run an audit and write its results: findings, counts, record, report, pictures."""
+    check_address_space()
     from mutandis.cli.audit import run_audit
 
     run_audit(
@@ -213,6 +218,7 @@ def case(
     sign: Sign = None,
 ) -> None:
     """Write the case file of one complainant, HTML and JSON, into the folder's `cases`."""
+    check_address_space(table=False)
     from mutandis.cli.case import run_case
 
     run_case(folder, id, redact=redact, pdf=pdf, sign=sign)
@@ -237,6 +243,7 @@ def verify(
     json: Json = False,
 ) -> None:
     """See whether results are what was written, and with --rerun whether they come out again."""
+    check_address_space()
     from mutandis.cli.verify import run_verify
 
     raise typer.Exit(
@@ -266,6 +273,7 @@ def robustness(
     json: Json = False,
 ) -> None:
     """Say how much of the effect of the status must be real for each verdict to stand."""
+    check_address_space(table=False)
     from mutandis.cli.robustness import run_robustness
 
     run_robustness(folder, method=method, k=k, out=out, as_json=json)
@@ -350,6 +358,7 @@ def power(
     json: Json = False,
 ) -> None:
     """Say what groups of k people can show: power, smallest k, smallest difference."""
+    check_address_space(table=False)
     from mutandis.cli.power import run_power
 
     run_power(
@@ -372,6 +381,7 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Repeat the paper's tables exactly, then give what its definitions really imply."""
+    check_address_space()
     from mutandis.cli.reproduce import run_reproduce
 
     raise typer.Exit(run_reproduce(data, as_json=json))

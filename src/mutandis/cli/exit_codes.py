@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mutandis.errors import DecisionError, MutandisError, shown
+from mutandis.limits import address_space
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +119,14 @@ def explain(error: BaseException, came: list[int]) -> tuple[int, str]:
         return code, _STOPPED[code]
     if isinstance(error, MutandisError):
         return 3 if isinstance(error, DecisionError) else 2, _one_paragraph(str(error))
-    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+    allowed = address_space()
+    # a library that cannot be loaded under such a limit is one that does not fit
+    if allowed is not None and (type(error) is ImportError or _is_want_of_memory(error)):
+        return 2, (
+            f"There is not enough memory: this process may use {allowed:,} KB of address space. "
+            "Raise the limit (ulimit -v), or use fewer rows."
+        )
+    if _is_want_of_memory(error):
         return 2, "There is not enough memory for this table. Use a larger machine or fewer rows."
     if isinstance(error, OSError) and error.errno:
         what = f"{shown(error.filename)} cannot be used" if error.filename else "The system refuses"
@@ -129,6 +137,10 @@ def explain(error: BaseException, came: list[int]) -> tuple[int, str]:
         "mutandis: please report it. `mutandis --debug …` shows where it happened; look through "
         "what it prints before you pass it on, since it may quote values of your table."
     )
+
+
+def _is_want_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or bool(_NO_MEMORY.search(str(error)))
 
 
 def _one_paragraph(text: str) -> str:
