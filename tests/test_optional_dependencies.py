@@ -15,6 +15,7 @@ EXTRAS = (
     "arrow",
     "db",
     "dowhy",
+    "excel",
     "explore",
     "graph",
     "latent",

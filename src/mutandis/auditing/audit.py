@@ -19,7 +19,7 @@ from mutandis.auditing.case import Case
 from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
-from mutandis.data.columns import Categories, Numbers, plain_value
+from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError, printable
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Findings, answer_own_case, count_cases
@@ -207,6 +207,68 @@ class Audit:
             Default: the primary ones.
         """
         return self._frame(self._columns(self.evaluate(method, k)))
+
+    def people(self, method: str | None = None, *, k: int | None = None) -> Any:
+        """Give the findings with everyone's attributes, as they are and as they would have been.
+
+        Counterfactual columns are there for the attributes that move. An attribute with the name
+        of a finding has "attribute " in front.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     mm.datasets.loan(n=400, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous"},
+        ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+        ...     ks=(10,),
+        ... )
+        >>> found.people().columns[-3:].tolist()
+        ['Gender', 'AnnualSalary', 'AnnualSalary (counterfactual)']
+        """
+        return self._frame(self._people_columns(method, k))
+
+    def export(
+        self, path: str | PathLike[str], method: str | None = None, *, k: int | None = None
+    ) -> None:
+        """Write `people` to a file: CSV, Parquet or Excel, as its name ends.
+
+        Parameters
+        ----------
+        path
+            Such as "people.csv", "people.parquet" or "people.xlsx" (needs openpyxl).
+        method, k
+            Default: the primary ones.
+        """
+        from mutandis.files.people_file import write_people
+
+        write_people(path, self._people_columns(method, k))
+
+    def _people_columns(self, method: str | None, k: int | None) -> dict[str, Any]:
+        columns = self._columns(self.evaluate(method, k))
+        rows, other = self.situation.complainants, self.situation.counterfactual
+        statuses = [each.attribute for each in self.plan.protections]
+        attributes = [each.name for each in self.plan.attributes]
+
+        def add(title: str, values: Any) -> None:
+            columns[f"attribute {title}" if title in columns else title] = values
+
+        for name in dict.fromkeys([*statuses, *attributes]):
+            values = plain_values(self.plan.population.part(name, rows))
+            add(name, values)
+            if other is not None and name not in statuses:
+                would_be = plain_values(other.part(name, rows))
+                if not np.array_equal(values, would_be):
+                    add(f"{name} (counterfactual)", would_be)
+        return columns
 
     def _columns(self, found: Findings, place: int | None = None) -> dict[str, NDArray[Any]]:
         """Give the columns of all complainants or of one, graded where they are the headline's."""
@@ -429,7 +491,7 @@ class Audit:
         >>> found.counts()["cases"].tolist()
         [23]
         >>> found.with_levels(tau=0.2).counts()["cases"].tolist()
-        [10]
+        [9]
         """
         plan = self.plan
         chosen, size = plan.choose(method, k)

@@ -176,7 +176,7 @@ def check(
 def audit(
     config: Config,
     *,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
     force: Annotated[
         bool, typer.Option("--force", help="Replace older results in that folder.")
     ] = False,
@@ -312,6 +312,20 @@ def compare(
         trust_code=trust_code,
         as_json=json,
     )
+
+
+@app.command()
+def export(
+    folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
+    out: Annotated[Path, typer.Argument(help="A file: .csv, .xlsx or .parquet.")],
+    *,
+    method: Annotated[str | None, typer.Option(help="Default: the primary one.")] = None,
+    k: Annotated[int | None, typer.Option(help="Group size (default: the primary one).")] = None,
+) -> None:
+    """Write one row per complainant, findings beside attributes, for a spreadsheet."""
+    from mutandis.cli.export import run_export
+
+    run_export(folder, out, method=method, k=k)
 
 
 @app.command()

@@ -70,9 +70,8 @@ def _show(found: Audit, out: Path) -> None:
         highlight=False,
     )
     console.print(f"{out / REPORT}", highlight=False, markup=False, soft_wrap=True)
-    console.print(
+    for next_step in (
+        f"Look into it in a browser: {invocation()} explore {out}",
         f"One person's case file: {invocation()} case {out} ID (ids are in the report).",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    ):
+        console.print(next_step, highlight=False, markup=False, soft_wrap=True)

@@ -128,6 +128,13 @@ class Categories:
 Column = Numbers | Categories
 
 
+def plain_values(column: Column) -> NDArray[Any]:
+    """Give values as they were read: numbers, or levels with None where one is missing."""
+    if isinstance(column, Numbers):
+        return column.values
+    return np.array([*map(plain_value, column.levels), None], dtype=object)[column.codes]
+
+
 def describe_levels(categories: Categories) -> str:
     """List the levels that occur, as far as an error message may show them."""
     # A column named by mistake may hold people's names. So a value is shown only if there are few

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from mutandis.errors import MutandisError, PlanError
 from mutandis.explore.affected import SHUFFLES, find_rules, mean_by_attribute
-from mutandis.explore.exports import EXPORTS, export_people
 from mutandis.explore.jobs import Job
 from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
 from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
@@ -16,6 +15,7 @@ from mutandis.explore.two_audits import CHANGES, TwoAudits
 from mutandis.explore.view import Lens
 from mutandis.explore.workbench import ROLES, Draft, Trial, editable
 from mutandis.explore.worldview_yaml import write_draft
+from mutandis.files.people_file import EXPORTS, export_people
 from mutandis.report.case_sentences import movement_cells, movement_lines, thresholds
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from mutandis.causal.fitting.ordering import order_of_ids
-from mutandis.data.columns import Categories, Numbers, plain_value
+from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
 
@@ -244,13 +244,7 @@ class PeopleTable:
         found: dict[str, Any] = {"id": self.found.ids[places]}
         for each in columns:
             name = each.key.removeprefix(ATTRIBUTE)
-            values = each.values.take(places)
-            plain = (
-                values.values
-                if isinstance(values, Numbers)
-                else np.array([*map(plain_value, values.levels), None], dtype=object)[values.codes]
-            )
-            found[each.key if name in found else name] = plain
+            found[each.key if name in found else name] = plain_values(each.values.take(places))
         return found
 
 

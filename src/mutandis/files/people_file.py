@@ -1,4 +1,4 @@
-"""A view of complainants as a file: CSV, Parquet or Excel."""
+"""Complainants as a file for people: CSV, Parquet or Excel."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 
 from mutandis.data.columns import plain_value
 from mutandis.errors import PlanError
-from mutandis.files.text_files import write_csv
+from mutandis.files.text_files import write_atomically, write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
-__all__ = ["EXPORTS", "export_people"]
+__all__ = ["EXPORTS", "export_people", "write_people"]
 
 EXPORTS = {
     "csv": "text/csv; charset=utf-8",
@@ -28,6 +29,15 @@ EXPORTS = {
 
 # of a sheet, its heading included
 _MOST_ROWS = 1_048_576
+
+
+def write_people(path: str | PathLike[str], columns: Mapping[str, Any]) -> None:
+    """Write columns to a file, in the format that its name ends with, whole or not at all."""
+    kind = Path(path).suffix.removeprefix(".").lower()
+    if kind not in EXPORTS:
+        endings = ", ".join(f".{each}" for each in EXPORTS)
+        raise PlanError(f"The name of the file says its format: let it end with one of {endings}.")
+    write_atomically(path, export_people(columns, kind))
 
 
 def export_people(columns: Mapping[str, Any], kind: str) -> bytes:
@@ -68,7 +78,9 @@ def _typed(values: Any) -> Any:
 
 def _to_excel(columns: Mapping[str, Any]) -> bytes:
     if find_spec("openpyxl") is None:
-        raise PlanError("Excel files need openpyxl. Install it, or take CSV or Parquet.")
+        raise PlanError(
+            "Excel files need openpyxl: pip install 'mutandis[excel]', or take CSV or Parquet."
+        )
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
