@@ -35,7 +35,7 @@ import mutandis as mm
 from mutandis.causal.worldview import FittedWorldview, Worldview
 from mutandis.data.population import Population
 from mutandis.evidence import group_builder as finder
-from mutandis.evidence import matched_groups
+from mutandis.evidence import matched_groups, matches
 from mutandis.search import choose
 from mutandis.search import engine as search
 from mutandis.search.embedding import Embedding
@@ -306,10 +306,13 @@ def weigh(options: argparse.Namespace) -> dict[str, Any]:
     methods = {False: _METHODS, True: ("cst_matched", *_METHODS)}
     # what is imported or compiled at first use belongs to the state after imports
     small, settings = shaped_table(20_000, **shape)
-    worth_loading = choose._WORTH_LOADING, matched_groups._WORTH_LOADING  # noqa: SLF001
-    choose._WORTH_LOADING = matched_groups._WORTH_LOADING = 0  # noqa: SLF001
+    modules = (choose, matches, matched_groups)
+    worth_loading = [each._WORTH_LOADING for each in modules]  # noqa: SLF001
+    for each in modules:
+        each._WORTH_LOADING = 0  # type: ignore[attr-defined] # noqa: SLF001
     whole_audit(Meter(), small, {**settings, "methods": methods[True]}, threads=options.threads)
-    choose._WORTH_LOADING, matched_groups._WORTH_LOADING = worth_loading  # noqa: SLF001
+    for each, value in zip(modules, worth_loading, strict=True):
+        each._WORTH_LOADING = value  # type: ignore[attr-defined] # noqa: SLF001
     table, settings = shaped_table(options.rows, **shape)
 
     def audit(*, matched: bool) -> float:

@@ -358,15 +358,17 @@ def test_the_kernel_adds_up_what_arrays_do(
     )
     grouped = []
     for enough in (10**9, 0):
-        monkeypatch.setattr("mutandis.evidence.matched_groups._WORTH_LOADING", enough)
+        for module in ("matched_groups", "matches"):
+            monkeypatch.setattr(f"mutandis.evidence.{module}._WORTH_LOADING", enough)
         grouping, _ = group_all(
             facts, worlds, women=women, refused=np.arange(size) % 2 > 0, similarity=similarity
         )
         assert grouping.matched is not None
         grouped.append(grouping.matched.arrays())
-    for one, other in zip(grouped[0]["at_k"], grouped[1]["at_k"], strict=True):
-        for name, column in one.items():
-            np.testing.assert_array_equal(column, other[name], err_msg=name)
+    for part in ("at_k", "spaces"):
+        for one, other in zip(grouped[0][part], grouped[1][part], strict=True):
+            for name, column in one.items():
+                np.testing.assert_array_equal(column, other[name], err_msg=name)
 
 
 # --- several protections, both directions, through the public interface -------------------------

@@ -85,6 +85,9 @@ class Spy:
         self.asked.append(len(queries))
         return self.inner.within(queries, limits)
 
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        return self.inner.arrange(points)
+
     def visit(
         self,
         queries: Queries,

@@ -72,19 +72,27 @@ class GroupBuilder:
         self._spaces = [] if shared is None else shared.spaces
         self._keeps_spaces = shared is not None
         self._matches: list[tuple[Matches, Scale]] = []
+        # by stratum: the nearest to everyone's counterfactual, found with the test groups
+        self._nearest: dict[int, list[Neighbourhoods]] = {}
         self.backends: dict[str, str] = {}
 
     def control(self) -> NearestGroups:
         """Find the control groups, each complainant excluded from her own by identity."""
         return self._find("control", self._situation.population, in_control=True)
 
-    def test(self, center: Center, *, over_draws: bool = False) -> dict[str, NearestGroups]:
-        """Find the test groups around factual or counterfactual centers, or around each draw."""
+    def test(
+        self, center: Center, *, over_draws: bool = False, matched: bool = False
+    ) -> dict[str, NearestGroups]:
+        """Find the test groups around factual or counterfactual centers, or around each draw.
+
+        With `matched`, the nearest to determined counterfactuals are found as well, for `match`.
+        """
         name = center.value
         if center is Center.FACTUAL:
             return {name: self._find(name, self._situation.population, in_control=False)}
         if not over_draws:
-            return {name: self._find(name, self._world, in_control=False)}
+            more = MATCHES if matched and not self._situation.weighted_worlds else 0
+            return {name: self._find(name, self._world, in_control=False, more=more)}
         found: dict[str, NearestGroups] = {}
         for world, weight in self._situation.weighted_worlds:
             groups = self._find(f"{name} {len(found)}", world, in_control=False)
@@ -128,10 +136,14 @@ class GroupBuilder:
             )
             own.append(matches.share(rows))
             everyone.append(mine)
-        back = np.argsort(np.concatenate(everyone), kind="stable")
+        at_k, of_matches = groups[0], own[0]
+        if len(groups) > 1:
+            back = np.argsort(np.concatenate(everyone), kind="stable")
+            at_k = tuple(Group.join(parts).take(back) for parts in zip(*groups, strict=True))
+            of_matches = Share.join(own).take(back)
         return MatchedGroups(
-            at_k=tuple(Group.join(parts).take(back) for parts in zip(*groups, strict=True)),
-            own=Share.join(own).take(back),
+            at_k=at_k,
+            own=of_matches,
             spaces=tuple(spaces),
             control=control,
             centers=centers,
@@ -162,12 +174,17 @@ class GroupBuilder:
                 parts=parts_for(max(situation.ks)),
             )
             centers: Iterable[tuple[Embedded, int]]
+            nearest: list[Neighbourhoods] = []
             centers = (
                 (embedding.apply(world, stratum.control), weight) for world, weight in worlds
             )
             if not situation.draws:
                 centers = [(each, w) for world, w in centers for each in draw_values(world, space)]
-            self._matches.append((matcher.find(centers, MATCHES), scale))
+                # where values between are drawn, these are not what was searched around
+                if len(centers) == 1:
+                    nearest = self._nearest.pop(id(stratum), nearest)
+            known = Neighbourhoods.join(nearest) if nearest else None
+            self._matches.append((matcher.find(centers, MATCHES, known), scale))
         return self._matches
 
     @property
@@ -175,7 +192,9 @@ class GroupBuilder:
         """The counterfactual world; the factual one where there is none."""
         return self._situation.counterfactual or self._situation.population
 
-    def _find(self, what: str, world: Population, *, in_control: bool) -> NearestGroups:
+    def _find(
+        self, what: str, world: Population, *, in_control: bool, more: int = 0
+    ) -> NearestGroups:
         situation, embedding = self._situation, self._embedding
         rows = situation.complainants
         spaces = tuple(s.control if in_control else s.test for s in situation.strata)
@@ -197,9 +216,7 @@ class GroupBuilder:
             for complainants in searched.in_chunks(stratum.complainants):
                 centers = embedding.apply(world, complainants)
                 queries = self._queries(complainants, searched, centers.points)
-                answers = find_neighbourhoods(
-                    searched.search, queries, sizes, progress=self._progress
-                )
+                answers = self._ask(stratum, searched.search, queries, sizes, more)
                 mine = answered.note(complainants, answers, centers.overflow_distance)
                 if caliper is not None:
                     caliper.count(mine, searched.search, queries, answers)
@@ -222,6 +239,22 @@ class GroupBuilder:
             places=None if group_size == "k" else answered.places,
             caliper=caliper,
         )
+
+    def _ask(
+        self,
+        stratum: Stratum,
+        search: Search,
+        queries: Queries,
+        sizes: tuple[int, ...],
+        more: int,
+    ) -> Neighbourhoods:
+        """Search for groups; the `more` nearest of everyone in the control space are set aside."""
+        if not more or not np.array_equal(stratum.complainants, stratum.control):
+            return find_neighbourhoods(search, queries, sizes, progress=self._progress)
+        asked = (*sizes, min(more, len(stratum.test)))
+        answers = find_neighbourhoods(search, queries, asked, progress=self._progress)
+        self._nearest.setdefault(id(stratum), []).append(answers.at(slice(-1, None)))
+        return answers.at(slice(len(sizes)))
 
     def _caliper(self, world: Population, rows: NDArray[np.intp]) -> Caliper | None:
         farthest = self._situation.similarity.max_distance

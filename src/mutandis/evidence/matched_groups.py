@@ -20,7 +20,15 @@ import numpy as np
 
 from mutandis.data.equal_rows import group_equal
 from mutandis.evidence.groups import Group, Matching
-from mutandis.evidence.matches import ROOM, ROUNDING, Places, starts_of, totals_of
+from mutandis.evidence.matches import (
+    IMBALANCE,
+    IMBALANCE_BY_K,
+    ROOM,
+    ROUNDING,
+    Places,
+    starts_of,
+    totals_of,
+)
 from mutandis.search.engine import group_rows
 from mutandis.search.share import Share
 
@@ -102,16 +110,18 @@ def compare_matched(
     space, on whose points all rows stand as `standing` says.
     """
     cells = _Cells.of(standing, matches.key)
-    own, caliper = cells.of_row[rows], control.caliper
+    own, caliper, found = cells.of_row[rows], control.caliper, control.found
     # those who stand on one point and have one counterfactual have the same groups
     first, same = group_equal(own, *(() if caliper is None else (caliper.limits[mine],)))
-    mine, own, queries = mine[first], own[first], queries.take(first)
+    if first is not same:
+        mine, own, queries = mine[first], own[first], queries.take(first)
+    if len(mine) < len(found.radius):
+        found = found.take(mine)
     limits = None if caliper is None else caliper.limits[mine]
-    found = control.found.take(mine)
     places = [
         Places.of(found, index, k, control.ties, limits) for index, k in enumerate(control.ks)
     ]
-    totals = [_Totals.empty(len(mine), matches, each) for each in places]
+    totals = _Totals.empty(len(mine), matches, places)
     add = _choose_adder(len(mine) * sum(control.ks), totals)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
@@ -120,92 +130,107 @@ def compare_matched(
     reach = np.max([each.radius for each in places], axis=0)
     within = found.inside.max(axis=1) + found.rim.max(axis=1) + 1
     search.visit(queries, reach, within, use)
-    return tuple(each.group(matches, names=names).take(same) for each in totals)
+    groups = (totals.group(index, matches, names=names) for index in range(len(places)))
+    return tuple(groups if first is same else (each.take(same) for each in groups))
 
 
 _Adder = Callable[..., None]
 
 
-def _choose_adder(work: int, totals: Sequence[_Totals]) -> _Adder:
+def _choose_adder(work: int, totals: _Totals) -> _Adder:
     """Take the kernel for much work, where its integers have room; elsewhere NumPy and SciPy."""
-    if work < _WORTH_LOADING or any(each.negatives.dtype == object for each in totals):
+    if work < _WORTH_LOADING or totals.negatives.dtype == object:
         return _add_arrays
     try:
         import mutandis.search.kernels.match_sums  # noqa: F401
     except ImportError:
         return _add_arrays
-    return _add_by_kernel
+    return _KernelAdder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Totals:
-    """What is added up for the test group of each complainant, at one k."""
+    """What is added up for the test group of each complainant (column), at each k (row)."""
 
-    places: Places  # who belongs to the control groups
+    places: list[Places]  # who belongs to the control groups
     # refusals and people in the test group, and people in the control group, in parts of a place of
     # the control group
     negatives: NDArray[Any]
     weight: NDArray[np.int64]
     size: NDArray[np.int64]
-    near: NDArray[np.int64]  # people of the control group whose matches are near, likewise
     spread: NDArray[np.int64]  # Σ_j w_j², in squared parts
     rows: NDArray[np.int64]  # how many reference rows have a part in the test group
     distance: NDArray[np.float64]  # the mean distance of a match
     unfit: NDArray[np.int16]  # why there is no comparison: see `Matching`
 
     @classmethod
-    def empty(cls, size: int, matches: Matches, places: Places) -> _Totals:
-        counts = {name: np.zeros(size, dtype=np.int64) for name in ("weight", "size", "near")}
-        most = matches.whole * int(places.down.max(initial=1)) * (size + len(matches.key))
+    def empty(cls, size: int, matches: Matches, places: list[Places]) -> _Totals:
+        shape = (len(places), size)
+        whole = {name: np.zeros(shape, np.int64) for name in ("weight", "size", "spread", "rows")}
+        most = max(int(each.down.max(initial=1)) for each in places)
+        most *= matches.whole * (size + len(matches.key))
         return cls(
             places=places,
-            negatives=np.zeros(size, dtype=np.int64 if most < ROOM else object),
-            **counts,
-            spread=np.zeros(size, dtype=np.int64),
-            rows=np.zeros(size, dtype=np.int64),
-            distance=np.full(size, np.nan),
-            unfit=np.zeros(size, dtype=np.int16),
+            negatives=np.zeros(shape, dtype=np.int64 if most < ROOM else object),
+            **whole,
+            distance=np.full(shape, np.nan),
+            unfit=np.zeros(shape, dtype=np.int16),
         )
 
     def judge(
         self,
+        index: int,
         chosen: NDArray[np.intp],
-        inside: NDArray[np.int64],
-        rim: NDArray[np.int64],
+        near: NDArray[np.int64],
+        moments: tuple[NDArray[np.int64], NDArray[np.int64]],
         scale: Scale,
     ) -> None:
-        """Say whether groups are comparable, from the moments inside and on the rim."""
-        down = self.places.down[chosen]
-        part = self.places.up[chosen] / down
-        size, matched_size = self.size[chosen] / down, self.weight[chosen] / down
-        is_near = 2 * self.near[chosen] >= np.maximum(self.size[chosen], 1)
+        """Say whether groups are comparable.
+
+        From the people of the control group whose matches are near, in parts of a place, and from
+        the moments inside and on the rim.
+        """
+        inside, rim = moments
+        down = self.places[index].down[chosen]
+        part = self.places[index].up[chosen] / down
+        everyone = self.size[index, chosen]
+        size, matched_size = everyone / down, self.weight[index, chosen] / down
+        is_near = 2 * near >= np.maximum(everyone, 1)
         half = inside.shape[1] // 2 + 1
         test = scale.averages(inside[:, :half], rim[:, :half], part, matched_size)
         control = scale.averages(inside[:, half:], rim[:, half:], part, size)
-        self.unfit[chosen] = _judge(is_near, scale.imbalance(test[:, 1:], control, size))
-        self.distance[chosen] = test[:, 0]
+        self.unfit[index, chosen] = _judge(is_near, scale.imbalance(test[:, 1:], control, size))
+        self.distance[index, chosen] = test[:, 0]
 
-    def group(self, matches: Matches, *, names: tuple[str, ...]) -> Group:
-        kind, down = self.negatives.dtype, self.places.down
-        places = self.size // down
-        full = self.weight == self.size
-        split = np.where(full, down, self.weight).astype(kind) * matches.whole
+    def group(self, index: int, matches: Matches, *, names: tuple[str, ...]) -> Group:
+        """Give the groups for the index-th k; what is the same for all takes no memory."""
+        down, weight, negatives = self.places[index].down, self.weight[index], self.negatives[index]
+        places = self.size[index] // down
+        full = weight == self.size[index]
+        split = np.where(full, down, weight).astype(negatives.dtype) * matches.whole
+        if not full.all():
+            negatives = negatives * np.where(full, 1, places).astype(negatives.dtype)
         with np.errstate(divide="ignore", invalid="ignore"):
-            effective = (self.weight / down * matches.parts) ** 2 / self.spread
-        empty = self.weight == 0
+            effective = (weight / down * matches.parts) ** 2 / self.spread[index]
+        empty = weight == 0
+        effective[empty] = 0.0
         return Group(
             share=Share(
-                negatives=self.negatives * np.where(full, 1, places).astype(kind),
-                size=np.where(empty, 0, places),
-                split=split,
-                people=np.where(empty, 0.0, np.minimum(effective, _MOST_PEOPLE * places)),
+                negatives=negatives,
+                size=_once(np.where(empty, 0, places)),
+                split=_once(split),
+                people=np.minimum(effective, _MOST_PEOPLE * places),
             ),
-            rows=self.rows,
-            radius=self.distance,
-            matching=Matching(
-                n_effective=np.where(empty, 0.0, effective), unfit=self.unfit, names=names
-            ),
+            rows=self.rows[index],
+            radius=self.distance[index],
+            matching=Matching(n_effective=effective, unfit=self.unfit[index], names=names),
         )
+
+
+def _once(values: NDArray[Any]) -> NDArray[Any]:
+    """Keep a value once if all are the same."""
+    is_one = len(values) > 0 and bool((values == values[0]).all())
+    return np.broadcast_to(values[0], values.shape) if is_one else values
 
 
 def _add_arrays(  # noqa: PLR0917 - called in one place
@@ -215,15 +240,14 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
     cells: _Cells,
     matches: Matches,
     scale: Scale,
-    totals: Sequence[_Totals],
+    totals: _Totals,
 ) -> None:
     """Add up the groups of the complainants of a listing with NumPy and SciPy."""
     from scipy.sparse import csr_array
 
     everyone, cell, apart = cells.at(listing)
     count = cells.count[cell] - (cell == own[everyone])
-    for total in totals:
-        group = total.places
+    for index, group in enumerate(totals.places):
         weight = group.weigh(chosen[everyone], apart, count)
         inside = weight > 0
         query, key, weight, distance = (
@@ -233,11 +257,11 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
         found = matches.found[key]
         radius = group.radius[chosen]
         near = found & (matches.distance[key] <= (radius * (1 + ROUNDING))[query])
-        kind = total.negatives.dtype
-        total.size[chosen] = totals_of(weight, start)
-        total.weight[chosen] = totals_of(weight * found, start)
-        total.near[chosen] = totals_of(weight * near, start)
-        total.negatives[chosen] = totals_of(weight.astype(kind) * matches.negatives[key], start)
+        kind = totals.negatives.dtype
+        refused = weight.astype(kind) * matches.negatives[key]
+        totals.size[index, chosen] = totals_of(weight, start)
+        totals.weight[index, chosen] = totals_of(weight * found, start)
+        totals.negatives[index, chosen] = totals_of(refused, start)
         rim = distance == radius[query]
         shape = (len(chosen), len(matches.found))
 
@@ -247,12 +271,9 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
             return csr_array((data, key, start), shape=shape)
 
         people = count[inside]
-        total.judge(
-            chosen,
-            matches.total_moments(summed(people * ~rim)),
-            matches.total_moments(summed(people * rim)),
-            scale,
-        )
+        moments = [matches.total_moments(summed(people * where)) for where in (~rim, rim)]
+        near_enough = totals_of(weight * near, start)
+        totals.judge(index, chosen, near_enough, (moments[0], moments[1]), scale)
         parts = [summed(people * found * where) for where in (~rim, rim)]
         part = (group.up[chosen] / group.down[chosen])[:, None]
         held, last = (each @ matches.people for each in parts)
@@ -260,101 +281,98 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
         last.data = np.rint(last.data)
         held = (held + last.astype(np.int64)).tocsr()
         counts = matches.counts[held.indices]
-        total.spread[chosen] = totals_of(held.data**2 // counts, held.indptr)
-        total.rows[chosen] = totals_of(np.where(held.data > 0, counts, 0), held.indptr)
+        totals.spread[index, chosen] = totals_of(held.data**2 // counts, held.indptr)
+        totals.rows[index, chosen] = totals_of(np.where(held.data > 0, counts, 0), held.indptr)
 
 
-def _add_by_kernel(  # noqa: PLR0917
-    chosen: NDArray[np.intp],
-    listing: Listing,
-    own: NDArray[np.intp],
-    cells: _Cells,
-    matches: Matches,
-    scale: Scale,
-    totals: Sequence[_Totals],
-) -> None:
-    """Add up the groups of the complainants of a listing with a kernel."""
-    from mutandis.search.kernels.match_sums import (
-        Answer,
-        Crowd,
-        Laid,
-        Limits,
-        Matched,
-        Moments,
-        add_groups,
-        lay_out,
-        renumber,
-        room_for,
-    )
+class _KernelAdder:
+    """Adds up the groups of the complainants of a listing with a kernel."""
 
-    listed = len(listing.points)
-    if cells.several:
-        listed = int(cells.number[listing.points].sum())
-    laid = Laid(
-        np.zeros_like(listing.start),
-        np.empty(listed, dtype=np.int32),
-        np.empty(listed, dtype=np.int64),
-    )
-    numbers = np.full(len(cells.key), -1, dtype=np.int32)
-    seen = np.empty(min(listed, len(numbers)), dtype=np.int64)
-    seen = seen[
-        : lay_out(
-            listing.start,
-            listing.points,
-            listing.distances,
-            Crowd(cells.first, cells.number),
-            numbers,
-            seen,
-            laid,
+    def __init__(self) -> None:
+        self._laid: Any = None  # who stands where, their matches, and what groups are judged by
+        self._rooms: list[Any] = []  # in which no thread works now
+
+    def __call__(  # noqa: PLR0917
+        self,
+        chosen: NDArray[np.intp],
+        listing: Listing,
+        own: NDArray[np.intp],
+        cells: _Cells,
+        matches: Matches,
+        scale: Scale,
+        totals: _Totals,
+    ) -> None:
+        from mutandis.search.kernels import match_sums as sums
+
+        if self._laid is None:
+            self._laid = _lay_out(cells, matches, scale)
+        at, matched, judge = self._laid
+        radius, up, down = (
+            np.stack([getattr(each, name)[chosen] for each in totals.places], axis=1)
+            for name in ("radius", "up", "down")
         )
-    ]
-    key = cells.key[seen]
-    found, people = matches.found[key], matches.people[key]
-    points = people.indices.astype(np.int32, copy=False)
-    stand_for = np.empty(min(len(points), len(matches.counts)), dtype=np.int64)
-    nowhere = np.full(len(matches.counts), -1, dtype=np.int32)
-    counts = matches.counts[stand_for[: renumber(points, nowhere, stand_for)]]
-    numbers_of, levels = matches.numbers[key], matches.levels[key]
-    of_matches, half, width = matches.columns
-    radius, up, down = (
-        np.stack([getattr(each.places, name)[chosen] for each in totals], axis=1)
-        for name in ("radius", "up", "down")
-    )
-    shape = (len(totals), len(chosen))
-    answer = Answer(
-        *(np.zeros(shape, dtype=np.int64) for _ in range(6)),
-        *(np.zeros((*shape, width), dtype=np.int64) for _ in range(2)),
-    )
-    add_groups(
-        laid,
-        numbers[own],
-        Matched(
-            cells.count[seen],
-            found,
-            matches.negatives[key],
-            np.where(found, matches.distance[key], np.inf),
-            people.indptr.astype(np.int64, copy=False),
-            points,
-            people.data,
-            counts,
-            bool((counts == 1).all()),
-            Moments(
-                numbers_of,
-                of_matches,
-                half,
-                levels.indptr.astype(np.int64, copy=False),
-                levels.indices.astype(np.int32, copy=False),
-                levels.data,
+        number = np.diff(listing.start)
+        if cells.several:
+            number = totals_of(cells.number[listing.points], listing.start)
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            widths = matches.numbers.shape[1], matches.columns[-1]
+            room = sums.room_for(len(matched.counts), *widths)
+        sums.add_groups(
+            sums.Listed(
+                listing.start, listing.points.astype(np.int32, copy=False), listing.distances
             ),
-        ),
-        Limits(radius, up, down, radius * (1 + ROUNDING)),
-        room_for(int(np.diff(laid.start).max(initial=0)), len(counts), len(totals)),
-        answer,
+            chosen,
+            own,
+            at,
+            matched,
+            sums.Limits(radius, up, down),
+            judge,
+            room,
+            sums.around_for(int(number.max(initial=0)), len(totals.places)),
+            sums.Answer(*(getattr(totals, name) for name in sums.Answer._fields)),
+        )
+        self._rooms.append(room)
+
+
+def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, Any]:
+    """Put what a kernel reads into the arrays for which it is compiled."""
+    from mutandis.search.kernels import match_sums as sums
+
+    def starts(matrix: Any) -> NDArray[np.int64]:
+        return np.asarray(matrix.indptr, dtype=np.int64)
+
+    levels, people = matches.levels, matches.people
+    # points that are near each other get numbers that are
+    points, unseen = people.indices.astype(np.int32), np.full(len(matches.counts), -1, np.int32)
+    seen = np.empty(len(unseen), dtype=np.int64)
+    counts = matches.counts[seen[: sums.renumber(points, unseen, seen)]]
+    moments = sums.Moments(
+        matches.numbers, matches.columns[1], starts(levels), levels.indices, levels.data
     )
-    for index, total in enumerate(totals):
-        for name in ("size", "weight", "near", "negatives", "spread", "rows"):
-            getattr(total, name)[chosen] = getattr(answer, name)[index]
-        total.judge(chosen, answer.moments[index], answer.rim_moments[index], scale)
+    matched = sums.Matched(
+        matches.found,
+        matches.negatives,
+        np.where(matches.found, matches.distance, np.inf),
+        starts(people),
+        points,
+        people.data,
+        counts,
+        bool((counts == 1).all()),
+        moments,
+    )
+    judge = sums.Judge(
+        len(scale.middle),
+        np.array(scale.levels, dtype=np.int64),
+        2.0**scale.bits,
+        ROUNDING,
+        IMBALANCE,
+        IMBALANCE_BY_K,
+        Matching.FAR,
+    )
+    at = (cells.first, cells.number, cells.key, cells.count)
+    return sums.Cells(cells.several, *(each.astype(np.int32) for each in at)), matched, judge
 
 
 def _judge(

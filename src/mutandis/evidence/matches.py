@@ -22,7 +22,7 @@ from mutandis.search.engine import Queries, group_rows
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mutandis.search.distance import Points
     from mutandis.search.embedding import Embedding
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from mutandis.search.ties import Neighbourhoods, Ties
 
 __all__ = [
+    "IMBALANCE",
+    "IMBALANCE_BY_K",
     "MATCHES",
     "ROOM",
     "ROUNDING",
@@ -56,10 +58,11 @@ distances that differ by less than this part of themselves."""
 DRAWS = 20
 """How often a counterfactual is drawn that falls between values."""
 
+IMBALANCE, IMBALANCE_BY_K = 1 / 16, 4.0
+"""The largest standardised difference between the averages of comparable groups is 1/4, or 2/√k
+where that is less; squared."""
+
 _STEPS = (1, 9, 13, 17, 11, 3, 7)  # how the draws of different attributes are mixed
-# The largest standardised difference between the averages of comparable groups is 1/4, or 2/√k
-# where that is less; squared.
-_IMBALANCE, _IMBALANCE_BY_K = 1 / 16, 4.0
 # Parts of a place in which the weights of people are counted: s_ij is whole where up to 16 rows
 # share the last place. The square of all weights of a group has to fit int64, so large groups
 # count in fewer parts.
@@ -70,6 +73,8 @@ _FARTHEST = 2.0
 _TOGETHER = 100_000
 # people whose matches are weighed at a time, in the processor's cache
 _AT_ONCE = 1024
+# people from which on a kernel pays for being loaded
+_WORTH_LOADING = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +96,13 @@ class Places:
         radius = found.radius[:, index]
         up, down = np.ones_like(radius), np.ones_like(radius)
         if ties == "fair":
-            up, down = k - found.inside[:, index], found.rim[:, index].copy()
+            up, down = k - found.inside[:, index], found.rim[:, index]
         if limits is not None:
             # where the k-th nearest lies beyond the caliper, the group holds all within it
             cut = radius > limits
-            radius = np.where(cut, limits, radius)
-            up[cut] = down[cut] = 1
+            radius, up, down = (
+                np.where(cut, other, each) for each, other in ((radius, limits), (up, 1), (down, 1))
+            )
         return cls(radius=radius, up=up, down=down)
 
     def weigh(
@@ -228,7 +234,7 @@ class Scale:
         the test group lies above.
         """
         axes = len(self.middle)
-        allowed = np.minimum(_IMBALANCE, _IMBALANCE_BY_K / np.maximum(size, 1))[:, None]
+        allowed = np.minimum(IMBALANCE, IMBALANCE_BY_K / np.maximum(size, 1))[:, None]
 
         def excess(difference: NDArray[np.float64], spread: NDArray[np.float64]) -> Any:
             differs = np.abs(difference) > ROUNDING
@@ -265,14 +271,20 @@ class Matcher:
     max_distance: float | None
     parts: int
 
-    def find(self, worlds: Iterable[tuple[Embedded, int]], places: int) -> Matches:
+    def find(
+        self,
+        worlds: Iterable[tuple[Embedded, int]],
+        places: int,
+        nearest: Neighbourhoods | None = None,
+    ) -> Matches:
         """Find the reference rows nearest to the same people's places in one or more worlds.
 
-        With several worlds, each has the part in M(i) that its weight says.
+        With several worlds, each has the part in M(i) that its weight says. What a search for the
+        `nearest` has found is not searched for again.
         """
         found: list[tuple[Matches, int]] = []
         for batch in _batches(worlds):
-            together = self._find(Embedded.join([world for world, _ in batch]), places)
+            together = self._find(Embedded.join([world for world, _ in batch]), places, nearest)
             keys = np.split(together.key, len(batch))
             found += [
                 (replace(together, key=key), weight)
@@ -280,12 +292,15 @@ class Matcher:
             ]
         return found[0][0] if len(found) == 1 else _average(found)
 
-    def _find(self, world: Embedded, places: int) -> Matches:
+    def _find(self, world: Embedded, places: int, nearest: Neighbourhoods | None) -> Matches:
         space, metric = self.space, self.embedding.metric
-        first, key = _distinct(world)
+        first, key = self._distinct(world)
         queries = Queries.outside(world.points.take(first))
         places = min(places, int(space.counts.sum()))
-        found = self.search.neighbourhoods(queries, (places,))
+        if nearest is None:
+            found = self.search.neighbourhoods(queries, (places,))
+        else:
+            found = nearest.take(first)
         overflow, limits = world.overflow_distance[first], None
         if self.max_distance is not None:
             limits = Caliper.of(self.max_distance, overflow, metric).limits
@@ -297,7 +312,9 @@ class Matcher:
                 few = slice(one, one + _AT_ONCE)
                 self._note(listed, group, chosen[few], listing.part(few), queries.points)
 
-        self.search.visit(queries, group.radius, found.inside[:, 0] + found.rim[:, 0], note)
+        rows = found.inside[:, 0] + found.rim[:, 0]
+        by_kernel = self._kernel(listed, group, queries.points)
+        self.search.visit(queries, group.radius, rows, by_kernel or note)
         common = _common_whole(listed.negatives, listed.whole)
         apart = listed.apart + overflow * float(metric.unit)
         listed.numbers[:, 0] = self.scale.count(apart / metric.unit)
@@ -313,6 +330,17 @@ class Matcher:
             numbers=listed.numbers,
             levels=listed.put_in_order(listed.levels, 1 + 2 * self.scale.width),
         )
+
+    def _distinct(self, world: Embedded) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Give a row of each different counterfactual, near ones together, and who has which."""
+        first = key = np.arange(len(world.points))
+        # equal points may be out of reach by different distances
+        if not world.overflow_distance.any():
+            first, key = group_rows(world.points)
+        order = self.search.arrange(world.points.take(first))
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        return first[order], place[key]
 
     def _note(
         self,
@@ -360,6 +388,65 @@ class Matcher:
         parts = np.rint(part * self.parts).astype(np.int32)
         listed.people.append((chosen, np.diff(start), point.astype(np.int32), parts))
 
+    def _kernel(
+        self, listed: _Listed, group: Places, centers: Points
+    ) -> Callable[[NDArray[np.intp], Listing], None] | None:
+        """Give a kernel that does the same, where there is enough work to load it."""
+        if len(centers) < _WORTH_LOADING:
+            return None
+        try:
+            from mutandis.search.kernels import match_notes as notes
+        except ImportError:
+            return None
+        scale, space, names = self.scale, self.space, len(self.scale.levels)
+        # kernels are compiled for one array layout: C order, writeable
+        reference = notes.Reference(
+            np.require(space.points.coordinates, requirements=["C", "W"]),
+            np.require(space.points.codes, requirements=["C", "W"]),
+            np.require(space.counts, requirements=["C", "W"]),
+            np.require(space.negatives, requirements=["C", "W"]),
+        )
+        levels = np.array(scale.levels, dtype=np.int64)
+        ruler = notes.Ruler(
+            scale.middle, scale.length, levels, 2.0**scale.bits, _FARTHEST, self.parts
+        )
+
+        def note(chosen: NDArray[np.intp], listing: Listing) -> None:
+            size, entries = len(chosen), len(listing.points)
+            points = listing.points.astype(np.int32, copy=False)
+            room = (entries + size) * names + 1
+            noted = notes.Noted(
+                np.empty(size, dtype=np.int64),
+                np.empty(size, dtype=np.int64),
+                np.empty(size),
+                np.zeros((size, listed.numbers.shape[1]), dtype=np.int64),
+                np.empty(entries, dtype=np.int32),
+                np.empty(size, dtype=np.int64),
+                np.empty(room, dtype=np.int32),
+                np.empty(room, dtype=np.int64),
+                np.zeros(2 * (int(levels.max(initial=0)) + 1), dtype=np.int64),
+            )
+            last = notes.note_matches(
+                notes.Listed(
+                    listing.start,
+                    points,
+                    listing.distances,
+                    *(each[chosen] for each in (group.radius, group.up, group.down)),
+                ),
+                reference,
+                centers.coordinates[chosen],
+                centers.codes[chosen],
+                ruler,
+                noted,
+            )
+            for name in ("negatives", "whole", "apart", "numbers"):
+                getattr(listed, name)[chosen] = getattr(noted, name)
+            columns, values = noted.columns[:last].copy(), noted.levels[:last].copy()
+            listed.levels.append((chosen, noted.size, columns, values))
+            listed.people.append((chosen, np.diff(listing.start), points, noted.weights))
+
+        return note
+
 
 # people, how many columns of a sparse matrix are not zero for each of them, these, and their values
 _Rows = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int32], NDArray[Any]]
@@ -395,7 +482,8 @@ class _Listed:
         for chosen, sizes, _, _ in listed:
             number[chosen + 1] = sizes
         start = np.cumsum(number)
-        data, indices = np.empty(start[-1], dtype=np.int64), np.empty(start[-1], dtype=np.int32)
+        data = np.empty(start[-1], dtype=listed[0][3].dtype if listed else np.int64)
+        indices = np.empty(start[-1], dtype=np.int32)
         while listed:
             chosen, sizes, columns, values = listed.pop()
             place = np.repeat(start[chosen] - np.cumsum(sizes) + sizes, sizes)
@@ -464,13 +552,6 @@ def _few_values(column: NDArray[np.int64], most: int) -> NDArray[np.int64] | Non
     return values[is_new] if np.count_nonzero(is_new) <= most else None
 
 
-def _distinct(world: Embedded) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    if world.overflow_distance.any():  # equal points may be out of reach by different distances
-        everyone = np.arange(len(world.points))
-        return everyone, everyone
-    return group_rows(world.points)
-
-
 def starts_of(query: NDArray[np.intp], size: int) -> NDArray[np.intp]:
     counts = np.bincount(query, minlength=size)
     return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(counts)])
@@ -515,7 +596,7 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
     found = np.logical_and.reduce([each.found[each.key] for each, _ in drawn])
     people, levels = _sum_rows(drawn, "people"), _sum_rows(drawn, "levels")
     numbers = total("numbers") // size
-    people.data = (people.data + size // 2) // size
+    people.data = ((people.data + size // 2) // size).astype(np.int32)
     levels.data //= size
     # the moments of M(i) are left out where some draw has none
     of_matches, half, _ = first.columns

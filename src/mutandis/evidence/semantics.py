@@ -313,10 +313,10 @@ class PaperDefinitions:
             m.needs_counterfactual and not m.matched for m in compared
         )
         tests: dict[str, NearestGroups] = {}
+        is_matched = any(m.matched for m in compared)
         # one space after the other, so that each is prepared once
         for center in (each for each in Center if each in wanted):
-            tests |= builder.test(center, over_draws=over_draws)
-        is_matched = any(m.matched for m in compared)
+            tests |= builder.test(center, over_draws=over_draws, matched=is_matched)
         if is_matched:
             builder.match()
         searched: dict[str, NearestGroups] = {}

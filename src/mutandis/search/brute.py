@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.search.distance import Points
     from mutandis.search.engine import Progress, Queries, Space
 
 
@@ -52,6 +53,9 @@ class BruteSearch:
             found.negatives[query] = negatives[near].sum()
             found.farthest[query] = distances[near].max(initial=-1)
         return found
+
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        return np.arange(len(points))
 
     def visit(
         self,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mutandis.search.distance import Points
     from mutandis.search.engine import Listing, Progress, Queries, Search, Space
     from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
@@ -60,6 +61,9 @@ class ChosenSearch:
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
         return self._backend(len(queries)).within(queries, limits)
+
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        return self._backend(len(points)).arrange(points)
 
     def visit(
         self,

@@ -103,7 +103,7 @@ class Listing:
     """
 
     start: NDArray[np.intp]
-    points: NDArray[np.intp]
+    points: NDArray[np.signedinteger]
     distances: NDArray[np.int64]
 
     def part(self, queries: slice) -> Listing:
@@ -129,6 +129,10 @@ class Search(Protocol):
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
         """Count the rows within each query's own limit, an integer distance."""
+        ...
+
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        """Give an order in which near points follow each other, as far as it is worth the time."""
         ...
 
     def visit(

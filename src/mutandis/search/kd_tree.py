@@ -96,6 +96,9 @@ class TreeSearch:
         self._ask(queries, answer, width=_FIRST_WIDTH)
         return found
 
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        return np.arange(len(points))
+
     def visit(
         self,
         queries: Queries,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.search.engine import Listing, discard_progress
+from mutandis.search.engine import Listing, Queries, discard_progress
 from mutandis.search.kernels.bounds import choose_signs, level_bits, slants_of
 from mutandis.search.kernels.descent import (
     KernelQueries,
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.search.engine import Progress, Queries, Space
+    from mutandis.search.distance import Points
+    from mutandis.search.engine import Progress, Space
     from mutandis.search.kernels.steps import Steps
 
 __all__ = ["CompiledSearch"]
@@ -144,6 +145,9 @@ class CompiledSearch:
         self._in_chunks(work, self._in_tree_order(queries), discard_progress)
         return found
 
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        return self._in_tree_order(Queries.outside(points))
+
     def visit(
         self,
         queries: Queries,
@@ -165,7 +169,7 @@ class CompiledSearch:
         overflow, centers = self._centers(queries)
         left = np.minimum(limits - overflow, 2**53).astype(np.float64)
         # a point stands for at least one row; behind the last one there is a spare
-        points = np.empty(int(capacity.sum()) + 1, dtype=np.intp)
+        points = np.empty(int(capacity.sum()) + 1, dtype=np.int32)
         distances = np.empty(len(points), dtype=np.int64)
         start = np.zeros(len(limits) + 1, dtype=np.intp)
         list_in_tree(

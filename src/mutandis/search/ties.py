@@ -39,6 +39,10 @@ class Neighbourhoods(ByRow):
     def empty(cls, queries: int, ks: int) -> Neighbourhoods:
         return cls(**{f.name: np.zeros((queries, ks), dtype=np.int64) for f in fields(cls)})
 
+    def at(self, ks: slice) -> Neighbourhoods:
+        """Give a copy for some of the ks."""
+        return Neighbourhoods(**{f.name: getattr(self, f.name)[:, ks].copy() for f in fields(self)})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RadiusCounts(ByRow):

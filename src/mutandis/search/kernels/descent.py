@@ -314,7 +314,7 @@ def list_in_tree(
     order: NDArray[np.int32],
     overflow: NDArray[np.int64],
     start: NDArray[np.int64],
-    points: NDArray[np.int64],
+    points: NDArray[np.int32],
     distances: NDArray[np.int64],
 ) -> None:
     """List the points within each query's limit, and where each query's begin in `start`.

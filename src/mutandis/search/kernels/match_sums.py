@@ -2,16 +2,13 @@
 
 Everything is an integer, so that no order of people, points or threads can change a sum. People
 inside the radius are added once and stay for the larger groups; those at exactly the radius hold a
-part of a place that depends on k, so they are added apart and taken out again.
-
-Complainants whose groups overlap are added up together. What is known of the people in these groups
-is brought together first, under numbers of their own (`lay_out`, `renumber`): a person is in a
-hundred groups, and would otherwise be fetched a hundred times from all over the memory.
+part of a place that depends on k, so they are added apart and taken out again. Whether groups are
+comparable is judged at once, so that their moments need not be kept.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,43 +19,48 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
-    "Crowd",
-    "Laid",
+    "Cells",
+    "Judge",
     "Limits",
+    "Listed",
     "Matched",
     "Moments",
     "Room",
     "add_groups",
-    "lay_out",
+    "around_for",
     "renumber",
     "room_for",
 ]
 
-
-class Crowd(NamedTuple):
-    """Who stands where: the first cell of each point, and how many it has."""
-
-    first: NDArray[np.int64]
-    number: NDArray[np.int64]
+# of one type from the start: for a literal, numba would compile once more
+_ZERO: Any = np.int64(0)
 
 
-class Laid(NamedTuple):
-    """The cells around each complainant, from one start to the next, and how far they are."""
+class Listed(NamedTuple):
+    """The points around each complainant, from one start to the next, and how far they are."""
 
     start: NDArray[np.int64]
-    who: NDArray[np.int32]
+    points: NDArray[np.int32]
     distances: NDArray[np.int64]
 
 
-class Moments(NamedTuple):
-    """The moments of each cell: see `evidence.matches.Matches`.
+class Cells(NamedTuple):
+    """Who stands where: see `evidence.matched_groups._Cells`."""
 
-    The first numbers are `of_matches`; the others are added up from the column `half` on. Levels
-    are a sparse matrix.
+    several: bool
+    first: NDArray[np.int32]
+    number: NDArray[np.int32]
+    key: NDArray[np.int32]
+    people: NDArray[np.int32]
+
+
+class Moments(NamedTuple):
+    """The moments of each counterfactual: see `evidence.matches.Matches`.
+
+    Levels are a sparse matrix, in which those of the counterfactuals begin at the column `half`.
     """
 
     numbers: NDArray[np.int64]
-    of_matches: int
     half: int
     start: NDArray[np.int64]
     columns: NDArray[np.int32]
@@ -66,40 +68,81 @@ class Moments(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """The people of each cell, and their matches: see `evidence.matches.Matches`.
+    """The matches of each counterfactual: see `evidence.matches.Matches`.
 
     `apart` is infinite where there are no matches; `plain` says that no two rows of the test space
     stand on one point.
     """
 
-    people: NDArray[np.int64]
     found: NDArray[np.bool_]
     negatives: NDArray[np.int64]
     apart: NDArray[np.float64]
     start: NDArray[np.int64]
     points: NDArray[np.int32]
-    weights: NDArray[np.int64]
+    weights: NDArray[np.int32]
     counts: NDArray[np.int64]
     plain: bool
     moments: Moments
 
 
 class Limits(NamedTuple):
-    """Of each complainant and k: the radius, the part of a place at it, and how far is near."""
+    """Of each complainant and k: the radius, and the part of a place at it."""
 
     radius: NDArray[np.int64]
     up: NDArray[np.int64]
     down: NDArray[np.int64]
-    near: NDArray[np.float64]
+
+
+class Judge(NamedTuple):
+    """What groups are judged by: see `evidence.matches.Scale`, whose arithmetic is repeated here.
+
+    `one` is what 1 counts as; differences below `rounding` are none, and squared differences may be
+    `most` variances, or `most_by_k` over the size of the group.
+    """
+
+    axes: int
+    levels: NDArray[np.int64]
+    one: float
+    rounding: float
+    most: float
+    most_by_k: float
+    far: int
 
 
 class Room(NamedTuple):
     """The memory a thread works in.
 
-    Of the cells around one complainant: their number, people, distance, and how far their matches
-    are, those inside smaller groups first, with the place where each group ends. Of the points of
-    the test space: their weights, all zero before and after, and a list of those that are not; the
-    same for the rim.
+    Of the points of the test space: their weights, all zero before and after, and a list of those
+    that are not; the same for the rim. The moments of people inside and on the rim: numbers, and
+    levels.
+    """
+
+    load: NDArray[np.int64]
+    touched: NDArray[np.int32]
+    rim: NDArray[np.int64]
+    on_rim: NDArray[np.int32]
+    inside: tuple[NDArray[np.int64], NDArray[np.int64]]
+    at_rim: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def room_for(points: int, numbers: int, levels: int) -> Room:
+    """Make room for so many points of the test space, and moments of both kinds."""
+    sums = [(np.zeros(numbers, np.int64), np.zeros(levels, np.int64)) for _ in range(2)]
+    return Room(
+        load=np.zeros(points + 1, np.int64),
+        touched=np.zeros(points + 1, np.int32),
+        rim=np.zeros(points + 1, np.int64),
+        on_rim=np.zeros(points + 1, np.int32),
+        inside=sums[0],
+        at_rim=sums[1],
+    )
+
+
+class Around(NamedTuple):
+    """The cells around one complainant, those inside smaller groups first.
+
+    Their counterfactual, people, distance, and how far their matches are, with the place where each
+    group ends.
     """
 
     who: NDArray[np.int64]
@@ -107,119 +150,41 @@ class Room(NamedTuple):
     distance: NDArray[np.int64]
     apart: NDArray[np.float64]
     stop: NDArray[np.int64]
-    load: NDArray[np.int64]
-    touched: NDArray[np.int64]
-    rim: NDArray[np.int64]
-    on_rim: NDArray[np.int64]
 
 
-def room_for(listed: int, points: int, ks: int) -> Room:
-    """Make room for so many cells at a time, points of the test space, and sizes of groups."""
-    cells = [np.empty(listed, dtype=np.int64) for _ in range(3)]
-    weights = [np.zeros(points + 1, dtype=np.int64) for _ in range(4)]
-    stop = np.empty(ks + 1, dtype=np.int64)
-    return Room(cells[0], cells[1], cells[2], np.empty(listed), stop, *weights)
+def around_for(cells: int, ks: int) -> Around:
+    """Make room for so many cells, and sizes of groups."""
+    who, people, distance = (np.empty(cells, dtype=np.int64) for _ in range(3))
+    return Around(who, people, distance, np.empty(cells), np.empty(ks + 1, dtype=np.int64))
 
 
 class Answer(NamedTuple):
-    """Of each k and complainant, what `evidence.matched_groups._Totals` holds, and sums of moments.
-
-    The moments have a last dimension; those of people inside and on the rim are apart.
-    """
+    """Of each k and complainant, what `evidence.matched_groups._Totals` holds."""
 
     size: NDArray[np.int64]
     weight: NDArray[np.int64]
-    near: NDArray[np.int64]
     negatives: NDArray[np.int64]
     spread: NDArray[np.int64]
     rows: NDArray[np.int64]
-    moments: NDArray[np.int64]
-    rim_moments: NDArray[np.int64]
-
-
-@part
-def _number(which: int, numbers: NDArray[np.int32], seen: NDArray[np.int64], size: int) -> int:
-    """Give something the next number, unless it has one (-1: none); count what has one."""
-    if numbers[which] >= 0:
-        return size
-    numbers[which] = size
-    seen[size] = which
-    return size + 1
-
-
-@kernel
-def lay_out(
-    start: NDArray[np.int64],
-    points: NDArray[np.int64],
-    distances: NDArray[np.int64],
-    crowd: Crowd,
-    numbers: NDArray[np.int32],
-    seen: NDArray[np.int64],
-    laid: Laid,
-) -> int:
-    """Lay out the cells of the points of a listing, with `numbers` for those that are `seen`."""
-    size, last = 0, 0
-    for query in range(len(start) - 1):
-        for entry in range(start[query], start[query + 1]):
-            first = crowd.first[points[entry]]
-            for cell in range(first, first + crowd.number[points[entry]]):
-                size = _number(cell, numbers, seen, size)
-                laid.who[last], laid.distances[last] = numbers[cell], distances[entry]
-                last += 1
-        laid.start[query + 1] = last
-    return size
+    distance: NDArray[np.float64]
+    unfit: NDArray[np.int16]
 
 
 @kernel
 def renumber(points: NDArray[np.int32], numbers: NDArray[np.int32], seen: NDArray[np.int64]) -> int:
-    """Give points numbers in the order in which they are seen, in place; count them."""
+    """Give points numbers in the order in which they are seen, in place; count them.
+
+    `numbers` are those of all points, -1 before they are seen.
+    """
     size = 0
     for place in range(len(points)):
-        size = _number(points[place], numbers, seen, size)
-        points[place] = numbers[points[place]]
+        point = points[place]
+        if numbers[point] < 0:
+            numbers[point] = size
+            seen[size] = point
+            size += 1
+        points[place] = numbers[point]
     return size
-
-
-@part
-def _add_moments(sums: NDArray[np.int64], moments: Moments, who: int, people: int) -> None:
-    numbers = moments.numbers[who]
-    of_matches = np.uint64(moments.of_matches)
-    others, half = np.uint64(len(numbers)) - of_matches, np.uint64(moments.half)
-    for column in range(of_matches):
-        sums[column] += people * numbers[column]
-    for column in range(others):
-        sums[half + column] += people * numbers[of_matches + column]
-    for entry in range(moments.start[who], moments.start[who + 1]):
-        sums[np.uint64(moments.columns[entry])] += people * moments.levels[entry]
-
-
-@kernel
-def _arrange(
-    laid: Laid,
-    query: int,
-    own: int,
-    matched: Matched,
-    radius: NDArray[np.int64],
-    room: Room,
-) -> None:
-    """Put the cells around a complainant into the order of the groups that they are inside of."""
-    first, stop = laid.start[query], laid.start[query + 1]
-    ks = len(radius)
-    room.stop[:] = 0
-    for entry in range(first, stop):
-        room.stop[_group_of(laid.distances[entry], radius)] += 1
-    total = 0
-    for k in range(ks + 1):
-        total += room.stop[k]
-        room.stop[k] = total - room.stop[k]
-    for entry in range(first, stop):
-        who = laid.who[entry]
-        group = _group_of(laid.distances[entry], radius)
-        place = room.stop[group]
-        room.stop[group] += 1
-        room.who[place], room.distance[place] = who, laid.distances[entry]
-        room.people[place] = matched.people[who] - (who == own)
-        room.apart[place] = matched.apart[who]
 
 
 @part
@@ -231,42 +196,130 @@ def _group_of(distance: int, radius: NDArray[np.int64]) -> int:
     return group
 
 
-@part
-def _load(
-    matched: Matched, room: Room, who: int, people: int, touched: int, spread: int, rows: int
-) -> tuple[int, int, int]:
-    """Add the matches of some people; give the points touched, the spread and the rows."""
-    for entry in range(matched.start[who], matched.start[who + 1]):
-        # unsigned, so that no index is taken to count from the end
-        point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
-        before = room.load[point]
-        room.load[point] = before + more
-        is_new = (before == 0) & (more > 0)
-        # written always and kept if it is new: the last one is spare
-        room.touched[touched] = point
-        touched += is_new
-        if matched.plain:
-            rows += is_new
-            spread += more * (2 * before + more)
-        else:
-            count = matched.counts[point]
-            rows += count * is_new
-            after = before + more
-            spread += after * after // count - before * before // count
-    return touched, spread, rows
+@kernel
+def _arrange(
+    listed: Listed,
+    query: int,
+    own: int,
+    cells: Cells,
+    apart: NDArray[np.float64],
+    radius: NDArray[np.int64],
+    around: Around,
+) -> None:
+    """Put the cells around a complainant into the order of the groups that they are inside of."""
+    first, stop = listed.start[query], listed.start[query + 1]
+    around.stop[:] = 0
+    for entry in range(first, stop):
+        number = cells.number[listed.points[entry]] if cells.several else 1
+        around.stop[_group_of(listed.distances[entry], radius)] += number
+    total = 0
+    for k in range(len(around.stop)):
+        total += around.stop[k]
+        around.stop[k] = total - around.stop[k]
+    for entry in range(first, stop):
+        distance, point = listed.distances[entry], listed.points[entry]
+        group = _group_of(distance, radius)
+        begin = cells.first[point] if cells.several else point
+        number = cells.number[point] if cells.several else 1
+        for cell in range(begin, begin + number):
+            place, who = around.stop[group], cells.key[cell]
+            around.stop[group] += 1
+            around.who[place], around.distance[place] = who, distance
+            around.people[place] = cells.people[cell] - (cell == own)
+            around.apart[place] = apart[who]
 
 
 @part
-def _load_rim(matched: Matched, room: Room, who: int, people: int, touched: int) -> int:
-    for entry in range(matched.start[who], matched.start[who + 1]):
-        point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
-        room.on_rim[touched] = point
-        touched += (room.rim[point] == 0) & (more > 0)
-        room.rim[point] += more
-    return touched
+def _add_moments(
+    sums: tuple[NDArray[np.int64], NDArray[np.int64]], moments: Moments, who: int, people: int
+) -> None:
+    numbers, (of_numbers, of_levels) = moments.numbers[who], sums
+    if people == 1:  # without a product, which vector units do not have for 64 bits
+        for column in range(np.uint64(len(numbers))):
+            of_numbers[column] += numbers[column]
+    else:
+        for column in range(np.uint64(len(numbers))):
+            of_numbers[column] += people * numbers[column]
+    for entry in range(moments.start[who], moments.start[who + 1]):
+        of_levels[np.uint64(moments.columns[entry])] += people * moments.levels[entry]
 
 
-@part
+class Sums(NamedTuple):
+    """What was added up: people, those with matches, refusals, and points touched."""
+
+    people: int
+    matched: int
+    refused: int
+    touched: int
+
+
+@kernel
+def _add_inside(
+    around: Around,
+    first: int,
+    stop: int,
+    matched: Matched,
+    room: Room,
+    before: tuple[Sums, int, int],
+) -> tuple[Sums, int, int]:
+    """Add up the people who are inside of a group, and not of a smaller one."""
+    sums, spread, rows = before
+    everyone, with_matches, refused, touched = sums
+    for place in range(first, stop):
+        who, people = around.who[place], around.people[place]
+        everyone += people
+        with_matches += people * matched.found[who]
+        refused += people * matched.negatives[who]
+        _add_moments(room.inside, matched.moments, who, people)
+        for entry in range(matched.start[who], matched.start[who + 1]):
+            # unsigned, so that no index is taken to count from the end
+            point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
+            held = room.load[point]
+            room.load[point] = held + more
+            is_new = (held == 0) & (more > 0)
+            # written always and kept if it is new: the last one is spare
+            room.touched[touched] = point
+            touched += is_new
+            if matched.plain:
+                rows += is_new
+                spread += more * (2 * held + more)
+            else:
+                count, after = matched.counts[point], held + more
+                rows += count * is_new
+                spread += after * after // count - held * held // count
+    return Sums(everyone, with_matches, refused, touched), spread, rows
+
+
+@kernel
+def _add_rim(
+    around: Around,
+    first: int,
+    stop: int,
+    matched: Matched,
+    radius: int,
+    near: float,
+    room: Room,
+) -> tuple[Sums, int]:
+    """Add up the people at exactly the radius; count those with matches near enough."""
+    everyone, with_matches, refused, touched, are_near = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
+    for place in range(first, stop):
+        if around.distance[place] != radius:
+            continue
+        who, people = around.who[place], around.people[place]
+        everyone += people
+        with_matches += people * matched.found[who]
+        refused += people * matched.negatives[who]
+        are_near += people if around.apart[place] <= near else 0
+        _add_moments(room.at_rim, matched.moments, who, people)
+        for entry in range(matched.start[who], matched.start[who + 1]):
+            point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
+            room.on_rim[touched] = point
+            touched += (room.rim[point] == 0) & (more > 0)
+            room.rim[point] += more
+    return Sums(everyone, with_matches, refused, touched), are_near
+
+
+@kernel
 def _unload_rim(
     matched: Matched, room: Room, touched: int, place: float, spread: int, rows: int
 ) -> tuple[int, int]:
@@ -283,120 +336,137 @@ def _unload_rim(
     return spread, rows
 
 
-class Sums(NamedTuple):
-    """What was added up: people, those with matches, refusals, and points touched."""
-
-    people: int
-    matched: int
-    refused: int
-    touched: int
-
-
 @kernel
-def _add_rim(
-    room: Room,
-    first: int,
-    stop: int,
-    matched: Matched,
-    radius: int,
-    near: float,
-    moments: NDArray[np.int64],
-) -> tuple[Sums, int]:
-    """Add up the people at exactly the radius; count those with matches near enough."""
-    everyone, with_matches, refused, touched, are_near = 0, 0, 0, 0, 0
-    for place in range(first, stop):
-        if room.distance[place] != radius:
-            continue
-        who, people = room.who[place], room.people[place]
-        everyone += people
-        with_matches += people * matched.found[who]
-        refused += people * matched.negatives[who]
-        are_near += people if room.apart[place] <= near else 0
-        _add_moments(moments, matched.moments, who, people)
-        touched = _load_rim(matched, room, who, people, touched)
-    return Sums(everyone, with_matches, refused, touched), are_near
-
-
-@kernel
-def _add_inside(
-    room: Room,
-    first: int,
-    stop: int,
-    matched: Matched,
-    moments: NDArray[np.int64],
-    before: tuple[Sums, int, int],
-) -> tuple[Sums, int, int]:
-    """Add up the people who are inside of a group, and not of a smaller one."""
-    sums, spread, rows = before
-    everyone, with_matches, refused, touched = sums
-    for place in range(first, stop):
-        who, people = room.who[place], room.people[place]
-        everyone += people
-        with_matches += people * matched.found[who]
-        refused += people * matched.negatives[who]
-        _add_moments(moments, matched.moments, who, people)
-        touched, spread, rows = _load(matched, room, who, people, touched, spread, rows)
-    return Sums(everyone, with_matches, refused, touched), spread, rows
-
-
-@kernel
-def _count_near(room: Room, stop: int, near: float) -> int:
+def _count_near(around: Around, stop: int, near: float) -> int:
     """Count the people inside of a group whose matches are near enough."""
     people = 0
     for place in range(stop):
-        people += room.people[place] if room.apart[place] <= near else 0
+        people += around.people[place] if around.apart[place] <= near else 0
     return people
+
+
+@part
+def _average(inside: int, at_rim: int, place: float, whole: float) -> float:
+    """Give the average of a moment over a group whose rim holds a part of each place."""
+    total = at_rim * place + inside
+    return total / whole if whole > 0.0 else np.nan
+
+
+@part
+def _variance(square: float, mean: float, rounding: float) -> float:
+    found = square - mean**2
+    return found if found > rounding * square else 0.0
+
+
+@part
+def _excess(difference: float, spread: float, allowed: float, rounding: float) -> float:
+    """Tell how many times a squared difference exceeds what is allowed."""
+    if not abs(difference) > rounding:
+        return 0.0
+    return 2 * difference**2 / (allowed * spread) if allowed * spread != 0.0 else np.inf
+
+
+@kernel
+def _judge(
+    room: Room, half: int, place: float, matched_size: float, size: float, judge: Judge
+) -> int:
+    """Name the attribute in which groups differ too much, as `Matching` does; 0 for none.
+
+    It is the first of those that differ most, up to rounding.
+    """
+    numbers, levels = room.inside
+    rim_numbers, rim_levels = room.at_rim
+    whole, other_whole = matched_size * judge.one, size * judge.one
+    allowed = min(judge.most, judge.most_by_k / max(size, 1.0))
+    axes, largest = judge.axes, 0.0
+    # the first look finds the largest excess, the second one the attribute
+    for look in range(2):
+        enough = largest * (1 - judge.rounding)
+        for axis in range(axes):
+            at, other_at = 1 + axis, 1 + 2 * axes + axis
+            mean = _average(numbers[at], rim_numbers[at], place, whole)
+            other = _average(numbers[other_at], rim_numbers[other_at], place, other_whole)
+            at, other_at = at + axes, other_at + axes
+            square = _average(numbers[at], rim_numbers[at], place, whole)
+            other_square = _average(numbers[other_at], rim_numbers[other_at], place, other_whole)
+            spread = _variance(square, mean, judge.rounding)
+            spread += _variance(other_square, other, judge.rounding)
+            excess = _excess(mean - other, spread, allowed, judge.rounding)
+            if look == 1 and excess >= enough:
+                return (axis + 1 if mean > other else -axis - 1) if excess > 1 else 0
+            largest = max(largest, excess)
+        first = 2 * axes
+        for name in range(len(judge.levels)):
+            worst = 0.0
+            for column in range(first, first + judge.levels[name] + 1):
+                at, other_at = 1 + column, half + column
+                mean = _average(levels[at], rim_levels[at], place, whole)
+                other = _average(levels[other_at], rim_levels[other_at], place, other_whole)
+                spread = mean * (1 - mean) + other * (1 - other)
+                worst = max(worst, _excess(mean - other, spread, allowed, judge.rounding))
+            first += judge.levels[name] + 1
+            if look == 1 and worst >= enough:
+                return axes + name + 1 if worst > 1 else 0
+            largest = max(largest, worst)
+        if largest <= 1:
+            break
+    return 0
 
 
 @kernel
 def add_groups(
-    laid: Laid,
-    own: NDArray[np.int32],
+    listed: Listed,
+    chosen: NDArray[np.int64],
+    own: NDArray[np.int64],
+    cells: Cells,
     matched: Matched,
     limits: Limits,
+    judge: Judge,
     room: Room,
+    around: Around,
     answer: Answer,
 ) -> None:
-    """Add up the test groups of some complainants, for all k (rising).
+    """Add up the test groups of the chosen complainants, for all k (rising).
 
     `own` is the cell of each complainant, who is not in her own group.
     """
-    ks = limits.radius.shape[1]
-    for query in range(len(own)):
-        radii = limits.radius[query]
-        _arrange(laid, query, own[query], matched, radii, room)
-        inside, spread, rows = Sums(0, 0, 0, 0), 0, 0
-        first = 0
-        for k in range(ks):
-            radius, near = radii[k], limits.near[query, k]
+    half = matched.moments.half
+    for query in range(len(chosen)):
+        radii, to = limits.radius[query], chosen[query]
+        _arrange(listed, query, own[query], cells, matched.apart, radii, around)
+        inside, spread, rows = Sums(_ZERO, _ZERO, _ZERO, _ZERO), _ZERO, _ZERO
+        first = _ZERO
+        room.inside[0][:] = 0
+        room.inside[1][:] = 0
+        for k in range(len(radii)):
+            radius, near = radii[k], radii[k] * (1 + judge.rounding)
             up, down = limits.up[query, k], limits.down[query, k]
-            moments = answer.moments[k, query]
-            if k > 0:
-                # people inside stay for the larger groups
-                for column in range(len(moments)):
-                    moments[column] = answer.moments[k - 1, query, column]
+            stop = around.stop[k]
+            # people inside stay for the larger groups
             inside, spread, rows = _add_inside(
-                room, first, room.stop[k], matched, moments, (inside, spread, rows)
+                around, first, stop, matched, room, (inside, spread, rows)
             )
-            first = room.stop[k]
+            first = stop
             # whoever is at the radius is inside of the next group that is wider
             wider = _group_of(radius, radii)
+            room.at_rim[0][:] = 0
+            room.at_rim[1][:] = 0
             rim, near_rim = _add_rim(
-                room,
-                room.stop[wider - 1],
-                room.stop[wider],
-                matched,
-                radius,
-                near,
-                answer.rim_moments[k, query],
+                around, around.stop[wider - 1], around.stop[wider], matched, radius, near, room
             )
-            are_near = _count_near(room, first, near)
-            answer.size[k, query] = inside.people * down + rim.people * up
-            answer.weight[k, query] = inside.matched * down + rim.matched * up
-            answer.near[k, query] = are_near * down + near_rim * up
-            answer.negatives[k, query] = inside.refused * down + rim.refused * up
-            answer.spread[k, query], answer.rows[k, query] = _unload_rim(
-                matched, room, rim.touched, up / down, spread, rows
+            are_near = _count_near(around, first, near) * down + near_rim * up
+            place = up / down
+            size = inside.people * down + rim.people * up
+            weight = inside.matched * down + rim.matched * up
+            answer.size[k, to], answer.weight[k, to] = size, weight
+            answer.negatives[k, to] = inside.refused * down + rim.refused * up
+            answer.distance[k, to] = _average(
+                room.inside[0][0], room.at_rim[0][0], place, weight / down * judge.one
+            )
+            unfit = _judge(room, half, place, weight / down, size / down, judge)
+            answer.unfit[k, to] = unfit if 2 * are_near >= max(size, 1) else judge.far
+            answer.spread[k, to], answer.rows[k, to] = _unload_rim(
+                matched, room, rim.touched, place, spread, rows
             )
         for index in range(inside.touched):
             room.load[room.touched[index]] = 0
