@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.tipping import find_tipping
+from mutandis.auditing.tipping import find_curve, find_tipping
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.intervals import TESTS
 from mutandis.evidence.methods import METHODS
@@ -438,3 +438,35 @@ def test_one_person_alone_gets_what_all_together_get() -> None:
         alone = find_tipping(found, METHODS["cst_matched"], 12, places=np.array([place]))
         np.testing.assert_equal(alone.point[0], everyone["tipping"].iloc[place])
         np.testing.assert_equal(alone.appears[0], everyone["appears"].iloc[place])
+
+
+def test_a_verdict_that_falls_on_the_way_and_stands_again_tips_where_it_stands_for_good() -> None:
+    """Men are refused in the middle only, so Δp falls and rises again: not the first crossing."""
+    rng = np.random.default_rng(4)
+    women, men = rng.normal(0, 0.1, 60), rng.uniform(-0.5, 1.5, 400)
+    table = pd.DataFrame(
+        {
+            "woman": [1] * 60 + [0] * 400,
+            "x": [*women, *men],
+            "granted": ["no"] * 60 + ["no" if 0.25 < x < 0.65 else "yes" for x in men],
+        }
+    )
+    found = mm.audit(
+        table,
+        outcome="granted",
+        negative="no",
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes={"x": "continuous"},
+        counterfactuals=pd.DataFrame({"x": table["x"] + table["woman"]}),
+        methods=["cst_matched"],
+        ks=(15,),
+        evidence=mm.Evidence(adjust="none"),
+        uncertainty=mm.Uncertainty(placebo=0),
+    )
+    tipping = found.tipping()["tipping"]
+    for place in range(0, 60, 15):
+        stands = [each.stands for each in find_curve(found, place)]
+        assert stands[0]
+        assert not all(stands)
+        last = max(step for step, each in enumerate(stands) if not each)
+        assert tipping[place] == (last + 1) / 20 >= 0.5

@@ -290,7 +290,7 @@ def _effects(part: Audit, stratum: Stratum) -> Iterator[tuple[str, LinearEffect 
                 yield name, None
                 continue
         response = column.data.astype(np.float64)
-        if getattr(worldview.equations[name], "link", "identity") == "log":
+        if getattr(worldview.equations.get(name), "link", "identity") == "log":
             response = np.log(response)
         causes = {
             each: _design(used[each].take(order))

@@ -127,7 +127,7 @@ def plot_verdict_matrix(cells: Mapping[str, Mapping[str, float]], caption: str) 
     names = [printable(name) for name in cells]
     shown = [each for each in _VERDICTS if any(each in row for row in cells.values())]
     verdicts = _VERDICTS if len(shown) < 2 else shown
-    left = room_for(names) + 6
+    left = 1.15 * room_for(names)
     chart = Chart(width=left + 92 * len(verdicts) + 8, height=44 + 24 * len(names))
     chart.text((left, 10), caption, colour=COLOURS["quiet"])
     frame = Frame(
@@ -143,7 +143,7 @@ def plot_verdict_matrix(cells: Mapping[str, Mapping[str, float]], caption: str) 
         total = max(sum(abs(value) for value in counts.values()), 1)
         for column, verdict in enumerate(verdicts):
             value = counts.get(verdict)
-            colour = COLOURS["control"] if column < _FOUND else COLOURS["quiet"]
+            colour = COLOURS["control" if verdict in _VERDICTS[:_FOUND] else "quiet"]
             counted = isinstance(value, int)
             share = 0.0 if value is None else value / total if counted else 0.8
             one, two = frame.at(column - 0.48, row - 0.46), frame.at(column + 0.48, row + 0.46)
