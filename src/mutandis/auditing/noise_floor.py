@@ -138,8 +138,8 @@ class NoiseFloor:
                 "what an audit may find where there is nothing to find. That rules nothing out."
             )
         return (
-            "That is more than in every placebo audit. As a test of the whole table: if nobody "
-            "were treated differently for the status, and the complainants were otherwise like the "
+            "That is more than in every placebo audit. As a test of the whole table: if the status "
+            "made no difference to any decision, and the complainants were otherwise like the "
             f"people who got it at random, about 1 of {self.runs + 1} tables would show that. "
             "It is a test neither of the worldview nor of any one person's case."
         )

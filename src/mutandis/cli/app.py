@@ -301,6 +301,7 @@ def compare(
     json: Json = False,
 ) -> None:
     """Run one audit under several worldviews: which verdicts stay, and which choice breaks them."""
+    check_address_space()
     from mutandis.cli.compare import run_compare
 
     run_compare(
@@ -346,6 +347,7 @@ def explore(
     ] = True,
 ) -> None:
     """Look into an audit in a web browser: overview, people, one person, worldviews."""
+    check_address_space(table=False)
     from mutandis.cli.explore import run_explore
 
     run_explore(folder, other, host=host, port=port, open_browser=open_browser)

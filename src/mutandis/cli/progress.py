@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Advance", "progress_bars"]
 
 Advance: TypeAlias = Callable[[int, int], None]
-"""To be called with what is done and what there is to do, 0 if nobody knows."""
+"""To be called with what is done and what there is to do, 0 if that is not known."""
 
 
 @contextmanager
