@@ -57,6 +57,31 @@ def test_the_token_moves_from_the_address_into_a_cookie(client: Any) -> None:
     assert "SameSite=Strict" in cookie
 
 
+def test_a_ticket_admits_once(loan: Audit, visit: Visit) -> None:
+    from mutandis.explore.pages import Explorer
+    from mutandis.explore.server import make_application
+
+    client = visit(loan)
+    fresh = type(client)(
+        make_application(Explorer(loan, name="x"), token=TOKEN, hosts=[HOST], ticket="once")
+    )
+    assert fresh.get("/people").status_code == 403
+    assert fresh.get("/people?token=once").status_code == 200
+    assert fresh.get("/people").status_code == 200
+    fresh.cookies.clear()
+    assert fresh.get("/people?token=once").status_code == 403
+    assert fresh.get("/people?token=").status_code == 403
+    assert fresh.get(f"/people?token={TOKEN}").status_code == 200
+
+
+def test_all_addresses_have_the_names_of_the_machine() -> None:
+    from mutandis.explore.server import _names_of
+
+    assert _names_of("127.0.0.1") == ["127.0.0.1"]
+    assert _names_of("::1") == ["[::1]"]
+    assert socket.gethostname() in _names_of("0.0.0.0")  # noqa: S104 - not bound
+
+
 @pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example", "///evil.example"])
 def test_the_first_address_leads_nowhere_else(client: Any, path: str) -> None:
     answer = client.get(f"http://{HOST}{path}?token={TOKEN}", follow_redirects=False)

@@ -63,11 +63,16 @@ class Guard:
         The secret of this run.
     hosts
         What a browser may call this server, ports included.
+    ticket
+        A secret that stands for the token once: what starts a browser is seen by other users.
     """
 
-    def __init__(self, application: Application, *, token: str, hosts: Iterable[str]) -> None:
+    def __init__(
+        self, application: Application, *, token: str, hosts: Iterable[str], ticket: str = ""
+    ) -> None:
         self._application = application
         self._token = token
+        self._ticket = ticket
         self._hosts = frozenset(hosts)
         # cookies know no ports: two explorers would overwrite each other's
         self._cookie = "mutandis-" + "".join(c for c in max(self._hosts) if c.isdigit())[-5:]
@@ -86,7 +91,7 @@ class Guard:
         try:
             self._check_source(scope, headers)
             given = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-            if self._is_token(given.get("token", "")):
+            if self._admits(given.get("token", "")):
                 await self._welcome(scope, send)
                 return
             self._check_cookie(headers)
@@ -120,6 +125,12 @@ class Guard:
                 "This address lacks the token of the explorer. Open the whole address that "
                 "`mutandis explore` has printed, token included.",
             )
+
+    def _admits(self, given: str) -> bool:
+        if self._ticket and hmac.compare_digest(given.encode(), self._ticket.encode()):
+            self._ticket = ""
+            return True
+        return self._is_token(given)
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())

@@ -89,7 +89,7 @@ class _Turns:
         return HTMLResponse(self._explorer.failure(sentence), status_code=status)
 
 
-def make_application(explorer: Explorer, *, token: str, hosts: list[str]) -> Any:
+def make_application(explorer: Explorer, *, token: str, hosts: list[str], ticket: str = "") -> Any:
     """Put pages, files and the guard together as an ASGI application."""
     from starlette.applications import Starlette
     from starlette.responses import FileResponse
@@ -141,7 +141,7 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str]) -> Any
         ],
         exception_handlers={404: missing, 405: missing},
     )
-    return Guard(application, token=token, hosts=hosts)
+    return Guard(application, token=token, hosts=hosts, ticket=ticket)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +151,7 @@ class Listening:
     server: Any
     socket: socket.socket
     address: str
+    once: str  # an address that works once
 
     def run(self) -> None:
         """Answer until it is told to end."""
@@ -170,13 +171,14 @@ def listen(
     """Make a server for the pages of an audit; port 0 takes one that is free."""
     uvicorn = _import_uvicorn()
     explorer = Explorer(audit, name=printable(name), other=other, other_name=printable(other_name))
-    token = secrets.token_urlsafe(24)
+    token, ticket = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
     listening = _bind(host, port)
     bound = listening.getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    hosts = [f"{each}:{bound}" for each in dict.fromkeys([shown, _LOOPBACK, "localhost"])]
+    names = _names_of(host)
+    hosts = [f"{each}:{bound}" for each in dict.fromkeys([*names, _LOOPBACK, "localhost"])]
+    address = f"http://{names[0]}:{bound}/?token="
     config = uvicorn.Config(
-        make_application(explorer, token=token, hosts=hosts),
+        make_application(explorer, token=token, hosts=hosts, ticket=ticket),
         http=_make_protocol(),
         ws="none",
         lifespan="off",
@@ -192,7 +194,8 @@ def listen(
     return Listening(
         server=uvicorn.Server(config),
         socket=listening,
-        address=f"http://{shown}:{bound}/?token={token}",
+        address=f"{address}{token}",
+        once=f"{address}{ticket}",
     )
 
 
@@ -208,7 +211,7 @@ def serve(
     say(f"Explorer: {listening.address} (Ctrl-C ends it)")
     if open_browser:
         with suppress(webbrowser.Error):
-            webbrowser.open(listening.address)
+            webbrowser.open(listening.once)
     with suppress(KeyboardInterrupt):
         listening.run()
 
@@ -223,6 +226,18 @@ def _import_uvicorn() -> Any:
             "'mutandis[explore]'."
         ) from None
     return uvicorn
+
+
+def _names_of(host: str) -> list[str]:
+    """List what a browser may call the host; one that stands for all addresses has many names."""
+    if host not in {"0.0.0.0", "::"}:  # noqa: S104 - asked for
+        return [f"[{host}]" if ":" in host else host]
+    name = socket.gethostname()
+    addresses: list[str] = []
+    with suppress(OSError):  # a machine need not be able to look itself up
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        addresses = [str(each[4][0]) for each in found]
+    return [name, *(f"[{each}]" if ":" in each else each for each in addresses)]
 
 
 def _bind(host: str, port: int) -> socket.socket:
