@@ -144,6 +144,7 @@ class Audit:
     floor: list[NoiseFloor] = field(default_factory=list)
     tippings: dict[tuple[str, int], Tipping] = field(default_factory=dict)
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
+    _tested: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
 
     @property
@@ -293,13 +294,30 @@ class Audit:
             self._findings[key] = found
         return found
 
+    def test_groups(self, method: str | None = None, k: int | None = None) -> Findings:
+        """Give the findings without bounds, which take long for many; the last ones are kept.
+
+        Parameters
+        ----------
+        method, k
+            The method and the group size; default: the primary ones.
+        """
+        chosen, size = self.plan.choose(method, k)
+        key = (chosen.name, size)
+        if key in self._findings:
+            return self._findings[key]
+        if key not in self._tested:
+            self._tested.clear()
+            self._tested[key] = self.compute_findings(*key, depth="significance")
+        return self._tested[key]
+
     def _findings_of(self, place: int, method: str, k: int) -> Findings:
         """Give one complainant's findings: among many, bounds are computed for her alone."""
         only = np.array([place])
         if (method, k) in self._findings or len(self.situation.complainants) <= _FEW:
             return self.evaluate(method, k).take(only)
         # q-values need the p-values of all complainants
-        tested = self.compute_findings(method, k, depth="significance").take(only)
+        tested = self.test_groups(method, k).take(only)
         groups = Pair(control=tested.control, test=tested.test)
         return replace(tested, comparison=compare_groups(self.plan, METHODS[method], groups))
 
