@@ -32,7 +32,7 @@ DOWHY_READY := $(DOWHY)/.installed
 MUTANTS := .venv-mutants
 MUTANTS_READY := $(MUTANTS)/.installed
 
-.PHONY: help demo test test-all test-dowhy test-second docs bench lint check wheel-check mutants fuzz \
+.PHONY: help demo test test-all test-dowhy test-second docs bench lint check wheel-check mutants fuzz kills \
     sbom licences constraints packages format clean
 
 help: ## show this list
@@ -80,6 +80,9 @@ mutants: $(MUTANTS_READY) ## change the code in small ways, and see whether the 
 
 fuzz: $(DEV) ## give hostile inputs to every reader: 25 minutes (FUZZ_ARGS=--quick: half of one)
 	$(BIN)/python tools/fuzz.py $(FUZZ_ARGS)
+
+kills: $(DEV) ## end commands at random moments: 100 times, some ten minutes (KILLS_ARGS="--kills 8")
+	$(BIN)/python tools/kills.py $(KILLS_ARGS)
 
 licences: $(DEV) ## check the licences of what the core and the extras bring along
 	$(BIN)/python tools/check_licences.py
