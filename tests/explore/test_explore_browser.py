@@ -26,6 +26,14 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium: apt-get install chromium"
 )
+PATHS = (
+    "/",
+    "/people?is:verdict=evidence",
+    "/person/{place}",
+    "/affected",
+    "/workbench",
+    "/compare",
+)
 LOOKS = [("light", 1280), ("dark", 1280), ("light", 400), ("dark", 400)]
 
 Open = Callable[..., Any]
@@ -41,7 +49,7 @@ def served() -> Iterator[Callable[[Audit], str]]:
 
     def serve(audit: Audit) -> str:
         if id(audit) not in running:
-            listening = listen(audit, name="results")
+            listening = listen(audit, name="results", other=audit, other_name="the same")
             thread = threading.Thread(target=listening.run, daemon=True)
             thread.start()
             running[id(audit)] = (listening, thread)
@@ -181,14 +189,8 @@ def _try_worldview(page: Any, audit: Audit) -> None:
     assert "worldview" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "loan",
-        pytest.param("law_school", marks=pytest.mark.slow),
-        pytest.param("mortgage", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["loan", "law_school", "mortgage"])
 def test_a_visitor_goes_from_the_overview_to_another_worldview(
     open_page: Open, name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -216,9 +218,6 @@ def test_pages_fit_and_can_be_read_by_all(
         found = axe.Axe().run(page).response["violations"]
         told = [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found]
         assert told == [], path
-
-
-PATHS = ("/", "/people?is:verdict=evidence", "/person/{place}", "/affected", "/workbench")
 
 
 def test_pages_work_without_scripts(open_page: Open, loan: Audit) -> None:

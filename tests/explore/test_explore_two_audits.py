@@ -98,6 +98,15 @@ def test_levels_are_a_reason(first: Audit) -> None:
     assert {each.because for each in two.people("changed", 0, 1000)} == {("levels",)}
 
 
+def test_levels_of_a_view_are_a_reason(first: Audit) -> None:
+    lens = Lens(first)
+    two = TwoAudits(lens, Lens(first.with_levels(alpha=0.01)), lens.read_view({"tau": "0.2"}))
+    assert [(each.name, each.first, each.second) for each in two.reasons()] == [
+        ("alpha", "0.05", "0.01"),
+        ("tau", "0.2", "0.0"),
+    ]
+
+
 def test_another_model_is_a_reason(first: Audit) -> None:
     two = _compared(first, _loan(decision="AnnualSalary > 60000"))
     assert {each.kind for each in two.reasons()} == {"b()"}

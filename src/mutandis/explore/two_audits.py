@@ -61,6 +61,7 @@ class TwoAudits:
 
     def __init__(self, first: Lens, second: Lens, view: View) -> None:
         self._audits = (first.audit, second.audit)
+        self._levels = (view, second.base)
         other = second.base
         if view.method not in second.audit.methods or view.k not in second.audit.ks:
             raise PlanError(
@@ -176,7 +177,12 @@ class TwoAudits:
 
     def reasons(self) -> list[Reason]:
         """List what differs between the audits: data, b(), worldview, settings."""
-        return [*_of_data(*self._audits), *_of_settings(*self._audits)]
+        # each with the levels at which it is looked at
+        settings = [
+            {**audit.provenance.settings, "alpha": view.alpha, "tau": view.tau}
+            for audit, view in zip(self._audits, self._levels, strict=True)
+        ]
+        return [*_of_data(*self._audits), *_of_settings(*settings)]
 
 
 def _unequal(one: Column, two: Column) -> NDArray[np.bool_]:
@@ -207,8 +213,8 @@ def _of_data(first: Audit, second: Audit) -> Iterator[Reason]:
         )
 
 
-def _of_settings(first: Audit, second: Audit) -> Iterator[Reason]:
-    one, two = (dict(_flat(audit.provenance.settings)) for audit in (first, second))
+def _of_settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Reason]:
+    one, two = dict(_flat(first)), dict(_flat(second))
     for name in dict.fromkeys([*one, *two]):
         if one.get(name) != two.get(name):
             kind = {"worldview": "worldview", "decision": "b()"}.get(name.partition(".")[0])
