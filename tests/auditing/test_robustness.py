@@ -125,6 +125,15 @@ def test_results_answer_from_their_folder(
     assert repr(opened) == repr(found)
 
 
+def test_the_record_counts_grades(found: mm.Audit, folder: Path) -> None:
+    told = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["robustness"]
+    counts = found.findings().groupby(["verdict", "grade"]).size()
+    for verdict, grades in told["verdicts"].items():
+        assert grades == {grade: counts.get((verdict, grade), 0) for grade in RULES}
+    assert told["rules"] == RULES
+    assert told["sentence"] in repr(found)
+
+
 def test_damaged_tipping_points_are_refused(found: mm.Audit, folder: Path) -> None:
     from mutandis.files.saved_audit import _read_tipping, _store_tipping
 

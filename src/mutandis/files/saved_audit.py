@@ -27,7 +27,7 @@ from mutandis.auditing.noise_floor import NoiseFloor, no_noise_floor
 from mutandis.auditing.provenance import Provenance, hash_population
 from mutandis.auditing.run import make_situation
 from mutandis.auditing.shared_neighbours import SharedNeighbours
-from mutandis.auditing.tipping import Tipping
+from mutandis.auditing.tipping import RULES, Tipping, count_grades, summarise_grades
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.agreement import RecordAgreement
@@ -172,6 +172,13 @@ def _record(
             if part.grouping.control is not None
         ],
         "noise_floor": audit.noise_floor.as_dict(),
+        "robustness": None
+        if not audit.plan.settings.uncertainty.tipping
+        else {
+            "rules": RULES,
+            "verdicts": count_grades(audit.measure_tipping(), audit.evaluate().verdicts()),
+            "sentence": summarise_grades(audit),
+        },
         "notes": list(notes),
     }
 
