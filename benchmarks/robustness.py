@@ -8,7 +8,8 @@ never on A itself:
 - selection: A has a small effect, and women in the table differ mostly by how they came into it;
 - no effect: they differ by that alone;
 - loan: the loan applications, whose noise is on record; and with an L that acts on A and on the
-  salary (x1).
+  salary (x1);
+- any effect: a hidden cause, or selection, with effects of A of several sizes.
 
 A significant verdict of the audit stands if the same comparison with the true counterfactuals is
 significant as well. `python benchmarks/robustness.py` prints the table of docs/robustness.md.
@@ -49,11 +50,25 @@ def right(rng: np.random.Generator, n: int, *, sharp: bool) -> tuple[pd.DataFram
     return _table(rng, a, rng.normal(size=n) - 0.6 * a, 0.6, sharp=sharp)
 
 
-def hidden(rng: np.random.Generator, n: int, *, sharp: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+def hidden(
+    rng: np.random.Generator, n: int, *, sharp: bool, effect: float = 0.3
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     cause = rng.normal(size=n)
     a = (rng.random(n) < expit(-1 - 0.8 * cause)).astype(int)
-    x1 = 0.6 * cause + 0.8 * rng.normal(size=n) - 0.3 * a
-    return _table(rng, a, x1, 0.3, sharp=sharp)
+    x1 = 0.6 * cause + 0.8 * rng.normal(size=n) - effect * a
+    return _table(rng, a, x1, effect, sharp=sharp)
+
+
+def hidden_any(
+    rng: np.random.Generator, n: int, *, sharp: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return hidden(rng, n, sharp=sharp, effect=float(rng.choice([0.2, 0.3, 0.4, 0.6])))
+
+
+def selection_any(
+    rng: np.random.Generator, n: int, *, sharp: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return selection(rng, n, sharp=sharp, effect=float(rng.choice([0.0, 0.1, 0.2, 0.3, 0.4])))
 
 
 def selection(
@@ -99,6 +114,8 @@ WORLDS = {
     "no effect": no_effect,
     "loan": loan,
     "loan, hidden cause": loan_hidden,
+    "hidden, any effect": hidden_any,
+    "selection, any effect": selection_any,
 }
 
 
