@@ -192,7 +192,7 @@ def attempt(ground: Ground, action: str, usual: float, chance: random.Random, se
     number, aimed = chance.choice(SIGNALS), chance.random() < 0.4 and action in WRITING
     moment = chance.uniform(0, 0.2 if aimed else 1.1 * usual)
     drawn = chance.getstate()  # the run that follows gets the same arguments
-    before = ground.state()
+    before, there = ground.state(), ground.left()
     end_reader = start_reader(ground)
     child = start(ground.command(action, chance))
     wait_for_moment(ground, moment, aimed=aimed)
@@ -200,7 +200,7 @@ def attempt(ground: Ground, action: str, usual: float, chance: random.Random, se
         os.kill(child, number)
     code = wait(child)
     reads = end_reader()
-    after, left = ground.state(), ground.left()
+    after, left = ground.state(), set(ground.left()) - set(there)
     chance.setstate(drawn)
     ended = wait(start(ground.command(action, chance)))
     seen.reads["read"] += reads.pop("read", 0)
