@@ -272,15 +272,23 @@ class SmallWorld:
         return f"{what}, {'sharp' if self.sharp else 'noisy'} | {self.share:g}"
 
     @property
-    def often(self) -> bool:
-        """Whether more tables, and of all shares, are drawn: those that take little time."""
-        return self.kind in {"normal", "heavy", "grid"} and not self.sharp
+    def is_pair(self) -> bool:
+        """Whether the facts determine both attributes: such tables take little time."""
+        return self.kind in {"normal", "heavy", "grid"}
+
+    @property
+    def times(self) -> float:
+        """How many times as many tables are drawn as of others."""
+        if self.kind == "heavy" and self.sharp:
+            # few of them have many cases
+            return 4.0 if self.share == 0.2 else 1.5
+        return 2.5 if self.is_pair and not self.sharp else 1.0
 
     def audit(self, seed: int) -> mm.Audit:
         """Audit the seed-th table."""
         rng = np.random.default_rng([6, get_args(Kind).index(self.kind), seed])
         woman = (rng.random(self.rows) < self.share).astype(int)
-        pair = self._pair if self.kind in {"normal", "heavy", "grid"} else self._open
+        pair = self._pair if self.is_pair else self._open
         columns, equations, attributes, score = pair(rng, woman)
         granted = score > 0 if self.sharp else rng.random(self.rows) < expit(2 * score)
         k = min(50, int(woman.sum()) // 3, int((1 - woman).sum()) // 5)
@@ -452,7 +460,7 @@ def _small_table(lines: Iterator[SmallLine]) -> str:
 def _small_worlds(rows: int) -> Iterator[SmallWorld]:
     for sharp, kind, share in product((False, True), get_args(Kind), (0.05, 0.2, 0.5)):
         world = SmallWorld(kind=kind, sharp=sharp, share=share, rows=rows)
-        if share == 0.2 or world.often:
+        if share == 0.2 or world.is_pair:
             yield world
 
 
@@ -487,7 +495,7 @@ def _sections(tables: int, rows: int) -> dict[str, Callable[[], str]]:
         "both": both(3 * rows // 5, estimated=False),
         "both-estimated": both(3 * rows // 10, estimated=True),
         "small": lambda: _small_table(
-            simulate_small(world, tables=(5 if world.often else 2) * tables // 2)
+            simulate_small(world, tables=round(world.times * tables))
             for world in _small_worlds(rows // 12)
         ),
         "noisy": lambda: _plain_table(simulate_noisy(tables=tables, rows=rows)),
