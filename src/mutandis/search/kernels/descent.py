@@ -16,7 +16,7 @@ than the one unit that float64 could lose.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,10 @@ __all__ = [
 
 # more than float64 can round off a sum of two distances, each at most 2**53
 _SLACK = 4.0
+# of one type from the start: for literals, numba would compile what they are given to once more
+_ZERO: Any = np.int64(0)
+_ONE: Any = np.int64(1)
+_LAST_BIN: Any = np.int64(BINS - 1)
 # candidates, in k, from which on those that are too far are thrown out
 _FULL = 8
 
@@ -208,10 +212,10 @@ def nearest_in_tree(
     for query in range(len(centers.values)):
         center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
         radius = _starting_radius(centers, query, last_radius, mismatch)
-        scale, last, size, people = scale_for(radius), BINS - 1, 0, np.int64(0)
+        scale, last, size, people = scale_for(radius), _LAST_BIN, _ZERO, _ZERO
         reservoir.bins[:] = 0
         room.waiting[0], room.away[0] = 0, 0.0
-        depth = 1
+        depth = _ONE
         while depth:
             leaf, away, depth = _next_leaf(
                 tree, mismatch, center, slants, bits, radius, room, depth
@@ -289,7 +293,7 @@ def within_in_tree(
         radius = limits[query]
         people, farthest = np.int64(0), -1.0
         room.waiting[0], room.away[0] = 0, 0.0
-        depth = 1
+        depth = _ONE
         while depth:
             start, size, depth = _next_near(tree, steps, exact, centers, query, radius, room, depth)
             for index in range(size):
@@ -326,7 +330,7 @@ def list_in_tree(
         center = centers.values[query]
         radius, more = limits[query], overflow[query]
         room.waiting[0], room.away[0] = 0, 0.0
-        depth = 1
+        depth = _ONE
         while depth:
             first, size, depth = _next_near(tree, steps, exact, centers, query, radius, room, depth)
             for index in range(size):
