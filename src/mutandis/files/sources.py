@@ -112,14 +112,21 @@ def column_names(source: Source | TablePath) -> tuple[str, ...]:
 def source_of(description: Mapping[str, Any], *, folder: Path) -> Source:
     """Make a source from what its `describe` gave; relative paths are relative to the folder."""
     settings = {key: value for key, value in description.items() if key not in {"kind", "sha256"}}
+    fault = InputError("The description of the source is not complete.")
+    header, missing = settings.get("header", False), settings.pop("missing_text", [])
+    # a record may come from anywhere
+    if type(header) is not bool or not isinstance(missing, list | tuple):
+        raise fault
+    texts = [*missing, *(value for key, value in settings.items() if key != "header")]
+    if not all(isinstance(text, str) for text in texts):
+        raise fault
     try:
         if description["kind"] == "database":
             return DatabaseQuery(**settings, folder=folder)
-        missing = tuple(settings.pop("missing_text", ()))
         path = settings.pop("source")
-        return TableFiles(path=path, **settings, missing_text=missing, folder=folder)
+        return TableFiles(path=path, **settings, missing_text=tuple(missing), folder=folder)
     except (KeyError, TypeError):
-        raise InputError("The description of the source is not complete.") from None
+        raise fault from None
 
 
 def _read_texts(node: YamlNode) -> tuple[str, ...]:
