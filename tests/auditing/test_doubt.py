@@ -44,7 +44,12 @@ def refitted_audits(decisions: pd.DataFrame, refits: int, seed: int) -> list[mm.
         people, do={"Gender": 0}, refits=refits, rng=np.random.default_rng([seed, 1])
     )
     return [
-        mm.audit(decisions, **SETTINGS, counterfactuals=world.frame().drop(columns="LoanApproval"))
+        mm.audit(
+            decisions,
+            **SETTINGS,
+            counterfactuals=world.frame().drop(columns="LoanApproval"),
+            uncertainty=mm.Uncertainty(tipping=False),
+        )
         for world in worlds
     ]
 

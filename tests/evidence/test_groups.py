@@ -43,7 +43,7 @@ def audit(table: pd.DataFrame, **options: Any) -> mm.Audit:
         "attributes": {"x": "continuous", "job": "nominal"},
         "worldview": mm.Worldview({"x": mm.Linear("woman", decimals=0)}),
         "decision": "x > 1",
-        "uncertainty": mm.Uncertainty(refits=0),
+        "uncertainty": mm.Uncertainty(refits=0, tipping=False),
         "ks": KS,
         "id": "who",
     }

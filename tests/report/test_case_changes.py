@@ -318,7 +318,7 @@ def test_a_case_of_matched_groups_with_many_ties() -> None:
         worldview=mm.Worldview({"grade": mm.Linear("woman"), "score": mm.Linear("woman", "grade")}),
         methods=["cst_matched"],
         ks=(30,),
-        uncertainty=mm.Uncertainty(placebo=0),
+        uncertainty=mm.Uncertainty(placebo=0, tipping=False),
     )
     women = np.flatnonzero(woman)[:12].tolist()
     parts = [audit.case_file(int(person)).parts[0] for person in women]

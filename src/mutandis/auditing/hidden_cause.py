@@ -132,7 +132,7 @@ class HiddenCause:
     ... )
     >>> cause = found.hidden_cause()
     >>> cause.table()["robustness_value"].max().round(3)
-    np.float64(0.262)
+    np.float64(0.2)
     """
 
     audit: Audit
