@@ -294,8 +294,8 @@ class Audit:
             self._findings[key] = found
         return found
 
-    def test_groups(self, method: str | None = None, k: int | None = None) -> Findings:
-        """Give the findings without bounds, which take long for many; the last ones are kept.
+    def test_everyone(self, method: str | None = None, k: int | None = None) -> Findings:
+        """Test all complainants, and give no bounds, which take long; the last ones are kept.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class Audit:
         if (method, k) in self._findings or len(self.situation.complainants) <= _FEW:
             return self.evaluate(method, k).take(only)
         # q-values need the p-values of all complainants
-        tested = self.test_groups(method, k).take(only)
+        tested = self.test_everyone(method, k).take(only)
         groups = Pair(control=tested.control, test=tested.test)
         return replace(tested, comparison=compare_groups(self.plan, METHODS[method], groups))
 

@@ -63,7 +63,7 @@ def _of_matches(audit: Audit) -> Iterator[str]:
     method, k = audit.plan.choose(None, None)
     if not method.matched:
         return
-    found = audit.test_groups()
+    found = audit.test_everyone()
     tested = ~found.comparison.insufficient
     matching = found.test.matching
     if matching is not None and tested.any():
@@ -116,7 +116,7 @@ def _of_outcomes(audit: Audit) -> Iterator[str]:
             f"Most people had the outcome {negative!r}, which was declared to be the unfavourable "
             "one. Check that it is."
         )
-    found = audit.test_groups()
+    found = audit.test_everyone()
     cases = found.significant_adjusted
     granted = cases & ~found.is_negative
     if 2 * int(granted.sum()) > int(cases.sum()):

@@ -142,7 +142,7 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     worldview, rows = plan.worldview, len(plan.population)
     if not method.matched or worldview is None or worldview.latents or rows > _MANY_ROWS:
         return None
-    found, own = audit.test_groups(), np.array([place])
+    found, own = audit.test_everyone(), np.array([place])
     if not found.comparison.evidence[place]:
         return None
     row = situation.complainants[own]

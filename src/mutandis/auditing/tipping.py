@@ -141,7 +141,7 @@ def find_tipping(
     `bound` are the largest p-values of a verdict; default: those of the verdicts that were given.
     """
     _refuse(audit, method)
-    found = audit.test_groups(method.name, k)
+    found = audit.test_everyone(method.name, k)
     everyone = np.arange(len(found)) if places is None else places
     bound = found.p_value_bound() if bound is None else bound
     cases = everyone[found.comparison.evidence[everyone]]
@@ -188,7 +188,7 @@ def find_with_part(audit: Audit, place: int, method: Method, k: int, part: Fract
     """Give one complainant's findings with a part of the effect, all others as they are."""
     _refuse(audit, method)
     places, plan = np.array([place]), audit.plan
-    found = audit.test_groups(method.name, k)
+    found = audit.test_everyone(method.name, k)
     groups = _Ground.of(audit, method, k, places).groups_with(places, method, part)
     comparison = compare_groups(plan, method, groups)
     p_values = found.comparison.interval.p_value.copy()
@@ -226,7 +226,7 @@ def find_curve(audit: Audit, place: int) -> tuple[CurvePoint, ...]:
     """
     method, k = audit.plan.choose(None, None)
     _refuse(audit, method)
-    verdicts, only = audit.test_groups(), np.array([place])
+    verdicts, only = audit.test_everyone(), np.array([place])
     is_case = bool(verdicts.comparison.evidence[place])
     bound = verdicts.p_value_bound()[place] if is_case else verdicts.alpha
     ground = _Ground.of(audit, method, k, only)
@@ -283,7 +283,7 @@ def summarise_grades(audit: Audit) -> str:
     """Say how many verdicts of the strongest kind are robust; empty where that is not asked for."""
     if not audit.plan.settings.uncertainty.tipping:
         return ""
-    counts = count_grades(audit.measure_tipping(), audit.test_groups().verdicts())
+    counts = count_grades(audit.measure_tipping(), audit.test_everyone().verdicts())
     for verdict, grades in counts.items():
         number = sum(grades.values())
         if number:

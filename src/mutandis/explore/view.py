@@ -89,7 +89,7 @@ class Lens:
         """Give verdicts, shares and p-values; bounds take long for many, and are for one person."""
         return self.once(
             ("findings", view),
-            lambda: self.audit_at(view).test_groups(view.method, view.k),
+            lambda: self.audit_at(view).test_everyone(view.method, view.k),
         )
 
     def counts(self, view: View) -> list[dict[str, Any]]:

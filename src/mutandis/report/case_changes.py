@@ -185,7 +185,7 @@ class _Comparer:
     def __init__(self, case: Case) -> None:
         self._case, self._audit, self._place = case, case.audit, case.place
         method, k = case.audit.plan.settings.primary
-        self._method, self._found = METHODS[method], case.audit.test_groups(method, k)
+        self._method, self._found = METHODS[method], case.audit.test_everyone(method, k)
         members = case.groups(method, k=k)
         self._groups: dict[Role, _Weights] = {
             "control": _Weights.of(members.control),
