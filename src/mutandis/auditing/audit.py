@@ -553,11 +553,49 @@ class Audit:
         outcome = self.plan.outcome
         if would_be is None:
             return open_frame(population.frame()).drop(outcome.column).to_native()
-        recorded = population.categories(outcome.column)
-        pair = (recorded.code_of(outcome.positive), recorded.code_of(outcome.negative))
-        codes = np.array(pair, dtype=np.int32)[would_be.astype(np.intp)]
-        decided = Categories(codes, recorded.levels)
+        # of several classes, it is known on which side the outcome would have been
+        decided = Categories(would_be.astype(np.int32), (outcome.positive, outcome.negative))
         return population.with_columns({outcome.column: decided}).frame()
+
+    def classes(self, method: str | None = None, *, k: int | None = None) -> Any:
+        """Compare each class of the outcome by itself: a table with one row per class.
+
+        `p_control`, `p_test` and `delta_p` are averages over the complainants who are compared;
+        `cases` and `significant` count complainants, and `significant_holm` those who remain after
+        adjusting each one's p-values for the number of classes. A favourable class is a case where
+        the control group has it less often (docs/outcomes.md).
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> table = mm.datasets.loan(n=400, seed=1)
+        >>> rich = table["AnnualSalary"] > 150_000
+        >>> table["answer"] = [
+        ...     "no" if x < 0 else "at once" if r else "later"
+        ...     for x, r in zip(table["LoanApproval"], rich)
+        ... ]
+        >>> found = mm.audit(
+        ...     table,
+        ...     outcome="answer",
+        ...     negative=["no", "later"],
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous"},
+        ...     ks=(10,),
+        ... )
+        >>> print(found.classes()[["class", "unfavourable", "cases"]].to_string(index=False))
+          class  unfavourable  cases
+             no          True     23
+          later          True     15
+        at once         False      2
+        """
+        from mutandis.auditing.classes import class_records
+
+        return self._frame(columns_of(class_records(self, method, k)))
 
     def shared_neighbours(self, *, k: int | None = None) -> SharedNeighbours:
         """Measure how much control groups overlap: how far many tests are one test.
@@ -926,7 +964,7 @@ class Audit:
             method=method,
             k=k,
             ids=self.plan.population.ids[rows],
-            outcome=outcome.labels(is_negative),
+            outcome=outcome.recorded(rows),
             outcome_cf=None if would_be is None else outcome.labels(would_be),
             is_negative=is_negative,
             control=groups.control,

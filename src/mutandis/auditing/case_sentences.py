@@ -18,6 +18,7 @@ def explanation_context(plan: Plan) -> ExplanationContext:
     return ExplanationContext(
         ground=_ground(plan),
         negative=plan.outcome.negative,
+        negatives=plan.outcome.negatives,
         alpha=settings.alpha,
         tau=settings.tau,
         direction=settings.evidence.direction,

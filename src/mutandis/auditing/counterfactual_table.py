@@ -212,11 +212,12 @@ def _as_native(series: nw.Series[Any], like: nw.DataFrame[Any]) -> nw.Series[Any
 
 def _read_outcome(opened: nw.DataFrame[Any], outcome: Outcome) -> NDArray[np.bool_]:
     values = opened[outcome.column].to_list()
-    unknown = sum(value not in (outcome.negative, outcome.positive) for value in values)
+    sides = outcome.sides
+    unknown = sum(value not in sides for value in values)
     if unknown:
         raise AlignmentError(
             f"counterfactuals= has {unknown} rows whose outcome {outcome.column!r} is neither "
             f"{outcome.negative!r} nor {outcome.positive!r}. Use the outcome values of the table "
             "of decisions, or leave the column out and give decision=."
         )
-    return np.array([value == outcome.negative for value in values], dtype=np.bool_)
+    return np.array([sides[value] for value in values], dtype=np.bool_)

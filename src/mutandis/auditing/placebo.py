@@ -259,7 +259,7 @@ def _relabelled(result: Audit, most: int | None) -> _Repeat:
     statuses = np.column_stack([column.codes for column in real.values()])
     sizes = _status_sizes(statuses, _models(behind, rows), rows)
     ready = None if behind.counterfactuals is None else behind.counterfactuals.take(rows)
-    outcome = replace(behind.outcome, is_negative=behind.outcome.is_negative[rows])
+    outcome = behind.outcome.take(rows)
 
     def repeat(plan: Plan, rng: np.random.Generator) -> Audit:
         drawn, order = statuses[rows], rng.permutation(len(rows))

@@ -251,7 +251,8 @@ def plan(
         The table: pandas, polars, pyarrow, a DuckDB relation, a dict of columns, or the path of a
         file ("decisions.csv", "x.parquet"). Never modified.
     outcome, negative
-        The outcome column, and its unfavourable value.
+        The outcome column, and its unfavourable value; of several classes, the list of the
+        unfavourable ones (docs/outcomes.md).
     protected
         The protected attribute, its protected value(s) and the reference; or a list of several,
         with `combine`.

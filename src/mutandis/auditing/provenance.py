@@ -157,7 +157,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
     return {
         **asdict(plan.settings),
         "outcome": plan.outcome.column,
-        "negative": plan.outcome.negative,
+        "negative": plan.outcome.declared,
         "protected": _describe_protections(plan),
         "attributes": {
             a.name: {"kind": a.kind.value, "levels": list(a.levels), "weight": a.weight}

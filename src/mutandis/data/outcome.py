@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import describe_levels, frozen
+from mutandis.data.columns import Categories, describe_levels, frozen, in_order
 from mutandis.errors import MissingValuesError, OutcomeError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
-    from mutandis.data.columns import Categories
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A binary outcome column: its unfavourable and its favourable value, and the negative rows."""
+    """An outcome column: its unfavourable and its favourable value, and the negative rows.
+
+    Where it has several classes, the two values are names of both sides: "no or later".
+    """
 
     column: str
     negative: Any
     positive: Any
     is_negative: NDArray[np.bool_]
+    # the class of each row, and the unfavourable classes, where several were declared
+    classes: Categories | None = None
+    negatives: tuple[Any, ...] = ()
 
     @classmethod
     def read(cls, column: str, categories: Categories, *, negative: object) -> Outcome:
-        """Read the outcome column; it must hold exactly two values, one of them `negative`."""
+        """Read the outcome column: two values, one of them `negative`, or a list of classes."""
+        declared = _read_classes(column, negative)
         lacking = int(categories.missing().sum())
         if lacking:
             raise MissingValuesError(
@@ -37,12 +44,15 @@ class Outcome:
         # levels that no row has are left over from dropped rows: they do not count
         occurring = np.flatnonzero(categories.counts()).tolist()
         shown = describe_levels(categories)
+        if declared is not None:
+            return cls._of_classes(column, categories, declared, occurring)
         if len(occurring) != 2:
             values = "distinct value" if len(occurring) == 1 else "distinct values"
             raise OutcomeError(
                 f"Outcome {column!r} has {len(occurring)} {values} ({shown}), not two. "
                 "Counterfactual situation testing compares refusals: give an outcome with one "
-                "favourable and one unfavourable value."
+                "favourable and one unfavourable value, or list the unfavourable ones of several: "
+                "negative=['no', 'later']."
             )
         code = categories.code_of(negative)
         if code not in occurring:
@@ -58,10 +68,113 @@ class Outcome:
             is_negative=frozen(categories.codes == code),
         )
 
+    @classmethod
+    def _of_classes(
+        cls,
+        column: str,
+        categories: Categories,
+        declared: tuple[Any, ...],
+        occurring: Sequence[int],
+    ) -> Outcome:
+        """Part the classes into the declared ones, which are unfavourable, and all others."""
+        codes = [categories.code_of(value) for value in declared]
+        for value, code in zip(declared, codes, strict=True):
+            if code not in occurring:
+                raise OutcomeError(
+                    f"negative={list(declared)!r} names {value!r}, which is not a value of outcome "
+                    f"{column!r} ({describe_levels(categories)}). Name the unfavourable ones of "
+                    "these values."
+                )
+        others = [code for code in occurring if code not in codes]
+        if not others:
+            raise OutcomeError(
+                f"negative={list(declared)!r} names every value of outcome {column!r}: no decision "
+                "would be favourable. Name the unfavourable values only."
+            )
+        negatives = tuple(categories.levels[code] for code in codes if code is not None)
+        positives = [categories.levels[code] for code in others]
+        return cls(
+            column=column,
+            negative=_either(negatives),
+            positive=_either(positives),
+            is_negative=frozen(~np.isin(categories.codes, others)),
+            classes=categories if len(occurring) > 2 else None,
+            negatives=negatives,
+        )
+
+    @property
+    def declared(self) -> Any:
+        """The unfavourable value as it is declared: one, or a list of classes."""
+        return list(self.negatives) if self.classes is not None else self.negative
+
+    @property
+    def sides(self) -> dict[Any, bool]:
+        """Whether an outcome is unfavourable, for every value on record and for both sides."""
+        sides = {self.positive: False, self.negative: True}
+        if self.classes is not None:
+            sides |= {level: level in self.negatives for level in self.classes.levels}
+        return sides
+
+    @property
+    def class_names(self) -> tuple[Any, ...]:
+        """The classes that occur, where there are several: the unfavourable ones come first."""
+        if self.classes is None:
+            return ()
+        others = [each for each in self.classes.occurring() if each not in self.negatives]
+        return (*self.negatives, *others)
+
+    def of_class(self, value: Any) -> Outcome:
+        """Give the outcome that tells one class from all others."""
+        if self.classes is None:
+            raise TypeError("an outcome with two values has no classes")
+        is_it = frozen(self.classes.codes == self.classes.code_of(value))
+        return Outcome(column=self.column, negative=value, positive="another", is_negative=is_it)
+
+    def take(self, rows: NDArray[np.intp]) -> Outcome:
+        """Give the outcomes of some rows."""
+        classes = self.classes
+        if classes is not None:
+            classes = Categories(frozen(classes.codes[rows]), classes.levels)
+        return replace(self, is_negative=self.is_negative[rows], classes=classes)
+
+    def recorded(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Give the values on record for some rows."""
+        if self.classes is None:
+            return self.labels(self.is_negative[rows])
+        return _array_of(self.classes.levels)[self.classes.codes[rows]]
+
     def labels(self, is_negative: NDArray[np.bool_]) -> NDArray[Any]:
         """Give the outcome values that belong to a mask of negatives."""
-        pair = (self.positive, self.negative)
-        # numpy would turn (1, "no") into text: values of two types stay as they are
-        alike = type(self.positive) is type(self.negative)
-        values = np.array(pair, dtype=None if alike else object)
+        values = _array_of((self.positive, self.negative))
         return values[np.asarray(is_negative, dtype=np.bool_).astype(np.intp)]
+
+
+def _read_classes(column: str, negative: object) -> tuple[Any, ...] | None:
+    """Read a list of unfavourable classes; None where a single value is given."""
+    if isinstance(negative, np.ndarray):
+        negative = negative.tolist()
+    if isinstance(negative, set | frozenset):
+        negative = in_order(negative)
+    if not isinstance(negative, list | tuple):
+        return None
+    if not negative:
+        raise OutcomeError(
+            f"negative= is an empty list. Name at least one unfavourable value of {column!r}."
+        )
+    if any(value in negative[:place] for place, value in enumerate(negative)):
+        raise OutcomeError(f"negative= names a value of {column!r} twice. Name each once.")
+    return tuple(negative)
+
+
+def _array_of(values: Sequence[Any]) -> NDArray[Any]:
+    """Make an array; numpy would turn (1, "no") into text: values of two types stay as they are."""
+    alike = len({type(value) for value in values}) == 1
+    return np.array(values, dtype=None if alike else object)
+
+
+def _either(values: Sequence[Any]) -> Any:
+    """Name one side: its only value, or all of them."""
+    if len(values) == 1:
+        return values[0]
+    words = [str(value) for value in values]
+    return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -150,10 +150,7 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
         ) from error
     values = read_answers(answer, frame, rows=rows, name=name)
     answers, are_booleans = distinct_answers(values, name=name)
-    if are_booleans:
-        negatives = _negative_booleans(maker, outcome, name=name)
-    else:
-        negatives = {outcome.negative: True, outcome.positive: False}
+    negatives = _negative_booleans(maker, outcome, name=name) if are_booleans else outcome.sides
     if not all(level in negatives for level in answers.levels):
         raise _not_an_outcome(answers, values.dtype, outcome, name=name)
     by_level = np.array([negatives[level] for level in answers.levels], dtype=np.bool_)
@@ -185,10 +182,12 @@ def _not_an_outcome(
 ) -> DecisionError:
     count = len(answers.levels)
     shown = describe_levels(answers) if count <= _SHOWN_ANSWERS else "too many to show"
+    own = outcome.class_names or (outcome.negative, outcome.positive)
+    allowed = f"{', '.join(map(repr, own[:-1]))} and {own[-1]!r}"
     return DecisionError(
         f"The decision maker ({name}) returned {count} distinct answers of type {dtype} "
         f"({shown}) in {len(answers)} rows. Allowed are the outcome's own values, "
-        f"{outcome.negative!r} and {outcome.positive!r}, or booleans. "
+        f"{allowed}, or booleans. "
         "Turn a score or a probability into a decision first, by comparing it with a threshold."
     )
 

@@ -44,7 +44,7 @@ class ExplanationContext:
     """What sentences about a case need to know of its audit."""
 
     ground: str  # the protected ground, as it follows the word "on"
-    negative: Any  # the unfavourable outcome value
+    negative: Any  # the unfavourable outcome value, or a name for all of them
     # the level, the minimum deviation, and whether worse or better treatment is looked for
     alpha: float
     tau: float
@@ -55,6 +55,7 @@ class ExplanationContext:
     primary: tuple[str, int]  # the method and k of the headline
     given: str = "the worldview"  # what counterfactual methods rest on beside the records
     others: str = "of the reference status"  # who is in the test groups
+    negatives: tuple[Any, ...] = ()  # the unfavourable ones of several classes
     note: str = ""  # what must be said about the figures; empty if nothing
 
 
@@ -117,12 +118,15 @@ def explain_own_case(
 
 def _is_concerned(result: Mapping[str, Any], context: ExplanationContext) -> bool:
     """Whether her own outcome is the one that is looked for."""
-    refused = bool(result["outcome"] == context.negative)
-    return refused == (context.direction == "negative")
+    return _is_refused(result["outcome"], context) == (context.direction == "negative")
+
+
+def _is_refused(outcome: Any, context: ExplanationContext) -> bool:
+    return bool(outcome == context.negative) or outcome in context.negatives
 
 
 def _decided(outcome: Any, context: ExplanationContext) -> str:
-    return "refused" if outcome == context.negative else "granted"
+    return "refused" if _is_refused(outcome, context) else "granted"
 
 
 def _found(result: Mapping[str, Any]) -> bool:
@@ -148,7 +152,7 @@ def _second_reading(result: Mapping[str, Any], context: ExplanationContext) -> s
     """Set the decision on her beside that on her counterfactual, where there is one."""
     if result["outcome_cf"] is None:
         return ""
-    same = result["outcome_cf"] == result["outcome"]
+    same = _is_refused(result["outcome_cf"], context) == _is_refused(result["outcome"], context)
     likewise, worlds = result.get("decided_likewise") or (0, "")
     return (
         f" A second reading, given {context.given}: her counterfactual would have been "

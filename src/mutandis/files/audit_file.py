@@ -94,7 +94,7 @@ _AUDIT = {
     "decision": read_node,
     **_SETTINGS,
 }
-_OUTCOME = {"column": read_name, "negative": read_value}
+_OUTCOME = {"column": read_name, "negative": read_values}
 _PROTECTED = {
     "attribute": read_name,
     "value": read_values,
@@ -267,7 +267,7 @@ def write_plan(planned: Plan) -> str:
     What no file can hold (a function, a model, an equation around an object) stands in a comment.
     """
     sections: dict[str, Any] = {
-        "outcome": {"column": planned.outcome.column, "negative": planned.outcome.negative},
+        "outcome": {"column": planned.outcome.column, "negative": planned.outcome.declared},
         "protected": [_protection(each) for each in planned.protections]
         if planned.combine
         else _protection(planned.protections[0]),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
+from mutandis.auditing.classes import class_records
 from mutandis.auditing.tipping import count_grades, describe_all
 from mutandis.data.columns import plain_value
 from mutandis.evidence.agreement import Agreement
@@ -29,6 +30,7 @@ __all__ = [
     "Samples",
     "agreement_of",
     "choose_samples",
+    "compare_each_class",
     "count_fragile",
     "count_verdict_grades",
     "count_verdicts",
@@ -149,6 +151,13 @@ def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
         label = f"Compared with, on {part}" if part else f"Compared with: {context.others}"
         yield label, np.unique(np.concatenate([stratum.test for stratum in audit.plan.strata]))
     yield "Everybody in the table", np.arange(len(plan.population))
+
+
+def compare_each_class(context: ReportContext) -> list[dict[str, Any]]:
+    """Compare each class of the outcome by itself; empty where there are two values only."""
+    if context.plan.outcome.classes is None or context.primary[0].count_centers:
+        return []
+    return class_records(context.audit)
 
 
 def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
