@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Worldview,
     )
     from mutandis.data.attribute import Attribute, AttributeKind
+    from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
     from mutandis.errors import MutandisError, MutandisWarning
@@ -54,6 +55,7 @@ __all__ = [
     "Count",
     "Diagnosis",
     "Evidence",
+    "Labels",
     "Latent",
     "Linear",
     "MutandisError",
@@ -95,6 +97,7 @@ _HOMES = {
     "auditing.worldview_variants": "vary_worldview",
     "causal": "Additive Categorical Count Diagnosis Latent Linear Ordinal Stated Worldview",
     "data.attribute": "Attribute AttributeKind",
+    "data.labels": "Labels",
     "data.population": "Population",
     "data.protection": "Protection",
     "errors": "MutandisError MutandisWarning",

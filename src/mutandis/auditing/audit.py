@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.tipping import Tipping
     from mutandis.causal import Diagnosis
     from mutandis.data.columns import Column
+    from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement
     from mutandis.evidence.comparison import Comparison, Depth
@@ -528,6 +529,18 @@ class Audit:
             settings = replace(settings, uncertainty=doubt)
         plan = replace(plan, settings=settings)
         return replace(self, plan=plan, verdict_shares=shares, tippings=tippings)
+
+    def with_labels(self, labels: Labels) -> Audit:
+        """Give the same audit with words for its columns, values and outcomes.
+
+        They change no number and no finding; nothing is run again.
+
+        Parameters
+        ----------
+        labels
+            The words, as for `Plan.with_labels`.
+        """
+        return replace(self, plan=self.plan.with_labels(labels))
 
     def agreement(self, *, k: int | None = None) -> Agreement:
         """See which methods find the same cases at one k.
@@ -1058,7 +1071,8 @@ class Audit:
     def _repr_html_(self) -> str:
         """Show the summary and the counts in a notebook."""
         records = self.count_records()
-        head = "".join(f"<th>{escape(name)}</th>" for name in records[0])
+        titles = {"cases_refused": f"cases {printable(self.plan.labels.negative)}"}
+        head = "".join(f"<th>{escape(titles.get(name, name))}</th>" for name in records[0])
         rows = "".join(
             "<tr>"
             + "".join(f"<td>{escape(_shown(value))}</td>" for value in row.values())

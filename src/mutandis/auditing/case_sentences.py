@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mutandis.evidence.sentences import ExplanationContext
@@ -32,11 +33,13 @@ def explanation_context(plan: Plan) -> ExplanationContext:
         note=", the figures being those of the attribute with the weakest evidence"
         if plan.combine == "multiple"
         else "",
+        labels=plan.labels,
+        said=partial(plan.outcome.said, plan.labels),
     )
 
 
 def _ground(plan: Plan) -> str:
-    names = " and ".join(repr(each.attribute) for each in plan.protections)
+    names = " and ".join(plan.labels.quoted(each.attribute) for each in plan.protections)
     if plan.combine is None:
         return f"the ground of {names}"
     return (

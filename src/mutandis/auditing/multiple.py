@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Sweep, Swept
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.shared_neighbours import SharedNeighbours
+    from mutandis.data.labels import Labels
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.groups import Members, Pair
@@ -96,6 +97,12 @@ class MultipleAudit(Audit):
         """Give the same audit with other levels, on each attribute."""
         parts = tuple(part.with_levels(**levels) for part in self.parts)
         changed = super().with_levels(**levels)
+        return replace(changed, by_attribute=parts)  # type: ignore[return-value,call-arg]
+
+    def with_labels(self, labels: Labels) -> MultipleAudit:
+        """Give the same audit with other words, on each attribute."""
+        changed = super().with_labels(labels)
+        parts = tuple(replace(part, plan=replace(part.plan, labels=labels)) for part in self.parts)
         return replace(changed, by_attribute=parts)  # type: ignore[return-value,call-arg]
 
     def members(self, place: int, method: str, k: int) -> Pair[Members]:

@@ -18,6 +18,7 @@ from mutandis.auditing.protections import (
     read_protections,
 )
 from mutandis.data.attribute import Attribute, AttributeKind, read_attributes
+from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.outcome import Outcome
 from mutandis.data.population import Population
 from mutandis.decision.maker import required_columns
@@ -96,6 +97,8 @@ class Plan:
         The id column; None where ids are row positions.
     origin
         The audit file that the plan was read from, if it was.
+    labels
+        What columns, values and outcomes are called in documents: see `with_labels`.
 
     Examples
     --------
@@ -128,6 +131,7 @@ class Plan:
     semantics: Semantics
     id: str | None = None
     origin: Origin | None = None
+    labels: Labels = PLAIN
 
     @property
     def do(self) -> dict[str, Any]:
@@ -153,6 +157,39 @@ class Plan:
         from mutandis.auditing.run import run_plan
 
         return run_plan(self, threads=threads, progress=progress)
+
+    def with_labels(self, labels: Labels) -> Plan:
+        """Give the same plan with words for its columns, values and outcomes.
+
+        They change no number and no finding: sentences, tables and pictures use them.
+
+        Parameters
+        ----------
+        labels
+            The words; columns and values must be those of the audit.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> plan = mm.plan(
+        ...     mm.datasets.loan(n=400, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous"},
+        ...     ks=(10,),
+        ... )
+        >>> words = {"negative": "refused a loan", "positive": "granted a loan"}
+        >>> found = plan.with_labels(mm.Labels(outcome=words)).run()
+        >>> found.case(found.findings()["id"].iloc[0]).explain_own_case().splitlines()[0][:64]
+        'Own case: not known. Complainant 1 was refused a loan (outcome -1'
+        """
+        if not isinstance(labels, Labels):
+            raise PlanError(
+                f"Labels are {type(labels).__name__}, not Labels. Write Labels(columns={{…}})."
+            )
+        labels.check(self.population.columns, [each.attribute for each in self.protections])
+        return replace(self, labels=labels)
 
     def check(self) -> PlanCheck:
         """Do everything short of the search: facts, a trial of b(), a check of the worldview."""

@@ -33,8 +33,9 @@ def run_case(
 
 def _answers(document: CaseDocument) -> tuple[str, str]:
     """Give both answers in a line each, without any value of the table."""
-    pattern, refused = document.verdict, document.complainant.refused
+    pattern = document.verdict
+    decided = document.labels.decided(document.complainant.refused)
     return (
         f"Pattern among people like her: {pattern.verdict} ({pattern.method} at k = {pattern.k})",
-        f"Her own case: {document.own_case.answer} (she was {'refused' if refused else 'granted'})",
+        f"Her own case: {document.own_case.answer} (she was {decided})",
     )

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.data.labels import Labels
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -122,6 +124,14 @@ class Outcome:
             return ()
         others = [each for each in self.classes.occurring() if each not in self.negatives]
         return (*self.negatives, *others)
+
+    def said(self, labels: Labels, value: Any) -> str:
+        """Give what a value is called, or a side of several classes: "no or later"."""
+        for side, is_negative in ((self.negative, True), (self.positive, False)):
+            if self.classes is not None and value == side and value not in self.classes.levels:
+                names = [each for each in self.class_names if self.sides[each] is is_negative]
+                return str(_either([labels.level(self.column, each) for each in names]))
+        return labels.level(self.column, value)
 
     def of_class(self, value: Any) -> Outcome:
         """Give the outcome that tells one class from all others."""

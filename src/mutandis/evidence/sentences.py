@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any, Literal
 
+from mutandis.data.labels import PLAIN, Labels
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS, Center
 
@@ -57,6 +58,15 @@ class ExplanationContext:
     others: str = "of the reference status"  # who is in the test groups
     negatives: tuple[Any, ...] = ()  # the unfavourable ones of several classes
     note: str = ""  # what must be said about the figures; empty if nothing
+    labels: Labels = PLAIN  # what columns, values and outcomes are called
+    said: Callable[[Any], str] = str  # what an outcome value is called
+
+    def is_negative(self, outcome: Any) -> bool:
+        return bool(outcome == self.negative) or outcome in self.negatives
+
+    def decided(self, outcome: Any) -> str:
+        """Say what was decided, as it follows "she was"."""
+        return self.labels.decided(self.is_negative(outcome))
 
 
 def explain(result: Mapping[str, Any], method: str, k: int, context: ExplanationContext) -> str:
@@ -106,7 +116,8 @@ def explain_own_case(
     """Say what was decided on her, and on the people like her own counterfactual."""
     answer = answer_about_her(result, context, withheld=withheld)
     who = f"complainant {result['id']}"
-    decided = f"was {_decided(result['outcome'], context)} (outcome {result['outcome']})"
+    outcome = result["outcome"]
+    decided = f"was {context.decided(outcome)} (outcome {context.said(outcome)})"
     if not _is_concerned(result, context):
         said = f"{who} herself {decided}"
         said = f"{who} is part of the pattern: she herself {decided}" if _found(result) else said
@@ -118,15 +129,7 @@ def explain_own_case(
 
 def _is_concerned(result: Mapping[str, Any], context: ExplanationContext) -> bool:
     """Whether her own outcome is the one that is looked for."""
-    return _is_refused(result["outcome"], context) == (context.direction == "negative")
-
-
-def _is_refused(outcome: Any, context: ExplanationContext) -> bool:
-    return bool(outcome == context.negative) or outcome in context.negatives
-
-
-def _decided(outcome: Any, context: ExplanationContext) -> str:
-    return "refused" if _is_refused(outcome, context) else "granted"
+    return context.is_negative(result["outcome"]) == (context.direction == "negative")
 
 
 def _found(result: Mapping[str, Any]) -> bool:
@@ -145,18 +148,18 @@ def _own_matches(result: Mapping[str, Any], context: ExplanationContext) -> str:
     yes = "although fewer than half", "although more than half"
     no = "and not fewer than half", "and not more than half"
     how_many = (yes if result["own_case"] else no)[context.direction == "positive"]
-    return f"{how_many} {others} were refused ({share})"
+    return f"{how_many} {others} were {context.labels.negative} ({share})"
 
 
 def _second_reading(result: Mapping[str, Any], context: ExplanationContext) -> str:
     """Set the decision on her beside that on her counterfactual, where there is one."""
     if result["outcome_cf"] is None:
         return ""
-    same = _is_refused(result["outcome_cf"], context) == _is_refused(result["outcome"], context)
+    same = context.is_negative(result["outcome_cf"]) == context.is_negative(result["outcome"])
     likewise, worlds = result.get("decided_likewise") or (0, "")
     return (
         f" A second reading, given {context.given}: her counterfactual would have been "
-        f"{_decided(result['outcome_cf'], context)} (outcome {result['outcome_cf']}), "
+        f"{context.decided(result['outcome_cf'])} (outcome {context.said(result['outcome_cf'])}), "
         f"{'as she was' if same else 'unlike her'}"
         f"{f'; the rule decides so in {likewise} of {worlds}' if worlds else ''}."
     )
@@ -250,13 +253,15 @@ def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationC
     beyond = _beyond(result, context)
     if not method.count_neighbours:
         return (
-            f"the outcome on record is {result['outcome']}, the outcome of the counterfactual "
-            f"would be {result['outcome_cf']} (Δp = {result['delta_p']:.0f}, {beyond})"
+            f"the outcome on record is {context.said(result['outcome'])}, the outcome of the "
+            f"counterfactual would be {context.said(result['outcome_cf'])} "
+            f"(Δp = {result['delta_p']:.0f}, {beyond})"
         )
     if method.matched:
         return (
             f"{result['p_control']:.1%} of the control group (the {result['n_control']} of the "
-            f"same protected status most like the complainant) had the outcome {context.negative}, "
+            f"same protected status most like the complainant) had the outcome "
+            f"{context.said(context.negative)}, "
             f"against {result['p_test']:.1%} of the test group ({result['rows_test']} "
             f"{context.others} who are like the counterfactuals of that control group, counted as "
             f"{result['n_effective']:.0f}; Δp = {result['delta_p']:.3f}, {beyond})"
@@ -268,7 +273,7 @@ def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationC
     return (
         f"{result['p_control']:.1%} of the control group ({result['n_control']} of the same "
         f"protected status{', the complainant included' if centered else ''}) had the outcome "
-        f"{context.negative}, against {result['p_test']:.1%} of the test group "
+        f"{context.said(context.negative)}, against {result['p_test']:.1%} of the test group "
         f"({result['n_test']} {context.others} around {around}"
         f"{', itself included' if centered else ''}; Δp = {result['delta_p']:.3f}, {beyond})"
     )

@@ -14,6 +14,7 @@ from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
+from mutandis.report.formatting import capitalised
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -251,6 +252,7 @@ class PeopleTable:
 def _columns(
     audit: Audit, found: Findings, answers: NDArray[np.object_] | None, grade: Any
 ) -> list[PeopleColumn]:
+    negative = capitalised(audit.plan.labels.negative)
     rows, interval = audit.situation.complainants, found.comparison.interval
     verdicts = found.verdicts()
     columns = [
@@ -263,8 +265,8 @@ def _columns(
         columns.append(_column("grade", "Robustness", _coded(grade, _GRADES)))
     columns += [
         _column("delta_p", "Δp", Numbers(found.comparison.delta_p)),
-        _column("p_control", "Refused, control", Numbers(found.control.share.values())),
-        _column("p_test", "Refused, test", Numbers(found.test.share.values())),
+        _column("p_control", f"{negative}, control", Numbers(found.control.share.values())),
+        _column("p_test", f"{negative}, test", Numbers(found.test.share.values())),
         _column("p_value", "p-value", Numbers(interval.p_value), shown=False),
         _column("q_value", "q-value", Numbers(found.q_value)),
         _column("radius_control", "Reach, control", Numbers(found.control.radius), shown=False),
@@ -272,7 +274,7 @@ def _columns(
     ]
     if found.p_own is not None:
         own = Numbers(found.p_own)
-        columns.append(_column("p_own", "Refused, own matches", own, shown=False))
+        columns.append(_column("p_own", f"{negative}, own matches", own, shown=False))
     population = audit.plan.population
     statuses = [each.attribute for each in audit.plan.protections]
     names = dict.fromkeys([*statuses, *(each.name for each in audit.plan.attributes)])

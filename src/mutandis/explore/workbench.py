@@ -259,7 +259,7 @@ class Draft:
             ),
             seed=settings.seed,
             id=plan.id,
-        )
+        ).with_labels(plan.labels)
 
 
 def _rule(plan: Plan) -> Rule | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from mutandis.auditing.plan import Origin, plan
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import jsonable
+from mutandis.data.labels import Labels
 from mutandis.data.protection import Protection
 from mutandis.errors import PlanError, WorldviewError
 from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
@@ -92,6 +93,7 @@ _AUDIT = {
     "attributes": read_node,
     "worldview": read_node,
     "decision": read_node,
+    "labels": read_node,
     **_SETTINGS,
 }
 _OUTCOME = {"column": read_name, "negative": read_values}
@@ -101,6 +103,7 @@ _PROTECTED = {
     "reference": read_value,
     "pool": read_flag,
 }
+_LABELS = {each.name: read_node for each in fields(Labels)}
 _ATTRIBUTE = {"kind": _read_kind, "levels": optional(read_levels), "weight": read_number}
 
 
@@ -177,7 +180,11 @@ def read_plan_text(
     if saved is None:
         # before the table is read: a change in between is noticed by the next who verifies
         described["sha256"] = source.sha256()
+    labels = arguments.pop("labels", None)
     planned = plan(source if saved is None else saved.population, **arguments)
+    if labels is not None:
+        with located(f"{name}, section 'labels'"):
+            planned = planned.with_labels(labels)
     origin = Origin(
         text=text,
         name=name,
@@ -196,7 +203,10 @@ def read_arguments(
     trust_code: bool = False,
     saved: SavedInputs | None = None,
 ) -> tuple[Source, tuple[Path, ...], dict[str, Any]]:
-    """Read where the table is, which further files were read, and the arguments of `plan`."""
+    """Read where the table is, which further files were read, and the arguments of `plan`.
+
+    Beside these, `labels` has the labels, if there are any.
+    """
     sections = read_keys(
         read_yaml(text, source=name),
         _AUDIT,
@@ -221,6 +231,8 @@ def read_arguments(
         **rows,
         **{name: sections[name] for name in _SETTINGS if name in sections},
     }
+    if "labels" in sections:
+        arguments["labels"] = _read_labels(sections["labels"])
     if "worldview" in sections:
         arguments["worldview"] = worldview_from_node(
             name_protected(sections["worldview"], statuses)
@@ -245,6 +257,19 @@ def _read_protected(node: YamlNode) -> Protection:
     found = read_keys(node, _PROTECTED, required=required, what="the section 'protected'")
     with located(node.place):
         return Protection(found.pop("attribute"), **found)
+
+
+def _read_labels(node: YamlNode) -> Labels:
+    """Read the words of documents: all of them are texts, whatever they look like."""
+
+    def read(part: YamlNode) -> Any:
+        if isinstance(part, Entries):
+            return {key: read(each) for key, each in part.entries.items()}
+        return read_name(part, "a label")
+
+    found = read_keys(node, _LABELS, what="the section 'labels'")
+    with located(node.place):
+        return Labels(**{key: read(part) for key, part in found.items()})
 
 
 def _read_attributes(node: YamlNode) -> dict[str, AttributeDeclaration]:
@@ -279,6 +304,7 @@ def write_plan(planned: Plan) -> str:
         + _worldview(planned)
         + _decision(planned)
         + write_yaml(jsonable(_settings(planned.settings)))
+        + (write_yaml({"labels": planned.labels.as_dict()}) if planned.labels else "")
     )
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.plan import Origin
 from mutandis.data.columns import jsonable
+from mutandis.data.labels import Labels
 from mutandis.errors import OutputError
 from mutandis.files.output_folder import recover_output
 from mutandis.files.table_files import hash_file
@@ -27,6 +28,8 @@ from mutandis.limits import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from mutandis.auditing.plan import Plan
 
 __all__ = [
     "CASES",
@@ -100,6 +103,12 @@ class AuditRecord:
             source=self.data["source"],
             files=self.data["files"],
         )
+
+    def label(self, plan: Plan) -> Plan:
+        """Give a plan that was read from the audit file the words that the results have."""
+        if "labels" not in self.data:  # results of before there were any
+            return plan
+        return plan.with_labels(Labels(**self.data["labels"]))
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:

@@ -161,6 +161,7 @@ def _record(
             "text": text,
         },
         "settings": plain_data(read_yaml(text)),
+        "labels": audit.plan.labels.as_dict(),
         "source": {"kind": "memory", "sha256": ""} if origin is None else dict(origin.source),
         "files": {} if origin is None else dict(origin.files),
         "provenance": audit.provenance.as_dict(),
@@ -361,7 +362,7 @@ def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
             else _Described(described, tuple(state.get("decision_inputs", ()))),
         ),
     )
-    plan = replace(plan, origin=origin)
+    plan = record.label(replace(plan, origin=origin))
     parts = iter(state["parts"])
 
     def restore(planned: Plan) -> Audit:

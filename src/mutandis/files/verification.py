@@ -158,8 +158,10 @@ def _verify(
     if rerun and (inputs or not record.is_intact):
         differences.append("the audit cannot be repeated from something else")
     elif rerun:
-        plan = read_plan_text(
-            origin.text, folder=origin.folder, name=origin.name, trust_code=trust_code
+        plan = record.label(
+            read_plan_text(
+                origin.text, folder=origin.folder, name=origin.name, trust_code=trust_code
+            )
         )
         differences += _compare_rerun(record, plan.run() if run is None else run(plan), files)
     return Verification(

@@ -9,7 +9,7 @@ import numpy as np
 
 from mutandis.pictures.chart import DASHED, DOTTED, Chart, Frame, numbered, room_for, ticks
 from mutandis.pictures.picture import COLOURS
-from mutandis.pictures.svg import printable
+from mutandis.pictures.svg import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ def plot_delta_p(differences: Sequence[Differences], *, threshold: float) -> Pic
         frame.y_axis({v: f"{v:,.0f}" for v in ticks(0, most, most=4, whole=True)})
         chart.text((left - 38, above + 36), each.title, anchor="end")
         chart.text((left + 4, above + 5), f"Δp = 0: {int((~apart).sum()):,}")
-    return chart.picture("Differences in refusals by method")
+    return chart.picture("Differences by method")
 
 
 def _draw_bars_between(
@@ -286,6 +286,7 @@ _FOUND = COLOURS["control"]
 _QUIET = COLOURS["quiet"]
 # height of a row, and the size of its words
 _ROW, _WORDS = 17.0, 9.0
+_WIDEST = 110.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +304,9 @@ class ForestRow:
     primary: bool = False
 
 
-def plot_forest(rows: Sequence[ForestRow], *, threshold: float, threshold_name: str) -> Picture:
+def plot_forest(
+    rows: Sequence[ForestRow], *, threshold: float, threshold_name: str, negative: str = "refused"
+) -> Picture:
     """Draw differences with their intervals, one line each, from top to bottom."""
     chart = Chart(width=620, height=48 + _ROW * len(rows))
     sides = (118, 4, 384, 8 + _ROW * len(rows))
@@ -319,7 +322,8 @@ def plot_forest(rows: Sequence[ForestRow], *, threshold: float, threshold_name: 
         _draw_forest_row(frame, place, row, first=not place or rows[place - 1].group != row.group)
     mark = f"; dashed: {threshold_name}" if threshold else ""
     frame.x_axis({-1: "−1", -0.5: "−0.5", 0: "0", 0.5: "0.5", 1: "1"})
-    said = f"Δp, share refused in the control group less that in the test group{mark}"
+    shown = shortened(printable(negative), width=_WIDEST, size=_WORDS)
+    said = f"Δp, share {shown} in the control group less that in the test group{mark}"
     chart.text((251, frame.bottom + 26), said, size=_WORDS, anchor="middle")
     return chart.picture("Differences and intervals by method and group size")
 

@@ -101,6 +101,7 @@ def case_document(
         tau=settings.tau,
         direction=settings.evidence.direction,
         worldview=_draw_worldview(audit),
+        labels=audit.plan.labels,
     )
     return redact_case(document, whole, cases) if redact else document
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mutandis.data.columns import jsonable
+from mutandis.data.labels import PLAIN, Labels
 from mutandis.errors import PlanError
 
 if TYPE_CHECKING:
@@ -367,6 +368,8 @@ class CaseDocument:
         The level, the minimum deviation, and what was looked for.
     worldview
         A drawing for the page; it is not part of the data.
+    labels
+        What columns, values and outcomes are called on the page; the data have their names.
 
     Examples
     --------
@@ -402,6 +405,7 @@ class CaseDocument:
     tau: float
     direction: str
     worldview: Picture | None = None
+    labels: Labels = PLAIN
 
     @property
     def primary(self) -> Figures:
@@ -413,7 +417,7 @@ class CaseDocument:
         named = {
             each.name: jsonable(getattr(self, each.name))
             for each in fields(self)
-            if each.name != "worldview"
+            if each.name not in {"worldview", "labels"}
         }
         return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **named}
 

@@ -81,6 +81,7 @@ def _draw_forest(document: CaseDocument, figures: Sequence[Figures]) -> Captione
             threshold_name=f"{'−' if sign < 0 else ''}τ = {sign * document.tau:g}".replace(
                 "= -", "= −"
             ),
+            negative=document.labels.negative,
         ),
         title="Δp and its interval under every method and group size",
         caption="Squares are differences, lines their intervals; a diamond is a comparison of two "

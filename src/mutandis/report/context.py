@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
     from mutandis.evidence.findings import Findings
@@ -37,6 +38,10 @@ class ReportContext:
     @property
     def plan(self) -> Plan:
         return self.audit.plan
+
+    @property
+    def labels(self) -> Labels:
+        return self.plan.labels
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -70,7 +75,7 @@ class ReportContext:
     @property
     def grounds(self) -> str:
         """Name the protected attributes, in quotation marks."""
-        return listed(f"“{each.attribute}”" for each in self.plan.protections)
+        return listed(f"“{self.labels.column(each.attribute)}”" for each in self.plan.protections)
 
     @property
     def where(self) -> str:
@@ -102,7 +107,9 @@ class ReportContext:
     @property
     def refused(self) -> str:
         """Say what a refusal is here."""
-        return f"{self.plan.outcome.column} = {self.plan.outcome.negative}"
+        outcome = self.plan.outcome
+        said = outcome.said(self.labels, outcome.negative)
+        return f"{self.labels.column(outcome.column)} = {said}"
 
     @property
     def worse(self) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MISSING",
+    "capitalised",
     "count",
     "distance",
     "group_by_value",
@@ -71,6 +72,11 @@ def p_value(number: float) -> str:
 @_for_numbers
 def distance(number: float) -> str:
     return f"{number:.4f}"
+
+
+def capitalised(text: str) -> str:
+    """Begin a text with a capital, and leave the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:

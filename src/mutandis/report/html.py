@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from mutandis.errors import printable
 from mutandis.report.formatting import (
+    capitalised,
     count,
     distance,
     listed,
@@ -119,7 +120,7 @@ def _environment(package: str = "mutandis.report") -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    writers = (count, distance, listed, p_value, percent, plural, signed, value)
+    writers = (capitalised, count, distance, listed, p_value, percent, plural, signed, value)
     environment.filters |= {write.__name__: write for write in writers}
     return environment
 

@@ -336,8 +336,8 @@ def _verdict(document: CaseDocument, audit: Audit, row: Figures) -> VerdictText:
     shares = (
         ""
         if WITHHELD in {row.p_control, row.p_test}
-        else f": {row.p_control} of the control group had the outcome {terms.negative}, against "
-        f"{row.p_test} of the test group"
+        else f": {row.p_control} of the control group had the outcome "
+        f"{terms.said(terms.negative)}, against {row.p_test} of the test group"
     )
     sentence = (
         f"{subject}{given} provides {found} for a pattern of {against} people like {who} on "

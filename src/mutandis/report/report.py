@@ -70,6 +70,7 @@ def make_report(
     html = render(
         "report.html",
         context=context,
+        labels=context.labels,
         plan=context.plan,
         settings=context.plan.settings,
         tables=tables,

@@ -10,7 +10,14 @@ import numpy as np
 from mutandis.auditing.tipping import summarise_grades
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import list_reasons
-from mutandis.report.formatting import count, group_by_value, listed, percent, plural
+from mutandis.report.formatting import (
+    capitalised,
+    count,
+    group_by_value,
+    listed,
+    percent,
+    plural,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +65,8 @@ def _asked(context: ReportContext) -> str:
         f"{plural(len(plan.population), 'decision')} on {plan.outcome.column} were examined. "
         f"{plural(len(context.headline), 'person', 'people')} with {context.complainants} (the "
         f"complainants) {'was' if len(context.headline) == 1 else 'were each'} compared with "
-        f"{context.others}. “Refused” means {context.refused}.{how}{better}"
+        f"{context.others}. “{capitalised(context.labels.negative)}” means {context.refused}."
+        f"{how}{better}"
     )
 
 
@@ -66,7 +74,8 @@ def _rates(context: ReportContext) -> str:
     situation = context.audit.situation
     rows = situation.complainants
     facts = situation.is_negative
-    said = f"On record, {percent(float(facts[rows].mean()))} of the complainants were refused"
+    share = percent(float(facts[rows].mean()))
+    said = f"On record, {share} of the complainants were {context.labels.negative}"
     if len(context.parts) > 1:
         return f"{said}."
     others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
@@ -130,14 +139,14 @@ def _own_cases(context: ReportContext) -> str:
     concerned = found.is_negative if context.worse else ~found.is_negative
     said = (
         f"{count(int((pattern & concerned).sum()))} of these {count(int(pattern.sum()))} were "
-        f"{'refused' if context.worse else 'granted'} themselves"
+        f"{context.labels.decided(context.worse)} themselves"
     )
     if context.own is not None:
         own = int((pattern & context.own).sum())
         said += (
             f", and {count(own)} have a case of their own as well: "
             f"{'fewer' if context.worse else 'more'} than half of the people most like their own "
-            "counterfactual were refused"
+            f"counterfactual were {context.labels.negative}"
         )
     return f"{said}. The others are part of the pattern only."
 
@@ -206,7 +215,7 @@ def describe_flips(context: ReportContext) -> Iterator[str]:
         yield (
             f"In the counterfactual world{context.by_part(part)}{average} "
             f"{count(granted)} of the {count(int(before.sum()))} complainants "
-            f"who were refused would not have been, and {count(refused)} of "
+            f"who were {context.labels.negative} would not have been, and {count(refused)} of "
             f"the {count(int((~before).sum()))} others would."
         )
 
@@ -417,8 +426,8 @@ def _of_tests(context: ReportContext) -> Iterator[Caution]:
         yield Caution(
             about="Intervals of no width",
             sentence=f"{plural(degenerate, 'significant case')} of {context.where} rest on an "
-            f"interval without width ({settings.interval}: all were refused in one group and "
-            "none in the other). Their significance cannot be relied on.",
+            f"interval without width ({settings.interval}: all were {context.labels.negative} in "
+            "one group and none in the other). Their significance cannot be relied on.",
             serious=True,
         )
     if settings.evidence.adjust == "none":

@@ -277,9 +277,8 @@ def _kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
     The one outcome is what is looked for; people with the other are part of a pattern at most.
     """
     refused, own = context.headline.is_negative, context.own
-    concerned, words = refused, ("refused", "granted")
-    if not context.worse:
-        concerned, words = ~refused, ("granted", "refused")
+    concerned = refused if context.worse else ~refused
+    words = [context.labels.decided(each) for each in (context.worse, not context.worse)]
     other = (f"{words[1]} themselves", ~concerned)
     if own is None:
         return {"concerned": (f"{words[0]} themselves", concerned), "other": other}
