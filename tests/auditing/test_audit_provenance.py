@@ -123,6 +123,7 @@ def test_every_setting_is_recorded() -> None:
             "group_size": "k",
             "max_distance": None,
             "min_group": 1,
+            "distance": "gower",
             "scaling": "range",
             "test_space": "reference",
             "ties": "fair",

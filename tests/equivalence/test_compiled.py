@@ -61,7 +61,9 @@ SHAPES = {
 }
 
 
-def simulate(shapes: list[Shape], *, size: int, seed: int, centers: int = 25) -> Any:
+def simulate(
+    shapes: list[Shape], *, size: int, seed: int, centers: int = 25, squared: bool = False
+) -> Any:
     """Give a space, queries of its own people, and queries from outside, some far out."""
     rng = np.random.default_rng(seed)
     numbers = [shape for shape in shapes if not shape.levels]
@@ -75,6 +77,11 @@ def simulate(shapes: list[Shape], *, size: int, seed: int, centers: int = 25) ->
             + (shape.slope * shape.span * together).astype(np.int64)
             for shape in numbers
         ]
+        if squared:  # sums of squares have the room that sums of numbers have otherwise
+            coordinates = [
+                each // (2**18 if shape.span > 99 else 1)
+                for shape, each in zip(numbers, coordinates, strict=True)
+            ]
         codes = [rng.integers(0, shape.levels + 3 * stretch, rows) for shape in names]
         return Points(
             coordinates=np.array(coordinates, dtype=np.int64).reshape(len(numbers), rows).T.copy(),
@@ -84,8 +91,10 @@ def simulate(shapes: list[Shape], *, size: int, seed: int, centers: int = 25) ->
     here = points(size, stretch=0)
     cost = max([shape.span for shape in numbers], default=0) or 3
     mismatch = rng.integers(1, cost + 1, len(names))
+    if squared:
+        mismatch = (mismatch // (2**18 if cost > 99 else 1)) ** 2 + rng.integers(1, 5, len(names))
     negative = rng.random(size) < 0.4
-    metric = Metric(mismatch=mismatch, unit=float(cost))
+    metric = Metric(mismatch=mismatch, unit=float(cost), squared=squared)
     space, standing = Space.of(here, negative, metric)
     chosen = rng.permutation(size)[:centers]
     own = Queries(points=here.take(chosen), own=standing[chosen], own_negative=negative[chosen])
@@ -103,11 +112,16 @@ def check(space: Space, queries: Queries, ks: list[int]) -> None:
     """Both kernels find what `brute` finds, and share places in the same way."""
     expected = BruteSearch(space=space).neighbourhoods(queries, ks)
     assert CompiledSearch.can_search(space)
+    limits = np.maximum(expected.radius[:, 0] - 1, 0)
+    inside = BruteSearch(space=space).within(queries, limits)
     for kernel, leaf in (("tree", 3), ("tree", 40), ("tree", LEAF), ("scan", LEAF)):
         search = CompiledSearch(space, threads=2, kernel=kernel, leaf=leaf)
         found = find_neighbourhoods(search, queries, ks)
         assert search.name == f"compiled {kernel}"
         assert_same(found, expected)
+        within = search.within(queries, limits)
+        for part in fields(within):
+            np.testing.assert_array_equal(getattr(within, part.name), getattr(inside, part.name))
         policies: tuple[Ties, ...] = ("fair", "all")
         for ties in policies:
             for column, k in enumerate(ks):
@@ -117,12 +131,14 @@ def check(space: Space, queries: Queries, ks: list[int]) -> None:
                 np.testing.assert_array_equal(mine.size, oracle.size)
 
 
+@pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("name", SHAPES)
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
-def test_kernels_find_what_brute_finds(name: str, data: st.DataObject) -> None:
+def test_kernels_find_what_brute_finds(name: str, data: st.DataObject, *, squared: bool) -> None:
     size = data.draw(st.sampled_from([1, 2, 31, 33, 200, 700]))
-    space, own, outside = simulate(SHAPES[name], size=size, seed=data.draw(st.integers(0, 10**6)))
+    seed = data.draw(st.integers(0, 10**6))
+    space, own, outside = simulate(SHAPES[name], size=size, seed=seed, squared=squared)
     k = data.draw(st.integers(1, size))
     check(space, outside, sorted({1, k, size}))
     if size > 1:
@@ -130,9 +146,10 @@ def test_kernels_find_what_brute_finds(name: str, data: st.DataObject) -> None:
         check(space, own, [size - 1, min(k, size - 1), 1, min(k, size - 1)])
 
 
+@pytest.mark.parametrize("squared", [False, True])
 @pytest.mark.parametrize("name", SHAPES)
-def test_kernels_find_what_brute_finds_over_many_blocks(name: str) -> None:
-    space, own, outside = simulate(SHAPES[name], size=3 * scan.BLOCK + 7, seed=5)
+def test_kernels_find_what_brute_finds_over_many_blocks(name: str, *, squared: bool) -> None:
+    space, own, outside = simulate(SHAPES[name], size=3 * scan.BLOCK + 7, seed=5, squared=squared)
     for queries in (own, outside):
         check(space, queries, [3, 100, 250])
 
@@ -250,12 +267,12 @@ def test_the_weighted_selection_is_that_of_a_sorted_list(
 
 SMALL_KERNEL = (
     "import numpy as np\n"
-    "from mutandis.search.kernels.bounds import least_distance\n"
+    "from mutandis.search.kernels.bounds import Costs, least_distance\n"
     "from mutandis.search.kernels.tree import Boxes\n"
     "box = Boxes(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 0), np.uint64))\n"
     "none = np.empty(0)\n"
     "bits = none.astype(np.uint64)\n"
-    "found = least_distance(box, 0, none, np.array([3.0]), none, bits, 9.0)\n"
+    "found = least_distance(box, 0, Costs(none, ()), np.array([3.0]), none, bits, 9.0)\n"
     "assert found == 2.0, found\n"
     "print(sum(least_distance.stats.cache_hits.values()))\n"
 )

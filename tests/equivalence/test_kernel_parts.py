@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mutandis.search.kernels import reservoir, selection, steps
 from mutandis.search.kernels import tree as growth
 from mutandis.search.kernels.bounds import (
+    Costs,
     choose_signs,
     least_distance,
     level_bits,
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 SEEDS = st.integers(0, 10**6)
 
 
-def scatter(rng: np.random.Generator, size: int) -> tuple[Grid, NDArray[np.float64]]:
+def scatter(
+    rng: np.random.Generator, size: int, *, squared: bool = False
+) -> tuple[Grid, NDArray[np.float64]]:
     """Give points with a long tail in one number, few values in another, and 3 and 90 levels."""
     coordinates = np.stack(
         [
-            (10 ** rng.uniform(0, 9, size)).astype(np.int64),
+            (10 ** rng.uniform(0, 7 if squared else 9, size)).astype(np.int64),
             rng.integers(0, 5, size),
             rng.integers(-(10**6), 10**6, size),
         ],
@@ -48,54 +51,62 @@ def scatter(rng: np.random.Generator, size: int) -> tuple[Grid, NDArray[np.float
     return grid, np.array([float(rng.integers(1, 10**9)), float(rng.integers(1, 100))])
 
 
-def plant(rng: np.random.Generator, size: int, leaf: int) -> tuple[Tree, Exact, Any]:
+def plant(
+    rng: np.random.Generator, size: int, leaf: int, *, squared: bool = False
+) -> tuple[Tree, Exact, Any]:
     """Grow a tree over scattered points; give it with exact points and steps."""
-    grid, mismatch = scatter(rng, size)
+    grid, mismatch = scatter(rng, size, squared=squared)
     order = np.arange(size, dtype=np.int32)
     tree = growth.grow(grid, mismatch, order, leaf=leaf)
-    exact = Exact(exact_rows(grid, order), np.ones(size, dtype=np.int64), mismatch)
+    costs = Costs(mismatch, (2,)) if squared else Costs(mismatch, ())
+    exact = Exact(exact_rows(grid, order), np.ones(size, dtype=np.int64), costs)
     is_told = grid.codes.max(axis=0) < 64
     return tree, exact, steps.take_steps(tree, exact, is_told)
 
 
+@pytest.mark.parametrize("squared", [False, True])
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS, share=st.floats(0.0, 1.2))
-def test_no_box_and_no_sum_of_steps_keeps_out_who_is_near(seed: int, share: float) -> None:
+def test_no_box_and_no_sum_of_steps_keeps_out_who_is_near(
+    seed: int, share: float, *, squared: bool
+) -> None:
     rng = np.random.default_rng(seed)
-    tree, exact, packed = plant(rng, size=300, leaf=20)
+    tree, exact, packed = plant(rng, size=300, leaf=20, squared=squared)
     numbers = 3
     row = exact.points[rng.integers(len(exact.points))]
     center = row + np.concatenate([np.floor(row[:numbers] * rng.uniform(-0.2, 0.2, 3)), [0, 0]])
-    center[:numbers] = np.clip(center[:numbers], 0, exact.points[:, :numbers].max(axis=0))
+    if not squared:  # where distances are squared, centers may lie outside
+        center[:numbers] = np.clip(center[:numbers], 0, exact.points[:, :numbers].max(axis=0))
     signs = np.array([[1, 1], [1, -1], [-1, 1]])
     slants = center[:numbers] @ signs
     bits = level_bits(center[numbers:].astype(np.int32))
-    away = np.abs(exact.points[:, :numbers] - center[:numbers]).sum(axis=1)
-    away += (exact.points[:, numbers:] != center[numbers:]) @ exact.mismatch
-    assert [measure(exact.points, place, center, exact.mismatch) for place in range(300)] == (
+    away = (np.abs(exact.points[:, :numbers] - center[:numbers]) ** (1 + squared)).sum(axis=1)
+    away += (exact.points[:, numbers:] != center[numbers:]) @ exact.costs.mismatch
+    assert [measure(exact.points, place, center, exact.costs) for place in range(300)] == (
         away.tolist()
     )
     radius = np.floor(np.quantile(away, min(share, 1.0)) * max(share, 1.0))
     sums, near = np.empty(300, np.uint16), np.empty(301, np.int64)
     for leaf in np.flatnonzero(tree.right < 0).tolist():
         start, stop = tree.start[leaf], tree.stop[leaf]
-        bound = least_distance(tree.boxes, leaf, exact.mismatch, center, slants, bits, np.inf)
+        bound = least_distance(tree.boxes, leaf, exact.costs, center, slants, bits, np.inf)
         assert bound <= away[start:stop].min()
         outside = steps.sum_steps(
-            packed, tree.boxes, leaf, start, stop - start, exact.mismatch, center, bits, sums
+            packed, tree.boxes, leaf, start, stop - start, exact.costs, center, bits, sums
         )
         assert outside <= away[start:stop].min()
-        limit = steps.largest_sum(radius - outside, packed.per_unit[leaf], numbers)
+        limit = steps.largest_sum(radius - outside, packed.per_unit[leaf], numbers, exact.costs)
         found = steps.collect(sums, 0, stop - start, limit, near) if outside <= radius else 0
         kept = set((start + near[:found]).tolist())
         assert set((start + np.flatnonzero(away[start:stop] <= radius)).tolist()) <= kept
 
 
-def test_steps_keep_nearly_everybody_out_who_is_not_near() -> None:
+@pytest.mark.parametrize(("squared", "most"), [(False, 210), (True, 250)])
+def test_steps_keep_nearly_everybody_out_who_is_not_near(most: int, *, squared: bool) -> None:
     """A filter that let everybody through would be right, and useless."""
     rng = np.random.default_rng(4)
     size = 4000
-    coordinates = rng.integers(0, 2**40, (size, 4))
+    coordinates = rng.integers(0, 2 ** (25 if squared else 40), (size, 4))
     grid = Grid(
         coordinates,
         np.empty((size, 0), np.int64),
@@ -104,16 +115,17 @@ def test_steps_keep_nearly_everybody_out_who_is_not_near() -> None:
     )
     order, none = np.arange(size, dtype=np.int32), np.empty(0)
     tree = growth.grow(grid, none, order, leaf=size)
-    exact = Exact(exact_rows(grid, order), np.ones(size, dtype=np.int64), none)
+    costs = Costs(none, (2,)) if squared else Costs(none, ())
+    exact = Exact(exact_rows(grid, order), np.ones(size, dtype=np.int64), costs)
     packed = steps.take_steps(tree, exact, np.empty(0, np.bool_))
     center = exact.points[17].copy()
-    away = np.abs(exact.points - center).sum(axis=1)
+    away = (np.abs(exact.points - center) ** (1 + squared)).sum(axis=1)
     radius = np.sort(away)[200]
     sums, near = np.empty(size, np.uint16), np.empty(size + 1, np.int64)
     no_bits = np.empty(0, np.uint64)
-    outside = steps.sum_steps(packed, tree.boxes, 0, 0, size, none, center, no_bits, sums)
-    limit = steps.largest_sum(radius - outside, packed.per_unit[0], 4)
-    assert 201 <= steps.collect(sums, 0, size, limit, near) <= 210
+    outside = steps.sum_steps(packed, tree.boxes, 0, 0, size, costs, center, no_bits, sums)
+    limit = steps.largest_sum(radius - outside, packed.per_unit[0], 4, costs)
+    assert 201 <= steps.collect(sums, 0, size, limit, near) <= most
 
 
 @settings(max_examples=60, deadline=None)

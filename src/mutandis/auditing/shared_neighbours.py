@@ -144,14 +144,15 @@ def _point_groups(
 ) -> list[_PointGroup]:
     """Measure the sampled complainants' groups, each space collapsed to its distinct points."""
     groups: dict[int, _PointGroup] = {}
+    metric = control.metric
     for space, rows in enumerate(control.spaces):
         everyone = control.points.take(rows)
         first, standing = group_rows(everyone)
-        points, counts = everyone.take(first), np.bincount(standing)
+        points, counts = metric.place(everyone.take(first)), np.bincount(standing)
         mine = sample[control.space_of[sample] == space]
-        centers = control.origins.take(mine)
+        centers = metric.place(control.origins.take(mine))
         for number, complainant in enumerate(mine.tolist()):
-            distance = control.metric.from_center(centers.take(np.array([number])), points)
+            distance = metric.in_place.from_center(centers.take(np.array([number])), points)
             place = control.place_at(distance, complainant, index)
             near = np.flatnonzero(place)
             groups[complainant] = _PointGroup(

@@ -126,7 +126,7 @@ class GroupBuilder:
                     search=searched.search,
                     matches=matches,
                     scale=scale,
-                    names=(*(axis.name for axis in embedding.axes), *embedding.nominal),
+                    names=embedding.names,
                 )
             )
             spaces.append(

@@ -247,6 +247,7 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
 
     everyone, cell, apart = cells.at(listing)
     count = cells.count[cell] - (cell == own[everyone])
+    reach = matches.reach
     for index, group in enumerate(totals.places):
         weight = group.weigh(chosen[everyone], apart, count)
         inside = weight > 0
@@ -256,7 +257,7 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
         start = starts_of(query, len(chosen))
         found = matches.found[key]
         radius = group.radius[chosen]
-        near = found & (matches.distance[key] <= (radius * (1 + ROUNDING))[query])
+        near = found & (reach[key] <= (radius * (1 + ROUNDING))[query])
         kind = totals.negatives.dtype
         refused = weight.astype(kind) * matches.negatives[key]
         totals.size[index, chosen] = totals_of(weight, start)
@@ -354,7 +355,7 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
     matched = sums.Matched(
         matches.found,
         matches.negatives,
-        np.where(matches.found, matches.distance, np.inf),
+        np.where(matches.found, matches.reach, np.inf),
         starts(people),
         points,
         people.data,
@@ -448,7 +449,7 @@ class MatchedGroups:
         from scipy.sparse import csr_array
 
         embedding = centers.embedding
-        names = (*(axis.name for axis in embedding.axes), *embedding.nominal)
+        names = embedding.names
         spaces = []
         for test, each in zip(tests, arrays["spaces"], strict=True):
             parts = (each["data"], each["indices"], each["indptr"])

@@ -127,13 +127,20 @@ class Matches:
     people: Any
     parts: int
     counts: NDArray[np.int64]  # the number of rows at each of these points
-    # the mean distance from i's counterfactual to M(i), in units of the metric
+    # the mean distance from i's counterfactual to M(i), in units of the metric; it is compared with
+    # integer distances, which may be `squared`
     distance: NDArray[np.float64]
+    squared: bool
     # the distance in units of the metric, the moments of M(i), both zeros where it has no one, and
     # the moments of i's counterfactual, as `Scale` computes them: those of numbers, and of levels,
     # most of which are zero, in the columns that they have among all
     numbers: NDArray[np.int64]
     levels: Any
+
+    @property
+    def reach(self) -> NDArray[np.float64]:
+        """The mean distance to M(i), as integer distances are."""
+        return self.distance**2 if self.squared else self.distance
 
     @property
     def columns(self) -> tuple[int, int, int]:
@@ -313,8 +320,10 @@ class Matcher:
                 self._note(listed, group, chosen[few], listing.part(few), queries.points)
 
         rows = found.inside[:, 0] + found.rim[:, 0]
-        by_kernel = self._kernel(listed, group, queries.points)
-        self.search.visit(queries, group.radius, rows, by_kernel or note)
+        use = self._kernel(listed, group, queries.points) or note
+        if metric.squared:
+            use = self._with_lengths(listed, group, use)
+        self.search.visit(queries, group.radius, rows, use)
         common = _common_whole(listed.negatives, listed.whole)
         apart = listed.apart + overflow * float(metric.unit)
         listed.numbers[:, 0] = self.scale.count(apart / metric.unit)
@@ -327,9 +336,35 @@ class Matcher:
             parts=self.parts,
             counts=space.counts,
             distance=apart,
+            squared=metric.squared,
             numbers=listed.numbers,
             levels=listed.put_in_order(listed.levels, 1 + 2 * self.scale.width),
         )
+
+    def _with_lengths(
+        self, listed: _Listed, group: Places, use: Callable[[NDArray[np.intp], Listing], None]
+    ) -> Callable[[NDArray[np.intp], Listing], None]:
+        """Average the lengths of squared distances, and not their squares."""
+
+        def average(chosen: NDArray[np.intp], listing: Listing) -> None:
+            query = np.repeat(np.arange(len(chosen)), np.diff(listing.start))
+            weight = group.weigh(
+                chosen[query], listing.distances, self.space.counts[listing.points]
+            )
+            # rows at the same distance are first added up, as integers
+            order = np.lexsort((listing.distances, query))
+            query, distance, weight = query[order], listing.distances[order], weight[order]
+            is_new = (np.diff(query, prepend=-1) != 0) | (np.diff(distance, prepend=-1) != 0)
+            run = np.cumsum(is_new) - 1
+            held = np.zeros(np.count_nonzero(is_new), dtype=np.int64)
+            np.add.at(held, run, weight)
+            length = held * self.embedding.metric.lengths(distance[is_new])
+            total = np.bincount(query[is_new], weights=length, minlength=len(chosen))
+            use(chosen, listing)
+            with np.errstate(invalid="ignore"):
+                listed.apart[chosen] = total / listed.whole[chosen]
+
+        return average
 
     def _distinct(self, world: Embedded) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Give a row of each different counterfactual, near ones together, and who has which."""
@@ -611,6 +646,7 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
         parts=first.parts,
         counts=first.counts,
         distance=total("distance") / size,
+        squared=first.squared,
         numbers=numbers,
         levels=levels,
     )

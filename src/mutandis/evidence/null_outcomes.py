@@ -22,7 +22,6 @@ import numpy as np
 
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.search.choose import choose_search
-from mutandis.search.embedding import Embedding
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 from mutandis.search.ties import share_of
 
@@ -72,9 +71,7 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
     reference = order[np.isin(order, np.concatenate([each.test for each in situation.strata]))]
     complainants = order[np.isin(order, situation.complainants)]
     is_negative = situation.is_negative[reference]
-    embedding = Embedding.fit(
-        population, situation.attributes, scaling=situation.similarity.scaling
-    )
+    embedding = situation.embed()
     points = embedding.apply(population, reference).points
     worlds: Sequence[Population] = situation.draws or (counterfactual,)
     space, standing = Space.of(points, is_negative, embedding.metric)

@@ -20,6 +20,7 @@ from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, INTERVALS, TESTS, no_interval
 from mutandis.evidence.methods import METHODS, Center
+from mutandis.search.distances import fit_distance
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
 from mutandis.search.share import difference, exceeds
@@ -118,6 +119,13 @@ class Situation:
         share = self.is_negative_cf.astype(np.float64)
         share[self.complainants] = self.refused_in_draws.mean(axis=0)
         return share
+
+    def embed(self) -> Embedding:
+        """Fit the distance on D."""
+        embedding = Embedding.fit(
+            self.population, self.attributes, scaling=self.similarity.scaling, parts=self.parts
+        )
+        return fit_distance(self.similarity.distance, embedding, self.attributes)
 
     def drawn_centers(self) -> tuple[Centers, ...]:
         """Give the outcomes that the complainants would have had in each draw."""
@@ -294,12 +302,7 @@ class PaperDefinitions:
         """Search each space once per kind of center; every method and k is served by that."""
         embedding = None if shared is None else shared.embedding
         if embedding is None:
-            embedding = Embedding.fit(
-                situation.population,
-                situation.attributes,
-                scaling=situation.similarity.scaling,
-                parts=situation.parts,
-            )
+            embedding = situation.embed()
         if shared is not None:
             shared.embedding = embedding
         builder = GroupBuilder(

@@ -20,6 +20,7 @@ from mutandis.evidence.intervals import IntervalName
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import Adjustment
 from mutandis.evidence.spaces import ComparedWith, GroupSize
+from mutandis.search.distances import DistanceName
 from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
 
@@ -170,6 +171,9 @@ class Similarity(_Section):
 
     Parameters
     ----------
+    distance
+        How alike two people are: "gower", the weighted mean of differences in ranges (default), or
+        one of the others of docs/distances.md.
     scaling
         Numeric differences are divided by their range in D ("range"), or were scaled by the caller
         ("none").
@@ -198,6 +202,7 @@ class Similarity(_Section):
     mutandis.errors.PlanError: max_distance=-1 is not allowed. Give the largest distance at which...
     """
 
+    distance: DistanceName = _setting("gower", _choice(DistanceName))
     scaling: Scaling = _setting("range", _choice(Scaling))
     ties: Ties = _setting("fair", _choice(Ties))
     group_size: GroupSize = _setting("k", _choice(GroupSize))
@@ -207,6 +212,11 @@ class Similarity(_Section):
 
     def __post_init__(self) -> None:
         _Section.__post_init__(self)
+        if self.distance != "gower" and self.scaling != "range":
+            raise PlanError(
+                f"distance={self.distance!r} scales numbers itself, and scaling={self.scaling!r} "
+                "would have no effect. Leave scaling out, or take distance='gower'."
+            )
         if self.group_size != "k" and self.max_distance is not None:
             raise PlanError(
                 f"max_distance and group_size={self.group_size!r} contradict each other: a caliper "

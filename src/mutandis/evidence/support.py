@@ -166,6 +166,7 @@ def typical_radii(
     size = len(points)
     if k >= size:
         return np.empty(0)
+    points, metric = metric.place(points), metric.in_place
     order = np.lexsort([*points.codes.T[::-1], *points.coordinates.T[::-1], np.zeros(size)])
     sample = order[np.arange(min(size, SAMPLE)) * size // min(size, SAMPLE)]
     negative = np.zeros(size, dtype=np.bool_)  # outcomes have no part in a distance
@@ -215,10 +216,7 @@ def _outside_range(
     puts no center outside. Of several draws, one is enough.
     """
     nearest = draws[0]
-    outside = {
-        name: np.zeros(len(nearest.origins), dtype=np.bool_)
-        for name in (*(axis.name for axis in embedding.axes), *embedding.nominal)
-    }
+    outside = {name: np.zeros(len(nearest.origins), dtype=np.bool_) for name in embedding.names}
     for space, rows in enumerate(nearest.spaces):
         mine = np.flatnonzero(nearest.space_of == space)
         there = nearest.points.take(rows)

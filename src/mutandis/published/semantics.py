@@ -280,6 +280,12 @@ class AsPublished:
                 f"scaling={similarity.scaling!r} and group_size={similarity.group_size!r} would "
                 "have no effect. Leave them out, or leave the preset out."
             )
+        if similarity.distance != "gower":
+            raise PlanError(
+                "preset='eaamo23' repeats a publication with a distance of its own: "
+                f"distance={similarity.distance!r} would have no effect. Leave it out, or leave "
+                "the preset out."
+            )
         if similarity.max_distance is not None or similarity.min_group != 1:
             raise PlanError(
                 "preset='eaamo23' repeats a publication that compared with the k nearest however "

@@ -305,15 +305,11 @@ class _GroupLister:
         control = self._audit.grouping.nearest["control"]
         here = embedding.apply(self._world, np.array([self._case.row])).points
         there = control.points.take(rows)
-        metric, unit = control.metric, control.metric.unit
-        parts = {}
-        for index, axis in enumerate(embedding.axes):
-            apart = np.abs(there.coordinates[:, index] - here.coordinates[0, index])
-            parts[axis.name] = apart / unit + self._overflow(axis) / unit
-        for index, name in enumerate(embedding.nominal):
-            differs = there.codes[:, index] != here.codes[0, index]
-            parts[name] = differs * (metric.mismatch[index] / unit)
-        return {**parts, **{name: np.zeros(len(rows)) for name in embedding.constant}}
+        parts = embedding.split(here, there)
+        if parts is not None and embedding.metric.move is None:
+            for axis in embedding.axes:
+                parts[axis.name] += self._overflow(axis) / embedding.metric.unit
+        return parts
 
     def _overflow(self, axis: Axis) -> float:
         """Give how much farther the center lies on one axis than the metric reaches: mostly 0."""

@@ -19,6 +19,7 @@ from mutandis.report.formatting import (
     signed,
     value,
 )
+from mutandis.search.distances import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -135,10 +136,11 @@ def _on_likeness(plan: Plan) -> str:
     names = listed([_weighted(attribute) for attribute in plan.attributes])
     if plan.semantics.likeness:
         return f"People are alike if they are near in {names}, {plan.semantics.likeness}"
+    similarity = plan.settings.similarity
     scale = (
-        "each difference divided by its range in the table"
-        if plan.settings.similarity.scaling == "range"
-        else "numbers taken as they are"
+        DESCRIPTIONS[similarity.distance]
+        if similarity.scaling == "range"
+        else "numbers taken as they are, then averaged"
     )
     ties = (
         "people at the same distance share the last places"
@@ -146,7 +148,7 @@ def _on_likeness(plan: Plan) -> str:
         else "all people at the distance of the last place are counted in"
     )
     return (
-        f"People are alike if they are near in {names} ({scale}, then averaged), and nothing else "
+        f"People are alike if they are near in {names} ({scale}), and nothing else "
         f"matters for the decision. The order of the table has no part in it: {ties}."
     )
 

@@ -8,7 +8,10 @@ is repeated elsewhere records the same backend.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from mutandis.search.brute import BruteSearch
 from mutandis.search.engine import discard_progress
@@ -17,7 +20,6 @@ from mutandis.search.kd_tree import TreeSearch, tree_dimensions
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from mutandis.search.distance import Points
@@ -33,6 +35,8 @@ _WORTH_LOADING = 0.5
 # the tree per point it examines; a scan per query, and per point and attribute.
 _TREE_QUERY, _TREE_GROWTH, _TREE_POINT = 2e-5, 1.7, 4e-8
 _SCAN_QUERY, _SCAN_CELL = 1e-4, 1e-8
+# sums of integers up to this are exact in float64
+_EXACT = 2**53
 
 
 def choose_search(space: Space, *, threads: int = -1) -> ChosenSearch:
@@ -44,7 +48,10 @@ class ChosenSearch:
     """Search with the backend that is likely to be the fastest for the queries at hand."""
 
     def __init__(self, space: Space, *, threads: int = -1) -> None:
-        self._space: Space | None = space
+        self._metric = space.metric
+        in_place = self._metric.in_place
+        points = self._metric.place(space.points)
+        self._space: Space | None = replace(space, points=points, metric=in_place)
         self._threads = threads
         self._made: dict[str, Search] = {}
         self._latest = ""
@@ -57,13 +64,16 @@ class ChosenSearch:
     def neighbourhoods(
         self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
     ) -> Neighbourhoods:
-        return self._backend(len(queries)).neighbourhoods(queries, ks, progress=progress)
+        queries = self._place(queries)
+        return self._backend(queries.points).neighbourhoods(queries, ks, progress=progress)
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        return self._backend(len(queries)).within(queries, limits)
+        queries = self._place(queries)
+        return self._backend(queries.points).within(queries, limits)
 
     def arrange(self, points: Points) -> NDArray[np.intp]:
-        return self._backend(len(points)).arrange(points)
+        points = self._metric.place(points)
+        return self._backend(points).arrange(points)
 
     def visit(
         self,
@@ -72,14 +82,26 @@ class ChosenSearch:
         rows: NDArray[np.int64],
         use: Callable[[NDArray[np.intp], Listing], None],
     ) -> None:
-        self._backend(len(queries)).visit(queries, limits, rows, use)
+        queries = self._place(queries)
+        self._backend(queries.points).visit(queries, limits, rows, use)
 
-    def _backend(self, queries: int) -> Search:
-        if self._space is not None:
-            self._latest = choose(self._space, queries)
+    def _place(self, queries: Queries) -> Queries:
+        """Move centers to where distances are measured."""
+        if self._metric.move is None:
+            return queries
+        return replace(queries, points=self._metric.place(queries.points))
+
+    def _backend(self, centers: Points) -> Search:
+        space = self._space
+        if space is not None:
+            self._latest = choose(space, len(centers))
+            if "compiled" in self._made:
+                self._latest = "compiled"
+            if self._latest == "compiled" and not _reaches(space, centers):
+                self._latest = _without_kernels(space)
             if self._latest not in self._made:
-                self._made[self._latest] = _make(self._latest, self._space, self._threads)
-            if self._latest == "compiled":
+                self._made[self._latest] = _make(self._latest, space, self._threads)
+            if self._latest == "compiled" and not space.metric.squared:
                 self._space = None  # kernels have their own copy, and answer from now on
         return self._made[self._latest]
 
@@ -91,7 +113,22 @@ def choose(space: Space, queries: int) -> str:
         return "brute"
     if _seconds(space, queries) > _WORTH_LOADING and _can_compile(space):
         return "compiled"
-    return "tree" if dimensions <= _TREE_DIMENSIONS else "brute"
+    return _without_kernels(space)
+
+
+def _without_kernels(space: Space) -> str:
+    return "tree" if tree_dimensions(space.points) <= _TREE_DIMENSIONS else "brute"
+
+
+def _reaches(space: Space, centers: Points) -> bool:
+    """Tell whether float64 holds the squares of all distances from these centers exactly."""
+    if not space.metric.squared:
+        return True  # a center is moved into the span of the points
+    here = space.points.coordinates
+    low, high = here.min(axis=0), here.max(axis=0)
+    far = np.maximum(np.abs(centers.coordinates - low), np.abs(centers.coordinates - high))
+    farthest = (far.astype(np.float64) ** 2).sum(axis=1).max(initial=0.0)
+    return bool(farthest + space.metric.mismatch.sum() <= _EXACT)
 
 
 def _seconds(space: Space, queries: int) -> float:

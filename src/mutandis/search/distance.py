@@ -2,18 +2,23 @@
 
     d(x, x') = sum_i w_i d_i(x_i, x'_i) / sum_i w_i                     (paper, eq. 7)
 
-with d_i = |difference| / range for numbers, |rank difference| / (levels - 1) for ordinal
-attributes, and for nominal ones 0 if equal and 1 if not (the paper prints the two exchanged:
-docs/adr/0003-errata.md). Every term is held as a whole number of a common small unit, so that sums
-are exact whatever their order, and two people are equally far away exactly if their integers are.
+This is Gower's distance (1 - his similarity of 1971, with weights): d_i = |difference| / range for
+numbers, |rank difference| / (levels - 1) for ordinal attributes, and for nominal ones 0 if equal
+and 1 if not (the paper prints the two exchanged: docs/adr/0003-errata.md). Every term is held as a
+whole number of a common small unit, so that sums are exact whatever their order, and two people are
+equally far away exactly if their integers are.
+
+Other distances (`distances.py`) first move points to places of their own, and some are the root of
+a sum of squares. There the integer is that sum: it ranks people as its root does, which is taken
+only where a distance is shown.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -37,43 +42,65 @@ class Points(ByRow):
         return len(self.coordinates)
 
 
+class Move(Protocol):
+    """Gives points the places at which another distance measures them."""
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The attribute that each coordinate belongs to; None where they are mixed."""
+        ...
+
+    def place(self, points: Points) -> Points:
+        """Give the place of each point."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """How integer distances between points are added up and read."""
+    """How integer distances between points are added up and read.
+
+    With `squared`, the integer is a sum of squares, and `unit` belongs to its root.
+    """
 
     mismatch: NDArray[np.int64]  # the cost of a difference in each nominal attribute
     unit: float  # stands for distance 1: a whole number, unless values were left unscaled
     exact_unit: Fraction | None = None  # the same without rounding
+    squared: bool = False
+    move: Move | None = None  # where points are before they are measured; None: where they stand
+
+    @property
+    def in_place(self) -> Metric:
+        """The metric of points that have been moved already."""
+        return replace(self, move=None)
+
+    def place(self, points: Points) -> Points:
+        """Move points to where they are measured."""
+        return points if self.move is None else self.move.place(points)
 
     def limit(self, distance: Fraction) -> int:
-        """Give the largest integer distance that does not exceed a distance."""
+        """Give the largest integer distance that does not exceed a distance; -1 if even 0 does."""
         unit = Fraction(self.unit) if self.exact_unit is None else self.exact_unit
-        return min(floor(distance * unit), _FARTHEST)
+        if distance < 0:
+            return -1
+        return min(floor((distance * unit) ** (2 if self.squared else 1)), _FARTHEST)
 
     def from_center(self, center: Points, points: Points) -> NDArray[np.int64]:
         """Measure from one center (a single point) to every point."""
-        numbers = np.abs(points.coordinates - center.coordinates).sum(axis=1, dtype=np.int64)
+        center, points = self.place(center), self.place(points)
+        numbers = self.terms(points.coordinates - center.coordinates).sum(axis=1, dtype=np.int64)
         names = ((points.codes != center.codes) * self.mismatch).sum(axis=1, dtype=np.int64)
         return np.asarray(numbers + names, dtype=np.int64)
-
-    def between(self, first: Points, second: Points) -> NDArray[np.int64]:
-        """Measure from each point to the one in the same row of others."""
-        total = np.zeros(len(first), dtype=np.int64)
-        for axis in range(first.coordinates.shape[1]):
-            total += np.abs(second.coordinates[:, axis] - first.coordinates[:, axis])
-        for axis, cost in enumerate(self.mismatch):
-            total += (second.codes[:, axis] != first.codes[:, axis]) * cost
-        return total
 
     def to_candidates(
         self, centers: Points, points: Points, candidates: NDArray[np.intp]
     ) -> NDArray[np.int64]:
         """Measure from each center to its own row of candidates among the points."""
+        centers, points = self.place(centers), self.place(points)
         total = np.zeros(candidates.shape, dtype=np.int64)
         # one attribute at a time: a third dimension would multiply the memory
         for axis in range(points.coordinates.shape[1]):
             there = points.coordinates[:, axis][candidates]
-            total += np.abs(there - centers.coordinates[:, axis, None])
+            total += self.terms(there - centers.coordinates[:, axis, None])
         for axis, cost in enumerate(self.mismatch):
             differs = points.codes[:, axis][candidates] != centers.codes[:, axis, None]
             total += differs * cost
@@ -81,4 +108,13 @@ class Metric:
 
     def as_float(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
         """Read integer distances as numbers, for presentation."""
-        return np.asarray(distances / self.unit, dtype=np.float64)
+        return np.asarray(self.lengths(distances) / self.unit, dtype=np.float64)
+
+    def lengths(self, distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give distances in units of the metric: of a sum of squares, the root."""
+        # -1 stands for none
+        return np.sqrt(np.maximum(distances, 0)) if self.squared else distances.astype(np.float64)
+
+    def terms(self, differences: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give what differences of coordinates add to an integer distance."""
+        return differences**2 if self.squared else np.abs(differences)

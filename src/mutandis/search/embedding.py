@@ -27,7 +27,7 @@ from mutandis.search.distance import Metric, Points
 from mutandis.search.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -62,6 +62,7 @@ class Axis:
     steps: int  # of the grid between the positions 0 and 1; a column without a grid has one
     noise: float  # by which rounding may have moved a position
     length: int  # stands for position 1, weight included; a multiple of 2 * steps
+    extent: Fraction  # the part of the range in D that lies between the positions 0 and 1
     quantum: int  # what lies off the grid is rounded to multiples of it
     rule: str  # how equal distances are recognised
 
@@ -108,6 +109,8 @@ class Embedding:
     nominal: tuple[str, ...]
     constant: tuple[str, ...]  # they never vary in D and contribute nothing
     metric: Metric
+    # how another distance than Gower's recognises equal distances, by attribute
+    own_rules: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def fit(
@@ -164,13 +167,41 @@ class Embedding:
         overflow: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
         for index, axis in enumerate(self.axes):
             coordinates[:, index], rest = axis.place(_ordered(part(axis.name)))
-            if rest.any():
+            # for another distance, what lies out of reach lies where the reach ends
+            if rest.any() and self.metric.move is None:
                 overflow = overflow + rest * (axis.length / self.metric.unit)
         codes = np.empty((size, len(self.nominal)), dtype=np.int32)
         for index, name in enumerate(self.nominal):
             codes[:, index] = part(name).data
         points = Points(coordinates=coordinates, codes=codes)
         return Embedded(points=points, overflow_distance=overflow)
+
+    def split(self, center: Points, points: Points) -> dict[str, NDArray[np.float64]] | None:
+        """Split the distance from a center to each point by attribute.
+
+        Of a sum of squares, each attribute has the part of the root that its square has in the sum.
+        None where a distance mixes attributes.
+        """
+        metric, move = self.metric, self.metric.move
+        columns = tuple(axis.name for axis in self.axes) if move is None else move.columns
+        if columns is None:
+            return None
+        here, there = metric.place(center), metric.place(points)
+        terms = metric.terms(there.coordinates - here.coordinates)
+        differs = (there.codes != here.codes) * metric.mismatch
+        everything = np.concatenate([terms, differs], axis=1)
+        whole = metric.from_center(center, points)
+        length = np.where(whole > 0, metric.lengths(whole), 1.0) if metric.squared else 1.0
+        split = {name: np.zeros(len(points)) for name in (*self.names, *self.constant)}
+        names = (*columns, *self.nominal)  # where names became numbers, no codes are left
+        for name, column in zip(names, everything.T, strict=False):
+            split[name] += column / length / metric.unit
+        return split
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that vary: those with an order, then the nominal ones."""
+        return (*(axis.name for axis in self.axes), *self.nominal)
 
     @property
     def rules(self) -> dict[str, str]:
@@ -179,6 +210,7 @@ class Embedding:
             **{axis.name: axis.rule for axis in self.axes},
             **dict.fromkeys(self.nominal, "equal or different"),
             **dict.fromkeys(self.constant, "constant"),
+            **self.own_rules,
         }
 
 
@@ -216,6 +248,7 @@ class _AxisDraft:
     high: float
     lattice: Lattice | None
     term: Term
+    extent: Fraction = Fraction(1)  # as `Axis` has it
 
     def settled(self, unit: Fraction) -> _AxisDraft:
         """Give up a lattice so fine that its steps would be rounded too coarsely in this unit."""
@@ -248,19 +281,21 @@ def _draft(
     lattice = find_lattice(values)
     if lattice is not None and lattice.steps * parts <= FINE_STEPS:
         lattice = replace(lattice, steps=lattice.steps * parts)
-    span = _extent(low, high) if scaling == "range" else 1
+    whole = _extent(low, high)
     if lattice is not None:
         low, high = lattice.low, lattice.high
+    extent = _extent(low, high) / whole
     return _AxisDraft(
         low=low,
         high=high,
         lattice=lattice,
         term=Term(
             name=attribute.name,
-            weight=attribute.exact_weight * _extent(low, high) / span,
+            weight=attribute.exact_weight * (extent if scaling == "range" else extent * whole),
             steps=lattice.steps if lattice else 1,
             least=1 if lattice else _LEAST,
         ),
+        extent=extent,
     )
 
 
@@ -290,6 +325,7 @@ def _axes(drafts: Sequence[_AxisDraft], unit: Fraction) -> tuple[Axis, ...]:
             steps=draft.term.steps,
             noise=draft.lattice.noise if draft.lattice else float_noise(0.0, 1.0),
             length=length,
+            extent=draft.extent,
             quantum=quantum,
             rule=draft.rule(unit, quantum=quantum),
         )
@@ -337,12 +373,16 @@ class Term:
 
 
 def choose_unit(terms: Iterable[Term], *, weight: Fraction) -> Fraction:
+    """Choose the unit of a sum of terms, all of whose weights add up to `weight`."""
+    terms = tuple(terms)
+    spread = sum((term.weight for term in terms), Fraction(0)) or Fraction(1)
+    return fill_room(terms, room=min(FINEST / spread, _LARGEST_UNIT / weight))
+
+
+def fill_room(terms: Iterable[Term], *, room: Fraction) -> Fraction:
     """Choose the largest unit there is room for that makes as many terms exact as possible."""
     # Terms enter in the order of the common multiples they ask for, smallest first: the outcome
     # does not depend on the order of the attributes.
-    terms = tuple(terms)
-    spread = sum((term.weight for term in terms), Fraction(0)) or Fraction(1)
-    room = min(FINEST / spread, _LARGEST_UNIT / weight)
     waiting = {term.need for term in terms}
     unit = Fraction(0)
     while waiting:

@@ -2,7 +2,8 @@
 
 A nominal attribute becomes one coordinate per level, 0 or half the mismatch: two different levels
 then differ by half in two coordinates, the full mismatch in all. So the whole distance is an L1
-metric and a KD-tree with p=1 searches it.
+metric and a KD-tree with p=1 searches it. Of a sum of squares the mismatch is halved before its
+root is taken, and the tree searches with p=2.
 
 The tree works in float64 and may miss or misorder ties, so it only proposes. Candidates are
 measured again in integers. All points that were not proposed lie at least as far (in float64) as
@@ -138,7 +139,7 @@ class TreeSearch:
             for chunk in _chunks(pending, _BATCH // width):
                 candidates, distances, horizon = self._candidates(queries.points.take(chunk), width)
                 needed, keep = answer(chunk, candidates, distances)
-                complete = needed / self.unit < horizon
+                complete = self.space.metric.lengths(needed) / self.unit < horizon
                 if complete.any():
                     keep(complete)
                 unfinished.append(chunk[~complete])
@@ -153,7 +154,8 @@ class TreeSearch:
         ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
         places = _floats(self.space, centers, self.levels, self.unit)
         workers = 1 if len(centers) * width < _WORTH_THREADS else self.threads
-        near, candidates = self.tree.query(places, k=ranks, p=1, workers=workers)
+        power = 2 if self.space.metric.squared else 1
+        near, candidates = self.tree.query(places, k=ranks, p=power, workers=workers)
         candidates = np.asarray(candidates, dtype=np.intp)
         distances = self.space.metric.to_candidates(centers, self.space.points, candidates)
         if width == len(self.space.points):
@@ -174,7 +176,7 @@ def _levels(points: Points) -> tuple[int, ...]:
 def _tree_unit(space: Space) -> float:
     largest = max(
         int(np.max(np.abs(space.points.coordinates), initial=1)),
-        int(np.max(space.metric.mismatch, initial=1)),
+        int(np.max(space.metric.lengths(space.metric.mismatch), initial=1)),
     )
     return 2.0 ** largest.bit_length()
 
@@ -182,12 +184,14 @@ def _tree_unit(space: Space) -> float:
 def _floats(
     space: Space, points: Points, levels: Sequence[int], unit: float
 ) -> NDArray[np.float64]:
-    """Give the points as float64 coordinates whose L1 distance is the distance itself."""
+    """Give the points as float64 coordinates whose L1 (or L2) distance is the distance itself."""
     blocks = [points.coordinates / unit]
-    for codes, cost, count in zip(points.codes.T, space.metric.mismatch, levels, strict=True):
+    halves = space.metric.mismatch / 2
+    costs = np.sqrt(halves) if space.metric.squared else halves
+    for codes, cost, count in zip(points.codes.T, costs, levels, strict=True):
         block = np.zeros((len(points), count + 1))
         # a level that the space never holds differs from all others: the spare last coordinate
-        block[np.arange(len(points)), np.where(codes < count, codes, count)] = cost / unit / 2
+        block[np.arange(len(points)), np.where(codes < count, codes, count)] = cost / unit
         blocks.append(block)
     return np.concatenate(blocks, axis=1)
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from math import isqrt
 from os import cpu_count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mutandis.search.engine import Listing, Queries, discard_progress
-from mutandis.search.kernels.bounds import choose_signs, level_bits, slants_of
+from mutandis.search.kernels.bounds import Costs, choose_signs, level_bits, slants_of
 from mutandis.search.kernels.descent import (
     KernelQueries,
     homes,
@@ -27,7 +28,15 @@ from mutandis.search.kernels.descent import (
     room_in,
     within_in_tree,
 )
-from mutandis.search.kernels.scan import BLOCK, LARGEST_BYTE, Bytes, pack, scan_blocks, turns_for
+from mutandis.search.kernels.scan import (
+    BLOCK,
+    FARTHEST,
+    LARGEST_BYTE,
+    Bytes,
+    pack,
+    scan_blocks,
+    turns_for,
+)
 from mutandis.search.kernels.selection import HALF, ONE_PERSON, Answers
 from mutandis.search.kernels.steps import MOST_ATTRIBUTES, take_steps
 from mutandis.search.kernels.tree import Exact, Grid, boxes_over, exact_in_floats, exact_rows, grow
@@ -88,12 +97,13 @@ class CompiledSearch:
             np.require(points.codes, requirements=["C", "W"]),
             np.concatenate([self._low, np.zeros(slants.shape[1], dtype=np.int64)]),
         )
-        self._costs = space.metric.mismatch
-        self._mismatch = self._costs.astype(np.float64)
+        self._squared = space.metric.squared
+        self._mismatch = space.metric.mismatch
+        self._costs = Costs(self._mismatch.astype(np.float64), (2,) if self._squared else ())
         self._order = np.arange(len(points), dtype=np.int32)
-        self._tree = grow(
-            self._points, self._mismatch, self._order, leaf=leaf, threads=self._threads
-        )
+        # sides of boxes are compared with what names cost: for squares, with its root
+        sides = space.metric.lengths(self._mismatch)
+        self._tree = grow(self._points, sides, self._order, leaf=leaf, threads=self._threads)
         self._crowd = (space.counts[self._order] << HALF) + space.negatives[self._order]
 
     @staticmethod
@@ -103,7 +113,9 @@ class CompiledSearch:
         return bool(
             0 < len(points) <= space.counts.sum() < 2 ** (HALF - 1)
             and 0 < points.coordinates.shape[1] + points.codes.shape[1] <= MOST_ATTRIBUTES
-            and exact_in_floats(points.coordinates, space.metric.mismatch)
+            and exact_in_floats(
+                points.coordinates, space.metric.mismatch, squared=space.metric.squared
+            )
         )
 
     def neighbourhoods(
@@ -188,9 +200,14 @@ class CompiledSearch:
         return Listing(start=start, points=points[: start[-1]], distances=distances[: start[-1]])
 
     def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], KernelQueries]:
-        """Move queries into the span of the points; give how far each of them was moved."""
+        """Move queries into the span of the points; give how far each of them was moved.
+
+        Where distances are squared, they stay: the move would not shorten all distances alike.
+        """
         points = queries.points
-        inside = np.clip(points.coordinates, self._low, self._high)
+        inside = points.coordinates
+        if not self._squared:
+            inside = np.clip(inside, self._low, self._high)
         overflow = np.abs(points.coordinates - inside).sum(axis=1, dtype=np.int64)
         values = np.concatenate([inside - self._low, points.codes], axis=1, dtype=np.float64)
         place = np.full(len(queries), -1, dtype=np.int64)
@@ -221,7 +238,7 @@ class CompiledSearch:
 
         def work(rows: NDArray[np.intp]) -> None:
             found = np.empty(len(rows), dtype=np.int64)
-            homes(self._tree, self._mismatch, self._centers(queries.take(rows))[1], found)
+            homes(self._tree, self._costs, self._centers(queries.take(rows))[1], found)
             leaf[rows] = found
 
         rows = np.arange(len(queries))
@@ -289,7 +306,12 @@ class CompiledSearch:
     @cached_property
     def _quantum(self) -> int:
         spans = (self._high - self._low).max(initial=0)
-        return int(max(spans, self._costs.max(initial=0))) // LARGEST_BYTE + 1
+        if self._squared:
+            # as many bytes as leave room for the sum of their squares
+            largest = isqrt(FARTHEST // (len(self._low) + len(self._mismatch)))
+            root = isqrt(int(self._mismatch.max(initial=0))) + 1
+            return int(max(spans, root)) // largest + 1
+        return int(max(spans, self._mismatch.max(initial=0))) // LARGEST_BYTE + 1
 
     @cached_property
     def _bytes(self) -> Bytes:
@@ -301,13 +323,16 @@ class CompiledSearch:
             pack(self._points, sample, self._quantum),
             len(sample),
             self._quantum,
-            (self._costs // self._quantum).astype(np.uint8),
+            (self._mismatch // self._quantum**2).astype(np.uint16)
+            if self._squared
+            else (self._mismatch // self._quantum).astype(np.uint8),
+            self._costs.squares,
         )
 
     @cached_property
     def _exact(self) -> Exact:
         rows = exact_rows(self._points, self._order)
-        return Exact(rows, self._crowd, self._mismatch)
+        return Exact(rows, self._crowd, self._costs)
 
     def _scan(self, centers: KernelQueries, ks: NDArray[np.int64]) -> Answers:
         answers = _room_for_answers(len(centers.values), len(ks))
@@ -325,7 +350,10 @@ class CompiledSearch:
         self, answers: Answers, centers: KernelQueries, ks: NDArray[np.int64], *, rank: int
     ) -> None:
         numbers = len(self._low)
-        steps = centers.values[:, :numbers].astype(np.int64) // self._quantum
+        inside = centers.values[:, :numbers]
+        if self._squared:
+            inside = np.clip(inside, 0, self._high - self._low)
+        steps = inside.astype(np.int64) // self._quantum
         names = centers.values[:, numbers:].astype(np.int64) & LARGEST_BYTE
         scan_blocks(
             self._bytes,

@@ -19,13 +19,18 @@ say x1 + x2 - x3, correlated numbers add up, so it separates such points better 
 than the sum of |x_i - q_i|: no point is nearer than its slant tells. The sums are of integers, and
 never larger than the sum of all spans, which float64 holds exactly (`tree.exact_in_floats`).
 
+*Squares.* Where the distance is the root of a sum of squares, all sums are of squares, ranked as
+their roots are. What q lies outside of a box is squared number by number. A slant differs by at
+most the sum of n numbers' |x_i - q_i|, the square of which is at most n times the sum of their
+squares (Cauchy–Schwarz); it is made smaller by more than what rounding can add.
+
 The signs are those of the principal directions of the points, as far as a few of them hold most of
 the variance. Others would do as well for exactness, if not for speed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
 
     from mutandis.search.kernels.tree import Boxes
 
-__all__ = ["choose_signs", "least_distance", "level_bits", "measure", "slants_of"]
+__all__ = ["Costs", "choose_signs", "least_distance", "level_bits", "measure", "slants_of"]
 
 # points that show how numbers go together
 _SAMPLE = 4096
@@ -46,11 +51,26 @@ _VARIANCE, _DIMENSIONS = 0.9, 0.6
 _FEWEST = 4
 
 
+# less than 1 by more than the rounding of a square and a quotient
+_ROUNDED_DOWN = 1.0 - 2.0**-50
+
+
+class Costs(NamedTuple):
+    """What a difference in each nominal attribute costs, and whether numbers are squared.
+
+    `squares` is empty, or holds one number where a distance is a sum of squares. The length of a
+    tuple is a part of its type: each of the two is compiled by itself, and only when it is used.
+    """
+
+    mismatch: NDArray[np.float64]
+    squares: tuple[()] | tuple[int]
+
+
 @summing_part
 def least_distance(
     boxes: Boxes,
     box: int,
-    mismatch: NDArray[np.float64],
+    costs: Costs,
     center: NDArray[np.float64],
     slants: NDArray[np.float64],
     bits: NDArray[np.uint64],
@@ -62,19 +82,23 @@ def least_distance(
     matter.
     """
     total = 0.0
-    for attribute in range(len(mismatch)):
+    for attribute in range(len(costs.mismatch)):
         if boxes.levels[box, attribute] & bits[attribute] == 0:
-            total += mismatch[attribute]
+            total += costs.mismatch[attribute]
     if total > enough:
         return total
-    numbers = len(center) - len(mismatch)
+    numbers = len(center) - len(costs.mismatch)
     outside = 0.0
     for number in range(numbers):
         value = center[number]
-        outside += max(boxes.low[box, number] - value, value - boxes.high[box, number], 0.0)
+        beyond = max(boxes.low[box, number] - value, value - boxes.high[box, number], 0.0)
+        outside += beyond * beyond if len(costs.squares) else beyond
     for slant in range(len(slants)):
         value, column = slants[slant], numbers + slant
-        outside = max(outside, boxes.low[box, column] - value, value - boxes.high[box, column])
+        beyond = max(boxes.low[box, column] - value, value - boxes.high[box, column], 0.0)
+        if len(costs.squares):
+            beyond = beyond * beyond / numbers * _ROUNDED_DOWN
+        outside = max(outside, beyond)
     return total + outside
 
 
@@ -83,14 +107,16 @@ def measure(
     points: NDArray[np.float64],
     place: int,
     center: NDArray[np.float64],
-    mismatch: NDArray[np.float64],
+    costs: Costs,
 ) -> float:
     """Give the distance of the point at a place: numbers come first, then codes."""
+    mismatch = costs.mismatch
     # unsigned: numba counts negative ones from the end, and has to look at each for that
     row, numbers = np.uint64(place), np.uint64(len(center) - len(mismatch))
     total = 0.0
     for number in range(numbers):
-        total += abs(points[row, number] - center[number])
+        apart = points[row, number] - center[number]
+        total += apart * apart if len(costs.squares) else abs(apart)
     for attribute in range(np.uint64(len(mismatch))):
         code = numbers + attribute
         total += mismatch[attribute] if points[row, code] != center[code] else 0.0

@@ -11,7 +11,8 @@ q this one, s their distance, and let k others of p lie within r of p. By the tr
 they lie within r + s of q. One of them may be q itself, which does not count for itself; but then p
 counts for q, if p is in the space, and is within s. So where q is not in the space, or p is, r + s
 is a radius within which there are k others of q. Rounding does no harm: r + s is enlarged by more
-than the one unit that float64 could lose.
+than the one unit that float64 could lose. Sums of squares are compared by their roots, for which
+the inequality holds.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from mutandis.search.kernels.steps import STRETCH, collect, largest_sum, sum_ste
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from mutandis.search.kernels.bounds import Costs
     from mutandis.search.kernels.reservoir import Reservoir
     from mutandis.search.kernels.selection import Answers
     from mutandis.search.kernels.steps import Steps
@@ -55,6 +57,8 @@ __all__ = [
 
 # more than float64 can round off a sum of two distances, each at most 2**53
 _SLACK = 4.0
+# more than float64 can round off two roots, their sum and its square
+_ROUNDED_UP = 1.0 + 2.0**-49
 # of one type from the start: for literals, numba would compile what they are given to once more
 _ZERO: Any = np.int64(0)
 _ONE: Any = np.int64(1)
@@ -103,17 +107,15 @@ def room_in(tree: Tree, k: int) -> Room:
 
 
 @kernel
-def homes(
-    tree: Tree, mismatch: NDArray[np.float64], centers: KernelQueries, found: NDArray[np.int64]
-) -> None:
+def homes(tree: Tree, costs: Costs, centers: KernelQueries, found: NDArray[np.int64]) -> None:
     """Find for each query a leaf that it could lie in: queries of one leaf take the same path."""
     for query in range(len(found)):
         center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
         node = 0
         while tree.right[node] >= 0:
             left, right = node + 1, tree.right[node]
-            to_left = least_distance(tree.boxes, left, mismatch, center, slants, bits, np.inf)
-            to_right = least_distance(tree.boxes, right, mismatch, center, slants, bits, to_left)
+            to_left = least_distance(tree.boxes, left, costs, center, slants, bits, np.inf)
+            to_right = least_distance(tree.boxes, right, costs, center, slants, bits, to_left)
             node = left if to_left <= to_right else right
         found[query] = node
 
@@ -121,7 +123,7 @@ def homes(
 @part
 def _next_leaf(
     tree: Tree,
-    mismatch: NDArray[np.float64],
+    costs: Costs,
     center: NDArray[np.float64],
     slants: NDArray[np.float64],
     bits: NDArray[np.uint64],
@@ -138,8 +140,8 @@ def _next_leaf(
     node, here = room.waiting[depth], room.away[depth]
     while here <= radius and tree.right[node] >= 0:
         nearer, farther = node + 1, tree.right[node]
-        here = least_distance(tree.boxes, nearer, mismatch, center, slants, bits, radius)
-        there = least_distance(tree.boxes, farther, mismatch, center, slants, bits, radius)
+        here = least_distance(tree.boxes, nearer, costs, center, slants, bits, radius)
+        there = least_distance(tree.boxes, farther, costs, center, slants, bits, radius)
         if there < here:
             nearer, farther = farther, nearer
             here, there = there, here
@@ -151,13 +153,14 @@ def _next_leaf(
 
 
 @part
-def _starting_radius(
-    centers: KernelQueries, query: int, last_radius: float, mismatch: NDArray[np.float64]
-) -> float:
+def _starting_radius(centers: KernelQueries, query: int, last_radius: float, costs: Costs) -> float:
     """Give a radius that holds k others of this query, from what was found for the one before."""
     if query == 0 or (centers.own[query] >= 0 and centers.own[query - 1] < 0):
         return np.inf
-    apart = measure(centers.values, query - 1, centers.values[query], mismatch)
+    apart = measure(centers.values, query - 1, centers.values[query], costs)
+    if len(costs.squares):
+        reach: float = np.sqrt(last_radius) + np.sqrt(apart)
+        return reach * reach * _ROUNDED_UP + _SLACK
     return last_radius + apart + _SLACK
 
 
@@ -179,7 +182,7 @@ def _take_up(
     candidates, bins = room.reservoir.candidates, room.reservoir.bins
     for index in range(found):
         place = start + room.near[index]
-        distance = measure(exact.points, place, center, exact.mismatch)
+        distance = measure(exact.points, place, center, exact.costs)
         others = exact.crowd[place] - herself * (place == own)
         here = bin_of(distance, scale)
         counts = (here <= last) & (others >= ONE_PERSON)
@@ -203,34 +206,32 @@ def nearest_in_tree(
     answers: Answers,
 ) -> int:
     """Answer queries, in the order of the tree, for all ks (rising); count the points examined."""
-    mismatch, reservoir, most = exact.mismatch, room.reservoir, ks[-1]
-    numbers = centers.values.shape[1] - len(mismatch)
+    costs, reservoir, most = exact.costs, room.reservoir, ks[-1]
+    numbers = centers.values.shape[1] - len(costs.mismatch)
     # a candidate stands for at least one row, so that this many are always enough for k
     full = _FULL * most
     looked_at = 0
     last_radius = np.inf
     for query in range(len(centers.values)):
         center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
-        radius = _starting_radius(centers, query, last_radius, mismatch)
+        radius = _starting_radius(centers, query, last_radius, costs)
         scale, last, size, people = scale_for(radius), _LAST_BIN, _ZERO, _ZERO
         reservoir.bins[:] = 0
         room.waiting[0], room.away[0] = 0, 0.0
         depth = _ONE
         while depth:
-            leaf, away, depth = _next_leaf(
-                tree, mismatch, center, slants, bits, radius, room, depth
-            )
+            leaf, away, depth = _next_leaf(tree, costs, center, slants, bits, radius, room, depth)
             if away > radius:
                 continue
             start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
             looked_at += points
             outside = sum_steps(
-                steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums
+                steps, tree.boxes, leaf, start, points, costs, center, bits, room.sums
             )
             for first in range(0, points, STRETCH):
                 if outside > radius:
                     break  # the radius has shrunk from within this very leaf
-                limit = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
+                limit = largest_sum(radius - outside, steps.per_unit[leaf], numbers, costs)
                 stop = min(first + STRETCH, points)
                 found = collect(room.sums, first, stop, limit, room.near)
                 if found == 0:
@@ -262,15 +263,15 @@ def _next_near(
 
     The result is where the leaf starts, how many points are collected, and how many nodes wait.
     """
-    mismatch = exact.mismatch
+    costs = exact.costs
     center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
-    leaf, away, depth = _next_leaf(tree, mismatch, center, slants, bits, radius, room, depth)
+    leaf, away, depth = _next_leaf(tree, costs, center, slants, bits, radius, room, depth)
     start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
     if away > radius:
         return start, 0, depth
-    outside = sum_steps(steps, tree.boxes, leaf, start, points, mismatch, center, bits, room.sums)
-    numbers = centers.values.shape[1] - len(mismatch)
-    most = largest_sum(radius - outside, steps.per_unit[leaf], numbers)
+    outside = sum_steps(steps, tree.boxes, leaf, start, points, costs, center, bits, room.sums)
+    numbers = centers.values.shape[1] - len(costs.mismatch)
+    most = largest_sum(radius - outside, steps.per_unit[leaf], numbers, costs)
     return start, collect(room.sums, 0, points, most, room.near), depth
 
 
@@ -298,7 +299,7 @@ def within_in_tree(
             start, size, depth = _next_near(tree, steps, exact, centers, query, radius, room, depth)
             for index in range(size):
                 place = start + room.near[index]
-                distance = measure(exact.points, place, center, exact.mismatch)
+                distance = measure(exact.points, place, center, exact.costs)
                 others = exact.crowd[place] - centers.herself[query] * (place == centers.own[query])
                 if distance <= radius and others >= ONE_PERSON:
                     people += others
@@ -335,7 +336,7 @@ def list_in_tree(
             first, size, depth = _next_near(tree, steps, exact, centers, query, radius, room, depth)
             for index in range(size):
                 place = first + room.near[index]
-                distance = measure(exact.points, place, center, exact.mismatch)
+                distance = measure(exact.points, place, center, exact.costs)
                 # written always and kept if it is near: the one behind the last is spare
                 points[last], distances[last] = order[place], np.int64(distance) + more
                 last += distance <= radius

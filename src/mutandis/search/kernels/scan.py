@@ -10,6 +10,11 @@ is at least Q floor(m / Q). Let S be the sum of byte differences, with floor(m /
 bytes of names that differ. With n numbers, a point within a radius r satisfies
 r >= distance >= Q (S - n), so S <= floor(r / Q) + n. Only points that do are measured exactly.
 
+*Squares.* Where the distance is a sum of squares, each number adds the square of
+|b(x) - b(q)| - 1, or nothing if that is negative, and each pair of names that differ floor(m / Q²),
+so that S <= floor(r / Q²). For a center outside the span of the points, b(q) is that of the nearest
+center inside, which is nearer to all of them. The quantum leaves room for the sum in 16 bits.
+
 *Starting radius.* A sample of the points guesses it: not a bound, so if fewer than k others turn up
 within the guess, the query is marked, and asked again without one. A wrong guess costs time only.
 Everything else is as in `descent.py`: the radius never falls below the k-th nearest distance.
@@ -34,7 +39,16 @@ if TYPE_CHECKING:
     from mutandis.search.kernels.selection import Answers
     from mutandis.search.kernels.tree import Boxes, Exact, Grid
 
-__all__ = ["BLOCK", "LARGEST_BYTE", "Bytes", "Turns", "pack", "scan_blocks", "turns_for"]
+__all__ = [
+    "BLOCK",
+    "FARTHEST",
+    "LARGEST_BYTE",
+    "Bytes",
+    "Turns",
+    "pack",
+    "scan_blocks",
+    "turns_for",
+]
 
 BLOCK = 1024
 """Points in a block; known to the compiler, so that it needs no code for odd remainders."""
@@ -45,8 +59,8 @@ LARGEST_BYTE = 255
 _STRETCH = 64
 # queries that take a block in turn
 _TURNS = 8
-# the largest S: up to 65,535 / 255 attributes (checked by the caller)
-_FARTHEST = 65_535
+FARTHEST = 65_535
+"""The largest S: up to 65,535 / 255 attributes (checked by the caller)."""
 
 
 class Bytes(NamedTuple):
@@ -54,7 +68,8 @@ class Bytes(NamedTuple):
 
     `blocks` are block x attribute x point, the last one filled up; `boxes` enclose them. The
     `sample` holds `sampled` of the points in the same layout. One step of a byte stands for
-    `quantum`, and a difference in each nominal attribute adds `costs` to S.
+    `quantum`, and a difference in each nominal attribute adds `costs` to S. `squares` is that of
+    `bounds.Costs`.
     """
 
     blocks: NDArray[np.uint8]
@@ -62,7 +77,8 @@ class Bytes(NamedTuple):
     sample: NDArray[np.uint8]
     sampled: int
     quantum: int
-    costs: NDArray[np.uint8]
+    costs: NDArray[np.uint8] | NDArray[np.uint16]
+    squares: tuple[()] | tuple[int]
 
 
 class Turns(NamedTuple):
@@ -119,7 +135,8 @@ def pack(grid: Grid, order: NDArray[np.int32], quantum: int) -> NDArray[np.uint8
 def _bound_block(
     block: NDArray[np.uint8],
     center: NDArray[np.uint8],
-    costs: NDArray[np.uint8],
+    costs: NDArray[np.uint8] | NDArray[np.uint16],
+    squares: tuple[()] | tuple[int],
     sums: NDArray[np.uint16],
 ) -> None:
     """Compute S for every point of a block."""
@@ -131,12 +148,20 @@ def _bound_block(
         for point in range(BLOCK):
             there = column[point]
             # in bytes: wider types would halve the points per instruction
-            sums[point] += np.uint8(max(there, byte) - min(there, byte))
+            apart = np.uint8(max(there, byte) - min(there, byte))
+            if len(squares):
+                beyond = np.uint16(np.uint8(max(apart, np.uint8(1)) - np.uint8(1)))
+                sums[point] += np.uint16(beyond * beyond)
+            else:
+                sums[point] += apart
     for attribute in range(len(costs)):
         column, byte = block[numbers + attribute], center[numbers + attribute]
         cost = costs[attribute]
         for point in range(BLOCK):
-            sums[point] += cost if column[point] != byte else np.uint8(0)
+            if len(squares):
+                sums[point] += cost if column[point] != byte else np.uint16(0)
+            else:
+                sums[point] += cost if column[point] != byte else np.uint8(0)
 
 
 @part
@@ -173,7 +198,7 @@ def _guess(
     """Guess a radius: what the sample's point of this rank may be away at most."""
     size = 0
     for block in range(len(packed.sample)):
-        _bound_block(packed.sample[block], center, packed.costs, sums)
+        _bound_block(packed.sample[block], center, packed.costs, packed.squares, sums)
         for point in range(min(BLOCK, packed.sampled - block * BLOCK)):
             here = sums[point]
             if size <= rank or here < smallest[rank]:
@@ -184,16 +209,24 @@ def _guess(
                     place -= 1
                 smallest[place] = here
                 size = min(size + 1, rank + 1)
-    numbers = len(center) - len(packed.costs)
-    return float((np.int64(smallest[rank]) + numbers) * packed.quantum)
+    names = len(packed.costs)
+    numbers, found = len(center) - names, np.int64(smallest[rank])
+    if len(packed.squares):
+        # each number differs by less than its part of S, in bytes, and two
+        steps: float = np.sqrt(float(found)) + 2.0 * np.sqrt(float(numbers))
+        return (steps * steps + names) * packed.quantum * packed.quantum
+    return float((found + numbers) * packed.quantum)
 
 
 @part
-def _limit(radius: float, quantum: int, numbers: int) -> int:
+def _limit(radius: float, packed: Bytes, numbers: int) -> int:
     """Bound the S of a point within the radius."""
-    if radius >= float(_FARTHEST) * quantum:
-        return _FARTHEST
-    return min(int(radius) // quantum + numbers, _FARTHEST)
+    quantum, more = packed.quantum, numbers
+    if len(packed.squares):
+        quantum, more = quantum * quantum, 0
+    if radius >= float(FARTHEST) * quantum:
+        return FARTHEST
+    return min(int(radius) // quantum + more, FARTHEST)
 
 
 @part
@@ -210,7 +243,7 @@ def _take_up(
     center, own = centers.values[query], centers.own[query]
     for index in range(found):
         place = turns.near[index]
-        distance = measure(exact.points, place, center, exact.mismatch)
+        distance = measure(exact.points, place, center, exact.costs)
         others = exact.crowd[place] - centers.herself[query] * (place == own)
         turns.distances[turn, size] = distance
         turns.people[turn, size] = others
@@ -233,16 +266,16 @@ def _visit(
     """Let one query take one block; count the points that had to be measured."""
     center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
     radius = turns.radius[turn]
-    if least_distance(packed.boxes, block, exact.mismatch, center, slants, bits, radius) > radius:
+    if least_distance(packed.boxes, block, exact.costs, center, slants, bits, radius) > radius:
         return 0
-    _bound_block(packed.blocks[block], bytes_of[query], packed.costs, turns.sums)
+    _bound_block(packed.blocks[block], bytes_of[query], packed.costs, packed.squares, turns.sums)
     first = block * BLOCK
     found = _collect(turns.sums, first, len(exact.points), turns.limit[turn], turns.near)
     _take_up(exact, centers, query, found, turns, turn)
     if turns.size[turn] >= 2 * most:
         radius, _, _, size = nearest(_candidates(turns, turn), turns.size[turn], most)
         turns.radius[turn], turns.size[turn] = radius, size
-        turns.limit[turn] = _limit(radius, packed.quantum, len(center) - len(packed.costs))
+        turns.limit[turn] = _limit(radius, packed, len(center) - len(packed.costs))
     return found
 
 
@@ -272,7 +305,7 @@ def scan_blocks(
                 turns.radius[turn] = _guess(
                     packed, bytes_of[begin + turn], rank, turns.sums, turns.smallest
                 )
-            turns.limit[turn] = _limit(turns.radius[turn], packed.quantum, numbers)
+            turns.limit[turn] = _limit(turns.radius[turn], packed, numbers)
         for block in range(len(packed.blocks)):
             for turn in range(taking):
                 measured += _visit(

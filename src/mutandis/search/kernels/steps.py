@@ -14,6 +14,11 @@ have c's level adds nothing to the rest; any other adds s m or nothing, of which
 is counted. With S the sum over attributes and n numbers, S < s rest + n. So a point within a radius
 r satisfies S < s (r - b) + n; one is added for the rounding of the products, which is far smaller.
 Only points that pass are measured exactly.
+
+*Squares.* Where the distance is a sum of squares, moving the center into the box leaves more than
+the rest: (a + b)² is at least a² + b². Each number adds u², with u = |f(x) - f(c)| - 1, or 0 if
+that is negative: u is less than s |x - c|. A nominal attribute adds floor(s² m) or nothing. So
+S < s² rest. Steps divide a side into fewer parts, so that the sum of their squares has 16 bits.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from mutandis.search.kernels.jit import making_kernel, part
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from mutandis.search.kernels.bounds import Costs
     from mutandis.search.kernels.tree import Boxes, Exact, Tree
 
 __all__ = [
@@ -62,15 +68,24 @@ class Steps(NamedTuple):
 
 
 @part
-def _widest_side(boxes: Boxes, node: int, numbers: int, mismatch: NDArray[np.float64]) -> float:
+def _largest_step(attributes: int, costs: Costs) -> float:
+    """Give the number of steps into which a side is divided: S has to fit into 16 bits."""
+    largest = float(_FARTHEST // attributes)
+    return np.floor(np.sqrt(largest)) if len(costs.squares) else largest
+
+
+@part
+def _widest_side(boxes: Boxes, node: int, numbers: int, costs: Costs) -> float:
     """Find the largest difference that one attribute can make within a box."""
+    mismatch = costs.mismatch
     widest = 0.0
     for number in range(numbers):
         widest = max(widest, boxes.high[node, number] - boxes.low[node, number])
     for attribute in range(len(mismatch)):
         levels = boxes.levels[node, attribute]
         if levels & (levels - np.uint64(1)) != 0:
-            widest = max(widest, mismatch[attribute])
+            cost = mismatch[attribute]
+            widest = max(widest, np.sqrt(cost) if len(costs.squares) else cost)
     return widest
 
 
@@ -78,15 +93,15 @@ def _widest_side(boxes: Boxes, node: int, numbers: int, mismatch: NDArray[np.flo
 def take_steps(tree: Tree, exact: Exact, is_told: NDArray[np.bool_]) -> Steps:
     """Lay the points out in steps, leaf by leaf."""
     attributes = exact.points.shape[1]
-    numbers = attributes - len(exact.mismatch)
-    largest = float(_FARTHEST // attributes)
+    numbers = attributes - len(exact.costs.mismatch)
+    largest = _largest_step(attributes, exact.costs)
     values = np.empty(exact.points.size, np.uint16)
     per_unit = np.ones(len(tree.start), np.float64)
     place = 0
     for node in range(len(tree.start)):
         if tree.right[node] >= 0:
             continue
-        side = _widest_side(tree.boxes, node, numbers, exact.mismatch)
+        side = _widest_side(tree.boxes, node, numbers, exact.costs)
         if side > 0.0:
             per_unit[node] = largest / side
         for attribute in range(attributes):
@@ -112,6 +127,17 @@ def _add_number(
 
 
 @part
+def _add_square(
+    values: NDArray[np.uint16], first: int, size: int, center: np.uint16, sums: NDArray[np.uint16]
+) -> None:
+    start, one = np.uint64(first), np.uint16(1)
+    for point in range(np.uint64(size)):
+        there = values[start + point]
+        apart = np.uint16(max(np.uint16(max(there, center) - min(there, center)), one) - one)
+        sums[point] += np.uint16(apart * apart)
+
+
+@part
 def _add_names(
     values: NDArray[np.uint16],
     first: int,
@@ -132,27 +158,32 @@ def sum_steps(
     leaf: int,
     start: int,
     size: int,
-    mismatch: NDArray[np.float64],
+    costs: Costs,
     center: NDArray[np.float64],
     bits: NDArray[np.uint64],
     sums: NDArray[np.uint16],
 ) -> float:
     """Compute S for every point of a leaf, which begins at place `start`; give b."""
-    attributes = len(center)
+    mismatch, attributes = costs.mismatch, len(center)
     numbers = attributes - len(mismatch)
     first = start * attributes
     scale = steps.per_unit[leaf]
     largest = float(_FARTHEST // attributes)
+    per_cost = scale * scale if len(costs.squares) else scale
     outside = 0.0
     for point in range(np.uint64(size)):
         sums[point] = 0
     for number in range(numbers):
         low = boxes.low[leaf, number]
         inside = min(max(center[number], low), boxes.high[leaf, number])
-        outside += abs(center[number] - inside)
-        _add_number(
-            steps.values, first + number * size, size, np.uint16((inside - low) * scale), sums
-        )
+        beyond = abs(center[number] - inside)
+        place, step = first + number * size, np.uint16((inside - low) * scale)
+        if len(costs.squares):
+            outside += beyond * beyond
+            _add_square(steps.values, place, size, step, sums)
+        else:
+            outside += beyond
+            _add_number(steps.values, place, size, step, sums)
     for attribute in range(len(mismatch)):
         levels, bit = boxes.levels[leaf, attribute], bits[attribute]
         if levels & bit == 0:
@@ -161,15 +192,18 @@ def sum_steps(
         if levels == bit and steps.is_told[attribute]:
             continue  # none does
         code = np.uint16(np.int64(center[numbers + attribute]) & _FARTHEST)
-        cost = np.uint16(min(mismatch[attribute] * scale, largest))
+        cost = np.uint16(min(mismatch[attribute] * per_cost, largest))
         _add_names(steps.values, first + (numbers + attribute) * size, size, code, cost, sums)
     return outside
 
 
 @part
-def largest_sum(rest: float, per_unit: float, numbers: int) -> np.uint16:
+def largest_sum(rest: float, per_unit: float, numbers: int, costs: Costs) -> np.uint16:
     """Bound the S of a point within a radius that leaves `rest` beyond the box."""
-    most = rest * per_unit + (numbers + 1)
+    if len(costs.squares):
+        most = rest * per_unit * per_unit + 1.0
+    else:
+        most = rest * per_unit + (numbers + 1)
     return np.uint16(most) if most < _FARTHEST else np.uint16(_FARTHEST)
 
 

@@ -19,6 +19,8 @@ from mutandis.search.kernels.jit import kernel, making_kernel, part
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from mutandis.search.kernels.bounds import Costs
+
 __all__ = [
     "Boxes",
     "Exact",
@@ -61,7 +63,7 @@ class Exact(NamedTuple):
 
     points: NDArray[np.float64]
     crowd: NDArray[np.int64]
-    mismatch: NDArray[np.float64]
+    costs: Costs
 
 
 class Boxes(NamedTuple):
@@ -87,16 +89,21 @@ class Tree(NamedTuple):
     boxes: Boxes
 
 
-def exact_in_floats(coordinates: NDArray[np.int64], mismatch: NDArray[np.int64]) -> bool:
+def exact_in_floats(
+    coordinates: NDArray[np.int64], mismatch: NDArray[np.int64], *, squared: bool = False
+) -> bool:
     """Tell whether float64 holds every distance among these points exactly.
 
     Coordinates are counted from the smallest, and a center is moved into the span of the points
     (all distances from it shrink by the same integer, which is added again at the end). Then every
     difference, and every sum of differences and mismatches in any order, is an integer between 0
     and the sum of all spans and mismatches. If that is at most 2**53, none of them is ever rounded.
+    So are sums of squares, if that of all spans is; centers stay where they are, and those from
+    which a sum could be larger are not for kernels (`choose.py`).
     """
     spans = [int(column.max()) - int(column.min()) for column in coordinates.T]
-    return bool(sum(spans) + sum(mismatch.tolist()) <= _EXACT)
+    total = sum(span * span for span in spans) if squared else sum(spans)
+    return bool(total + sum(mismatch.tolist()) <= _EXACT)
 
 
 @making_kernel
