@@ -9,7 +9,7 @@ from mutandis import Labels
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import PlanError
 
-COLUMNS = {
+COLUMNS: dict[str, Numbers | Categories] = {
     "Gender": Categories(np.array([0, 1], dtype=np.int32), (0, 1)),
     "Job": Categories(np.array([0, 1], dtype=np.int32), ("cook", "clerk")),
     "Salary": Numbers(np.array([1.0, 2.0])),
