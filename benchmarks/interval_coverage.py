@@ -1,4 +1,4 @@
-"""How often each interval contains the true difference, and how often each test is wrong.
+"""How often each interval contains the true difference or ratio, and how often tests are wrong.
 
 python benchmarks/interval_coverage.py [FOLDER]
 
@@ -18,6 +18,7 @@ import numpy as np
 from scipy.stats import binom
 
 from mutandis.evidence.intervals import INTERVALS, REJECTS
+from mutandis.evidence.measures import MEASURES
 from mutandis.pictures.chart import Chart, Frame, numbered, ticks
 from mutandis.pictures.picture import COLOURS
 from mutandis.search.share import Share
@@ -28,11 +29,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.evidence.intervals import IntervalName
+    from mutandis.evidence.measures import MeasureName
     from mutandis.pictures.picture import Picture
 
 ALPHA = 0.05
 KS = (5, 15, 30, 100)
 TAUS = (0.0, 0.05, 0.1)
+RATIO_TAUS: dict[MeasureName, tuple[float, ...]] = {
+    "risk-ratio": (1.0, 1.25, 2.0),
+    "selection-ratio": (1.0, 0.8, 0.5),
+    "odds-ratio": (1.0, 1.5, 3.0),
+}
 # 0.02, 0.04, …, 0.98
 GRID = np.arange(1, 50) / 50
 TOLERANCE = 0.02
@@ -95,6 +102,91 @@ def size_of_test(
     return np.asarray(joint.sum(axis=1), dtype=np.float64)
 
 
+def ratio(
+    name: MeasureName, control: NDArray[np.float64], test: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Give the true ratio of shares between 0 and 1."""
+    if name == "risk-ratio":
+        return control / test
+    if name == "selection-ratio":
+        return (1 - control) / (1 - test)
+    return control * (1 - test) / (test * (1 - control))
+
+
+def control_at(name: MeasureName, tau: float, test: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the share of the control group where the ratio is τ."""
+    if name == "risk-ratio":
+        return tau * test
+    if name == "selection-ratio":
+        return 1 - tau * (1 - test)
+    return tau * test / (1 - test + tau * test)
+
+
+def ratio_coverage(
+    name: MeasureName, k: int, *, alpha: float = ALPHA, grid: NDArray[np.float64] = GRID
+) -> dict[str, NDArray[np.float64]]:
+    """Give, for each (π_c, π_t), how often the true ratio is covered.
+
+    "interval" is by both bounds together (nominal: 1 − 2α), "deciding" by the bound that decides
+    significance (nominal: 1 − α): the upper one of the selection ratio, else the lower one.
+    """
+    measure, shares = MEASURES[name], outcomes(k)
+    bounds = measure.interval("miettinen-nurminen")(
+        *shares, tau=measure.neutral, alpha=alpha
+    ).measured
+    weights = probabilities(k, grid)
+    covered = {part: np.empty((len(grid), len(grid))) for part in ("interval", "deciding")}
+    for row, control in enumerate(grid):
+        for column, true in enumerate(ratio(name, np.full_like(grid, control), grid)):
+            above = (bounds.low <= true * (1 + 1e-9)).reshape(k + 1, k + 1)
+            below = (bounds.high >= true * (1 - 1e-9)).reshape(k + 1, k + 1)
+            deciding = above if measure.worse_above else below
+            for part, holds in (("interval", above & below), ("deciding", deciding)):
+                covered[part][row, column] = weights[row] @ holds @ weights[column]
+    return covered
+
+
+def size_of_ratio_test(
+    name: MeasureName, k: int, tau: float, *, alpha: float = ALPHA
+) -> NDArray[np.float64]:
+    """Give how often the test rejects where the ratio is τ, for each π_t of a fine grid."""
+    most = 1 / tau if name == "risk-ratio" else 1.0
+    tests = np.linspace(0, most, 201)
+    found = MEASURES[name].test("miettinen-nurminen")(*outcomes(k), tau=tau, alpha=alpha)
+    rejected = (found.p_value <= alpha).reshape(k + 1, k + 1)
+    controls = np.clip(control_at(name, tau, tests), 0, 1)
+    joint = (probabilities(k, controls) @ rejected) * probabilities(k, tests)
+    return np.asarray(joint.sum(axis=1), dtype=np.float64)
+
+
+def measure_ratios() -> dict[str, Any]:
+    """Measure the intervals and the tests of ratios."""
+    both = {name: {k: ratio_coverage(name, k) for k in KS} for name in RATIO_TAUS}
+    nominal = {"interval": 1 - 2 * ALPHA, "deciding": 1 - ALPHA}
+    sizes = {
+        name: {tau: {k: size_of_ratio_test(name, k, tau) for k in KS} for tau in taus}
+        for name, taus in RATIO_TAUS.items()
+    }
+    return {
+        **{
+            part: {
+                name: {k: summary(rows[k][part], level) for k in KS} for name, rows in both.items()
+            }
+            for part, level in nominal.items()
+        },
+        "size": {
+            name: {
+                tau: {
+                    k: {"mean": float(found.mean()), "largest": float(found.max())}
+                    for k, found in rows.items()
+                }
+                for tau, rows in by_tau.items()
+            }
+            for name, by_tau in sizes.items()
+        },
+    }
+
+
 def summary(found: NDArray[np.float64], nominal: float) -> dict[str, float]:
     """Give the mean, how it spreads, and where the grid is worst."""
     control, test = np.unravel_index(int(found.argmin()), found.shape)
@@ -117,6 +209,7 @@ def measure() -> dict[str, Any]:
     return {
         "alpha": ALPHA,
         "grid": GRID.tolist(),
+        "ratios": measure_ratios(),
         **{
             part: {
                 name: {k: summary(rows[k][part], level) for k in KS} for name, rows in both.items()
@@ -141,22 +234,33 @@ def _size(name: IntervalName, k: int, tau: float) -> dict[str, float]:
 
 def print_tables(measured: dict[str, Any]) -> None:
     for part, title in (("interval", "1 − 2α = 90 %"), ("lower", "1 − α = 95 %")):
-        print(f"\n{part}, nominal {title}, in percent\n")
-        print("| interval | k | mean | 5–95 % of cells | within ±2 points | worst cell |")
-        print("|---|--:|--:|--:|--:|--:|")
-        for name, rows in measured[part].items():
-            for k, row in rows.items():
-                where = f"({row['least_at_control']:.2f}, {row['least_at_test']:.2f})"
-                print(
-                    f"| {name} | {k} | {100 * row['mean']:.1f} "
-                    f"| {100 * row['low']:.1f}–{100 * row['high']:.1f} "
-                    f"| {100 * row['share_within_tolerance']:.0f} "
-                    f"| {100 * row['least']:.1f} at {where} |"
-                )
+        _print_coverage(f"{part}, nominal {title}", "interval", measured[part])
+    _print_sizes("test", measured["size"])
+    for part, title in (("interval", "1 − 2α = 90 %"), ("deciding", "1 − α = 95 %")):
+        _print_coverage(f"ratios, {part}, nominal {title}", "measure", measured["ratios"][part])
+    _print_sizes("measure", measured["ratios"]["size"])
+
+
+def _print_coverage(title: str, what: str, by_name: Mapping[str, Any]) -> None:
+    print(f"\n{title}, in percent\n")
+    print(f"| {what} | k | mean | 5–95 % of cells | within ±2 points | worst cell |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for name, rows in by_name.items():
+        for k, row in rows.items():
+            where = f"({row['least_at_control']:.2f}, {row['least_at_test']:.2f})"
+            print(
+                f"| {name} | {k} | {100 * row['mean']:.1f} "
+                f"| {100 * row['low']:.1f}–{100 * row['high']:.1f} "
+                f"| {100 * row['share_within_tolerance']:.0f} "
+                f"| {100 * row['least']:.1f} at {where} |"
+            )
+
+
+def _print_sizes(what: str, by_name: Mapping[str, Any]) -> None:
     print("\nsize of the one-sided test, nominal 5 %: mean (largest) over π_t, in percent\n")
-    print("| test | τ | " + " | ".join(f"k = {k}" for k in KS) + " |")
+    print(f"| {what} | τ | " + " | ".join(f"k = {k}" for k in KS) + " |")
     print("|---|--:|" + "--:|" * len(KS))
-    for name, by_tau in measured["size"].items():
+    for name, by_tau in by_name.items():
         for tau, rows in by_tau.items():
             cells = (f"{100 * r['mean']:.1f} ({100 * r['largest']:.1f})" for r in rows.values())
             print(f"| {name} | {tau:g} | " + " | ".join(cells) + " |")

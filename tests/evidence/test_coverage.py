@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mutandis.evidence.intervals import INTERVALS
+from mutandis.evidence.measures import MEASURES
 
 if TYPE_CHECKING:
     from mutandis.evidence.intervals import IntervalName
@@ -72,6 +73,47 @@ def test_the_default_test_keeps_its_level_on_average(benchmark: Any, tau: float)
         found = benchmark.size_of_test("miettinen-nurminen", k, tau)
         assert 0.03 < found.mean() < 0.056
         assert found.max() < 0.085
+
+
+@pytest.mark.parametrize("name", ["risk-ratio", "selection-ratio", "odds-ratio"])
+def test_coverage_of_a_ratio_is_the_sum_over_all_outcomes(benchmark: Any, name: Any) -> None:
+    k, grid = 5, np.array([0.2, 0.5, 0.9])
+    found = benchmark.ratio_coverage(name, k, grid=grid)
+    measure = MEASURES[name]
+    control, test = benchmark.outcomes(k)
+    bounds = measure.interval("miettinen-nurminen")(
+        control, test, tau=measure.neutral, alpha=0.05
+    ).measured
+    assert bounds is not None
+    for row, p in enumerate(grid):
+        for column, q in enumerate(grid):
+            true = {
+                "risk-ratio": p / q,
+                "selection-ratio": (1 - p) / (1 - q),
+                "odds-ratio": p / (1 - p) / (q / (1 - q)),
+            }[name]
+            covered = 0.0
+            for x, y, low, high in zip(
+                control.negatives, test.negatives, bounds.low, bounds.high, strict=True
+            ):
+                chance = comb(k, x) * p**x * (1 - p) ** (k - x)
+                chance *= comb(k, y) * q**y * (1 - q) ** (k - y)
+                covered += chance * (low <= true * (1 + 1e-9) and true * (1 - 1e-9) <= high)
+            assert found["interval"][row, column] == pytest.approx(covered, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["risk-ratio", "selection-ratio", "odds-ratio"])
+def test_ratios_are_covered_and_their_tests_keep_their_level(benchmark: Any, name: Any) -> None:
+    for k in (5, 15, 30):
+        found = benchmark.ratio_coverage(name, k, grid=GRID)
+        # the rarer what is divided by, the less is claimed: above nominal, hardly below
+        assert 0.895 < found["interval"].mean() < 0.94
+        assert found["deciding"].mean() > 0.945
+        assert found["interval"].min() > (0.80 if k == 5 else 0.84)
+        for tau in benchmark.RATIO_TAUS[name]:
+            size = benchmark.size_of_ratio_test(name, k, tau)
+            assert size.mean() < 0.052
+            assert size.max() < 0.075
 
 
 def test_the_exact_test_never_exceeds_its_level(benchmark: Any) -> None:

@@ -985,6 +985,7 @@ class Audit:
             comparison=comparison,
             q_value=self._adjust(comparison, METHODS[method]),
             alpha=self.plan.settings.alpha,
+            measure=self.plan.settings.measure,
             **self._own_case(METHODS[method], is_negative),
             verdict_share=self._verdict_share(method, index),
         )

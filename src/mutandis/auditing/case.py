@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.evidence.groups import Members, Pair
+    from mutandis.evidence.measures import Measure
     from mutandis.evidence.sentences import Answer
 
 __all__ = ["Case"]
@@ -196,12 +197,14 @@ class Case:
         verdict = self.results[method, k]["verdict"]
         lines.append(f"Pattern among people like her ({method} at k = {k}): {verdict}")
         lines.extend(wrap(self.explain_own_case(), width=96, subsequent_indent="  "))
+        measure = self.audit.plan.settings.measure
+        named = f"{measure.symbol:>15}" if measure.is_ratio else ""
         lines.append(
-            f"  {'method':<12} {'k':>4} {'p_control':>9} {'p_test':>7} {'Δp':>7}  interval"
+            f"  {'method':<12} {'k':>4} {'p_control':>9} {'p_test':>7} {'Δp':>7}{named}  interval"
             f"          verdict{self._share_heading()}"
         )
         lines.extend(
-            _result_line(method, k, result) for (method, k), result in self.results.items()
+            _result_line(method, k, result, measure) for (method, k), result in self.results.items()
         )
         return printable("\n".join(lines))
 
@@ -243,8 +246,12 @@ class Case:
         return lines
 
 
-def _result_line(method: str, k: int, result: Mapping[str, Any]) -> str:
+def _result_line(method: str, k: int, result: Mapping[str, Any], measure: Measure) -> str:
     low, high = result["ci_low"], result["ci_high"]
+    ratio = ""
+    if measure.is_ratio:  # the interval is the ratio's
+        low, high = result[f"{measure.column}_low"], result[f"{measure.column}_high"]
+        ratio = f"{result[measure.column]:>15.3f}"
     interval = "" if np.isnan(low) else f"[{low:6.3f}, {high:6.3f}]"
     share = (
         f"{result['verdict_share']:>{37 - len(result['verdict'])}.2f}"
@@ -253,7 +260,7 @@ def _result_line(method: str, k: int, result: Mapping[str, Any]) -> str:
     )
     return (
         f"  {method:<12} {k:>4} {result['p_control']:>9.3f} {result['p_test']:>7.3f} "
-        f"{result['delta_p']:>7.3f}  {interval:<16}  {result['verdict']}{share}"
+        f"{result['delta_p']:>7.3f}{ratio}  {interval:<16}  {result['verdict']}{share}"
     )
 
 

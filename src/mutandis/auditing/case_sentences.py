@@ -22,6 +22,7 @@ def explanation_context(plan: Plan) -> ExplanationContext:
         negatives=plan.outcome.negatives,
         alpha=settings.alpha,
         tau=settings.tau,
+        measure=settings.measure,
         direction=settings.evidence.direction,
         max_distance=settings.similarity.max_distance,
         min_group=settings.similarity.min_group,

@@ -119,8 +119,8 @@ class MultipleAudit(Audit):
 
     def _weakest_part(self, place: int, method: str, k: int) -> Audit:
         only = np.array([place])
-        delta_p = [part.evaluate(method, k).take(only).compared for part in self.parts]
-        return self.parts[int(self._weakest(np.stack(delta_p))[0])]
+        against = [part.evaluate(method, k).take(only).against for part in self.parts]
+        return self.parts[int(self._weakest(np.stack(against))[0])]
 
     def compute_findings(self, method: str, k: int, *, depth: Depth = "bounds") -> Findings:
         """Put the findings on each attribute together."""

@@ -54,13 +54,13 @@ def run_audit(
 
 def _show(found: Audit, out: Path) -> None:
     settings = found.plan.settings
-    beyond = ">" if settings.evidence.direction == "negative" else "< -"
+    beyond = settings.measure.condition(settings.tau, worse=settings.worse)
     console = make_console()
     show_headline(console, found)
     console.print(
         counts_table(
             found,
-            f"Complainants with evidence: Δp {beyond} {settings.tau:g}\n"
+            f"Complainants with evidence: {beyond}\n"
             f"(* significant: one-sided test, α = {100 * settings.alpha:g} %; adjusted: for their "
             "number)",
         )

@@ -10,13 +10,13 @@ import numpy as np
 
 from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal
-from mutandis.evidence.intervals import Interval
 from mutandis.search.share import Share, difference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.evidence.groups import Group, Pair
+    from mutandis.evidence.intervals import Interval
     from mutandis.evidence.methods import Method
 
 __all__ = ["Comparison", "Depth", "Direction", "compare", "too_small"]
@@ -36,7 +36,7 @@ class Comparison(ByRow):
     """Control against test group, for each complainant."""
 
     delta_p: NDArray[np.float64]  # p_control - p_test
-    evidence: NDArray[np.bool_]  # whether Δp > τ (Def. 5)
+    evidence: NDArray[np.bool_]  # whether Δp > τ (Def. 5), or another measure is beyond its τ
     significant: NDArray[np.bool_]  # whether the one-sided test rejects at level α (Def. 6)
     interval: Interval  # the bounds and the p-value
     # who has too few people to be compared with: neither tested nor counted as a case
@@ -45,7 +45,13 @@ class Comparison(ByRow):
     def mirrored(self) -> Comparison:
         """Give what comparing the test group with the control group says of the contrary."""
         # taken from zero, since turning the sign of 0 would give -0
-        bounds = replace(self.interval, low=0.0 - self.interval.high, high=0.0 - self.interval.low)
+        found = self.interval
+        bounds = replace(
+            found,
+            low=0.0 - found.high,
+            high=0.0 - found.low,
+            measured=None if found.measured is None else found.measured.inverted(),
+        )
         return replace(self, delta_p=0.0 - self.delta_p, interval=bounds)
 
 
@@ -97,7 +103,11 @@ def _among_insufficient(
 ) -> Comparison:
     """Put the comparisons of some among those who cannot be compared."""
 
-    def spread(values: NDArray[Any]) -> NDArray[Any]:
+    def spread(values: Any) -> Any:
+        if isinstance(values, ByRow):
+            return type(values)(**{f.name: spread(getattr(values, f.name)) for f in fields(values)})
+        if values is None:
+            return None
         column = np.full(len(delta_p), np.nan if values.dtype.kind == "f" else 0, values.dtype)
         column[enough] = values
         return column
@@ -105,14 +115,11 @@ def _among_insufficient(
     delta_p[enough] = found.delta_p
     insufficient = np.ones(len(delta_p), dtype=np.bool_)
     insufficient[enough] = False
-    bounds = found.interval
     return Comparison(
         delta_p=delta_p,
         evidence=spread(found.evidence),
         significant=spread(found.significant),
-        interval=Interval(
-            **{f.name: spread(getattr(bounds, f.name)) for f in fields(bounds)},
-        ),
+        interval=spread(found.interval),
         insufficient=insufficient,
     )
 

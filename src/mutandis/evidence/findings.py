@@ -11,12 +11,15 @@ import numpy as np
 from mutandis.data.by_row import ByRow
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group
-from mutandis.evidence.intervals import Interval
+from mutandis.evidence.intervals import Bounds, Interval
+from mutandis.evidence.measures import RISK_DIFFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from mutandis.evidence.measures import Measure
 
 __all__ = [
     "COLUMNS",
@@ -112,6 +115,7 @@ class Findings(ByRow):
     comparison: Comparison  # what comparing them gives
     q_value: NDArray[np.float64]  # the p-value after adjustment for the number of complainants
     alpha: float  # the level at which verdicts are given
+    measure: Measure = RISK_DIFFERENCE  # by which they are given
     # the share of draws and refits under which the verdict is the same or stronger, missing where
     # there is no evidence; None where neither was made
     verdict_share: NDArray[np.float64] | None = None
@@ -142,6 +146,16 @@ class Findings(ByRow):
     def compared(self) -> NDArray[np.float64]:
         """Δp, missing where groups cannot be compared."""
         return np.where(self.comparison.insufficient, np.nan, self.comparison.delta_p)
+
+    @property
+    def against(self) -> NDArray[np.float64]:
+        """The measure, larger where it speaks more against the decisions; missing as `compared`."""
+        if not self.measure.is_ratio:
+            return self.compared
+        found = self.measure.values(self.control.share, self.test.share)
+        found = np.where(np.isnan(found), 1.0, found)  # nothing was refused, or nothing granted
+        oriented = found if self.measure.worse_above else -found
+        return np.where(self.comparison.insufficient, np.nan, oriented)
 
     @property
     def has_pattern(self) -> NDArray[np.bool_]:
@@ -192,8 +206,9 @@ class Findings(ByRow):
     def columns(self) -> dict[str, NDArray[Any]]:
         """Compute the findings table, in the order of `COLUMNS`.
 
-        After these, `verdict_share` and `fragile`, and `tipping`, `grade` and `robustness`, if they
-        are known, and the columns of each attribute by itself.
+        After these, the measure with its bounds, if it is not the difference; `verdict_share` and
+        `fragile`, and `tipping`, `grade` and `robustness`, if they are known; and the columns of
+        each attribute by itself.
         """
         unknown = np.full(len(self), None, dtype=object)
         interval = self.comparison.interval
@@ -220,7 +235,7 @@ class Findings(ByRow):
             np.full(len(self), np.nan) if self.p_own is None else self.p_own,
             unknown if self.own_case is None else self.own_case,
         )
-        table = dict(zip(COLUMNS, values, strict=True))
+        table = {**dict(zip(COLUMNS, values, strict=True)), **self.measured()}
         if self.verdict_share is not None:
             table["verdict_share"] = self.verdict_share
             table["fragile"] = self.fragile
@@ -235,6 +250,18 @@ class Findings(ByRow):
             if found.verdict_share is not None:
                 table[f"verdict_share_{attribute}"] = found.verdict_share
         return table
+
+    def measured(self) -> dict[str, NDArray[Any]]:
+        """Give the measure and its bounds in columns of their own, if it is not the difference."""
+        measure, bounds = self.measure, self.comparison.interval.measured
+        if not measure.is_ratio:
+            return {}
+        missing = np.full(len(self), np.nan)
+        return {
+            measure.column: measure.values(self.control.share, self.test.share),
+            f"{measure.column}_low": missing if bounds is None else bounds.low,
+            f"{measure.column}_high": missing if bounds is None else bounds.high,
+        }
 
     def counts(self) -> dict[str, Any]:
         """Count the cases: one row of the counts table."""
@@ -286,7 +313,7 @@ def combine_findings(
     found = list(parts.values())
     first = found[0]
     delta_p = np.stack([each.comparison.delta_p for each in found])
-    chosen = weakest(np.stack([each.compared for each in found]))
+    chosen = weakest(np.stack([each.against for each in found]))
     intervals = [each.comparison.interval for each in found]
     comparison = Comparison(
         delta_p=_pick(delta_p, chosen),
@@ -297,6 +324,7 @@ def combine_findings(
             high=np.max([each.high for each in intervals], axis=0),
             p_value=np.max([each.p_value for each in intervals], axis=0),
             degenerate=np.any([each.degenerate for each in intervals], axis=0),
+            measured=_outermost([each.measured for each in intervals]),
         ),
         # who cannot be compared on some attribute cannot be on all of them
         insufficient=np.any([each.comparison.insufficient for each in found], axis=0),
@@ -313,8 +341,19 @@ def combine_findings(
         comparison=comparison,
         q_value=adjust(comparison),
         alpha=first.alpha,
+        measure=first.measure,
         **_combine_own(found, weakest),
         parts=parts,
+    )
+
+
+def _outermost(bounds: Sequence[Bounds | None]) -> Bounds | None:
+    known = [each for each in bounds if each is not None]
+    if not known:
+        return None
+    return Bounds(
+        low=np.min([each.low for each in known], axis=0),
+        high=np.max([each.high for each in known], axis=0),
     )
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "INTERVALS",
     "REJECTS",
     "TESTS",
+    "Bounds",
     "Interval",
     "IntervalMethod",
     "IntervalName",
@@ -46,17 +47,32 @@ _FARTHEST_BOUND = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds(ByRow):
+    """Two one-sided bounds at level 1 - α each."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def inverted(self) -> Bounds:
+        """Give the bounds of the reciprocal of a ratio; 0 and infinity are those of each other."""
+        with np.errstate(divide="ignore"):
+            return Bounds(low=1 / self.high, high=1 / self.low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interval(ByRow):
-    """Two one-sided bounds at level 1 - α each, and the p-value of H0: π ≤ τ.
+    """Two one-sided bounds of Δp at level 1 - α each, and the p-value of H0: π ≤ τ.
 
     Together the bounds are an interval at level 1 - 2α. It is `degenerate` where it has no width,
-    which claims a certainty that no sample of k people has.
+    which claims a certainty that no sample of k people has. Where the measure is a ratio, its own
+    bounds are `measured`, and the p-value is that of the ratio.
     """
 
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     p_value: NDArray[np.float64]
     degenerate: NDArray[np.bool_]
+    measured: Bounds | None = None
 
     @classmethod
     def without_bounds(cls, p_value: NDArray[np.float64]) -> Interval:
@@ -174,7 +190,7 @@ def match_bound(
     return np.where(rejected, np.maximum(low, tau), np.minimum(low, np.nextafter(tau, -1)))
 
 
-def _critical_value(alpha: float) -> float:
+def critical_value(alpha: float) -> float:
     from scipy.special import ndtri
 
     return -float(ndtri(alpha))
@@ -213,7 +229,7 @@ def miettinen_nurminen(control: Share, test: Share, *, tau: float, alpha: float)
     # the upper bound is on the same curve seen from the other side: exchanging the groups mirrors
     # every bit; both are looked for together, since a search takes long to begin
     both = Counts(*map(np.concatenate, zip(counts, counts.exchanged, strict=True)))
-    critical = np.full_like(both.delta, _critical_value(alpha))
+    critical = np.full_like(both.delta, critical_value(alpha))
     bounds = find_crossing(_score_gap, -1.0, both.delta, (*both, critical))
     p_value = _score_p_value(control, test, tau=tau, alpha=alpha)
     return Interval(
@@ -323,7 +339,7 @@ def agresti_caffo(control: Share, test: Share, *, tau: float, alpha: float) -> I
     (0.0525, 0.3358)
     """
     delta, error = _plus_one(control, test)
-    margin = _critical_value(alpha) * error
+    margin = critical_value(alpha) * error
     p_value = _plus_one_p_value(control, test, tau=tau, alpha=alpha)
     return Interval(
         low=match_bound(delta - margin, p_value, tau=tau, alpha=alpha),
@@ -371,7 +387,7 @@ def newcombe(control: Share, test: Share, *, tau: float, alpha: float) -> Interv
 
     counts = Counts.of(control, test)
     delta = counts.delta
-    critical = np.full_like(delta, _critical_value(alpha))
+    critical = np.full_like(delta, critical_value(alpha))
     threshold = np.full_like(delta, tau)
     # whichever bound lies between Δp and τ is moved until it reaches τ
     reach = np.where(
@@ -395,7 +411,7 @@ def _newcombe_rejects(
     control: Share, test: Share, *, tau: float, alpha: float
 ) -> NDArray[np.bool_]:
     counts = Counts.of(control, test)
-    critical = np.full_like(counts.p_control, _critical_value(alpha))
+    critical = np.full_like(counts.p_control, critical_value(alpha))
     return np.asarray(_hybrid_lower(critical, *counts) >= tau, dtype=np.bool_)
 
 
@@ -454,7 +470,7 @@ def wald(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
     discrimination discovery and prevention, KDD.
     """
     delta, error = _difference_and_error(control, test)
-    margin = _critical_value(alpha) * error
+    margin = critical_value(alpha) * error
     p_value = _wald_p_value(control, test, tau=tau, alpha=alpha)
     degenerate = error == 0
     low = delta - margin

@@ -18,12 +18,13 @@ from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
-from mutandis.evidence.intervals import DEFAULT_INTERVAL, INTERVALS, TESTS, no_interval
+from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
+from mutandis.evidence.measures import MEASURES, RISK_DIFFERENCE
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.search.distances import fit_distance
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
-from mutandis.search.share import difference, exceeds
+from mutandis.search.share import difference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.matched_groups import MatchedGroups
+    from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings, Similarity
     from mutandis.evidence.spaces import Stratum
@@ -251,12 +253,21 @@ class Semantics(Protocol):
         """
         ...
 
-    def interval(self, name: IntervalName, depth: Depth) -> IntervalMethod:
+    def interval(
+        self, name: IntervalName, depth: Depth, measure: Measure = RISK_DIFFERENCE
+    ) -> IntervalMethod:
         """Give the method that computes what a comparison of this depth needs."""
         ...
 
     def compare(
-        self, control: Share, test: Share, *, tau: float, alpha: float, interval: IntervalMethod
+        self,
+        control: Share,
+        test: Share,
+        *,
+        tau: float,
+        alpha: float,
+        interval: IntervalMethod,
+        measure: Measure = RISK_DIFFERENCE,
     ) -> Comparison:
         """Compare the shares of every complainant's groups, looking for Δp > τ."""
         ...
@@ -276,6 +287,7 @@ class PaperDefinitions:
     def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:  # noqa: ARG002
         """Settle the interval."""
         evidence = settings.evidence
+        MEASURES[evidence.measure].check_interval(evidence.interval)
         if evidence.interval == "fisher" and settings.tau != 0:
             raise PlanError(
                 f"interval='fisher' tests against τ = 0 only, not against tau={settings.tau}. "
@@ -342,21 +354,30 @@ class PaperDefinitions:
             matched=tested,
         )
 
-    def interval(self, name: IntervalName, depth: Depth) -> IntervalMethod:
+    def interval(
+        self, name: IntervalName, depth: Depth, measure: Measure = RISK_DIFFERENCE
+    ) -> IntervalMethod:
         """Leave out what takes time and was not asked for."""
         if depth == "evidence":
             return no_interval
-        return TESTS[name] if depth == "significance" else INTERVALS[name]
+        return measure.test(name) if depth == "significance" else measure.interval(name)
 
     def compare(
-        self, control: Share, test: Share, *, tau: float, alpha: float, interval: IntervalMethod
+        self,
+        control: Share,
+        test: Share,
+        *,
+        tau: float,
+        alpha: float,
+        interval: IntervalMethod,
+        measure: Measure = RISK_DIFFERENCE,
     ) -> Comparison:
         """Decide evidence on integers, with τ read as the decimal that was written.
 
         Nothing is rounded before it is compared.
         """
         numerator, denominator = difference(control, test)
-        evidence = exceeds(numerator, denominator, Fraction(str(tau)))
+        evidence = measure.is_beyond(control, test, Fraction(str(tau)))
         bounds = interval(control, test, tau=tau, alpha=alpha)
         return Comparison(
             delta_p=np.asarray(numerator / denominator, dtype=np.float64),

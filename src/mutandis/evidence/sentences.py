@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.evidence.findings import Verdict
+from mutandis.evidence.measures import RISK_DIFFERENCE
 from mutandis.evidence.methods import METHODS, Center
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
 
 __all__ = [
@@ -60,6 +62,7 @@ class ExplanationContext:
     note: str = ""  # what must be said about the figures; empty if nothing
     labels: Labels = PLAIN  # what columns, values and outcomes are called
     said: Callable[[Any], str] = str  # what an outcome value is called
+    measure: Measure = RISK_DIFFERENCE  # what τ is a threshold of
 
     def is_negative(self, outcome: Any) -> bool:
         return bool(outcome == self.negative) or outcome in self.negatives
@@ -280,10 +283,21 @@ def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationC
 
 
 def _beyond(result: Mapping[str, Any], context: ExplanationContext) -> str:
+    if context.measure.is_ratio:
+        return _ratio_beyond(result, context)
     sign, more = ("", "more") if context.direction == "negative" else ("-", "less")
     threshold = f"{sign if context.tau else ''}τ = {sign if context.tau else ''}{context.tau:g}"
     negated = "not " if result["verdict"] == Verdict.NO_EVIDENCE else ""
     return f"{negated}{more} than {threshold}"
+
+
+def _ratio_beyond(result: Mapping[str, Any], context: ExplanationContext) -> str:
+    """Say "risk ratio = 1.500, more than τ = 1.25"; of better treatment, "less than 1/τ = 0.8"."""
+    measure, worse = context.measure, context.direction == "negative"
+    more = "more" if measure.above(worse=worse) else "less"
+    threshold = f"{'' if worse else '1/'}τ = {measure.threshold(context.tau, worse=worse):g}"
+    negated = "not " if result["verdict"] == Verdict.NO_EVIDENCE else ""
+    return f"{measure.describe(result[measure.column])}, {negated}{more} than {threshold}"
 
 
 def _nothing_shown(result: Mapping[str, Any], context: ExplanationContext) -> str:  # noqa: ARG001

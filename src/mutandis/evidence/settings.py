@@ -17,6 +17,7 @@ from mutandis.data.columns import is_number
 from mutandis.errors import PlanError, suggest
 from mutandis.evidence.comparison import Direction
 from mutandis.evidence.intervals import IntervalName
+from mutandis.evidence.measures import MEASURES, Measure, MeasureName
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import Adjustment
 from mutandis.evidence.spaces import ComparedWith, GroupSize
@@ -118,13 +119,9 @@ def _read_alpha(name: str, value: Any) -> float:
     )
 
 
-def _read_tau(name: str, value: Any) -> float:
-    if is_number(value) and 0 <= value < 1:
-        return float(value)
-    raise PlanError(
-        f"{name}={value!r} is outside [0, 1). Give the least difference between two shares that "
-        "counts as evidence, such as 0.1; 0 takes any."
-    )
+def _read_with_measure(name: str, value: Any) -> Any:  # noqa: ARG001 - as every reader
+    # what is allowed depends on the measure: `Settings` checks both together
+    return value
 
 
 def _read_primary(name: str, value: Any) -> tuple[str, int]:
@@ -231,9 +228,14 @@ class Evidence(_Section):
 
     Parameters
     ----------
+    measure
+        How differently two groups were treated: by the difference of their shares of refusals
+        ("risk-difference"), by their ratio ("risk-ratio"), by the ratio of their approvals
+        ("selection-ratio"), or by the ratio of their odds ("odds-ratio"). Each has a τ of its own
+        (docs/measures.md).
     interval
         The interval, with the test that belongs to it: "miettinen-nurminen" (default),
-        "agresti-caffo", "newcombe", "wald" or "fisher".
+        "agresti-caffo", "newcombe", "wald" or "fisher". Ratios have the first one only.
     adjust
         How p-values are adjusted for the number of complainants.
     direction
@@ -247,8 +249,11 @@ class Evidence(_Section):
     >>> import mutandis as mm
     >>> mm.Evidence(interval="newcombe", primary=("cst_without", 30)).primary
     ('cst_without', 30)
+    >>> mm.Evidence(measure="selection-ratio").measure
+    'selection-ratio'
     """
 
+    measure: MeasureName = _setting("risk-difference", _choice(MeasureName))
     interval: IntervalName | None = _setting(None, _unless_none(_choice(IntervalName)))
     adjust: Adjustment = _setting("benjamini-hochberg", _choice(Adjustment))
     direction: Direction = _setting("negative", _choice(Direction))
@@ -316,12 +321,26 @@ class Settings(_Section):
     methods: Sequence[str] | None = _setting(None, _unless_none(_read_methods))
     ks: tuple[int, ...] = _setting((15, 30, 50, 100), read_ks)
     alpha: float = _setting(0.05, _read_alpha)
-    tau: float = _setting(0.0, _read_tau)
+    tau: float = _setting(0.0, _read_with_measure)
     similarity: Similarity = _setting(Similarity(), _section(Similarity))
     evidence: Evidence = _setting(Evidence(), _section(Evidence))
     uncertainty: Uncertainty = _setting(Uncertainty(), _section(Uncertainty))
     seed: int | None = _setting(None, _unless_none(read_whole(0)))
     preset: Preset | None = _setting(None, _unless_none(_choice(Preset)))
+
+    def __post_init__(self) -> None:
+        _Section.__post_init__(self)
+        object.__setattr__(self, "tau", self.measure.read_tau(self.tau))
+
+    @property
+    def measure(self) -> Measure:
+        """How differently two groups were treated, and what τ is a threshold of."""
+        return MEASURES[self.evidence.measure]
+
+    @property
+    def worse(self) -> bool:
+        """Whether complainants who are treated worse are looked for."""
+        return self.evidence.direction == "negative"
 
     @property
     def interval(self) -> IntervalName:

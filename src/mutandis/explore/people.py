@@ -265,6 +265,10 @@ def _columns(
         columns.append(_column("grade", "Robustness", _coded(grade, _GRADES)))
     columns += [
         _column("delta_p", "Δp", Numbers(found.comparison.delta_p)),
+        *(
+            _column(name, found.measure.symbol.capitalize(), Numbers(values))
+            for name, values in list(found.measured().items())[:1]
+        ),
         _column("p_control", f"{negative}, control", Numbers(found.control.share.values())),
         _column("p_test", f"{negative}, test", Numbers(found.test.share.values())),
         _column("p_value", "p-value", Numbers(interval.p_value), shown=False),

@@ -207,12 +207,18 @@ def read_arguments(
 
     Beside these, `labels` has the labels, if there are any.
     """
+    root = read_entries(read_yaml(text, source=name), "an audit")
     sections = read_keys(
-        read_yaml(text, source=name),
+        root,
         _AUDIT,
         required=("data", "outcome", "protected", "attributes"),
         what="an audit",
     )
+    if "tau" in sections:
+        try:  # what is allowed depends on the measure
+            Settings(tau=sections["tau"], evidence=sections.get("evidence", Evidence()))
+        except PlanError as error:
+            raise root.entries["tau"].place.error(str(error)) from None
     source, rows = read_data_section(sections["data"], folder=folder)
     outcome = read_keys(
         sections["outcome"], _OUTCOME, required=tuple(_OUTCOME), what="the section 'outcome'"

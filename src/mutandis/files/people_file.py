@@ -95,8 +95,9 @@ def _to_excel(columns: Mapping[str, Any]) -> bytes:
 
     def cell(value: Any) -> Any:
         if not isinstance(value, str):
-            missing = isinstance(value, float) and np.isnan(value)
-            return None if missing else plain_value(value)
+            if not isinstance(value, float) or np.isfinite(value):
+                return plain_value(value)
+            return None if np.isnan(value) else str(value)  # a sheet has no infinite numbers
         written = WriteOnlyCell(sheet, value=ILLEGAL_CHARACTERS_RE.sub("\ufffd", value)[:32_767])
         written.data_type = "s"  # text stays text, also where it begins like a formula
         return written

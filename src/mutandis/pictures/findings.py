@@ -39,18 +39,19 @@ def count_differences(delta_p: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.bincount(np.clip(bar, 0, _BARS - 1), minlength=_BARS)
 
 
-def plot_delta_p(differences: Sequence[Differences], *, threshold: float) -> Picture:
+def plot_delta_p(differences: Sequence[Differences], *, threshold: float | None) -> Picture:
     """Draw one row of bars per method, cases apart from the others; Δp = 0 is counted in words."""
     edges = np.linspace(-1, 1, _BARS + 1)
     chart = Chart(width=533, height=48 + 90 * len(differences))
-    named = f"threshold {threshold:+g}" if threshold else "threshold 0"
-    top = chart.legend(
-        [
-            ("no evidence", lambda x, y: chart.box((x, y - 4), (x + 24, y + 4), _OTHERS)),
-            ("evidence", lambda x, y: chart.box((x, y - 4), (x + 24, y + 4), COLOURS["control"])),
-            (named, lambda x, y: chart.line([(x, y), (x + 24, y)], "#333333", dash="4 2")),
-        ]
-    )
+    keys: list[tuple[str, Callable[[float, float], None]]] = [
+        ("no evidence", lambda x, y: chart.box((x, y - 4), (x + 24, y + 4), _OTHERS)),
+        ("evidence", lambda x, y: chart.box((x, y - 4), (x + 24, y + 4), COLOURS["control"])),
+    ]
+    if threshold is not None:
+        named = f"threshold {threshold:+g}" if threshold else "threshold 0"
+        line = "#333333"
+        keys.append((named, lambda x, y: chart.line([(x, y), (x + 24, y)], line, dash="4 2")))
+    top = chart.legend(keys)
     low, high = _limits(differences, edges)
     left = room_for(each.title for each in differences) + 34
     for place, each in enumerate(differences):
@@ -62,7 +63,8 @@ def plot_delta_p(differences: Sequence[Differences], *, threshold: float) -> Pic
         frame = Frame(chart, (left, above, 523, above + 72), (low, high), (0, most))
         _draw_bars_between(frame, edges, np.zeros_like(others), others, _OTHERS)
         _draw_bars_between(frame, edges, others, cases, COLOURS["control"])
-        frame.upright(threshold, "#333333", width=0.9, dash="4 2")
+        if threshold is not None:
+            frame.upright(threshold, "#333333", width=0.9, dash="4 2")
         is_last = place == len(differences) - 1
         frame.x_axis(
             {v: said if is_last else "" for v, said in numbered(ticks(low, high, most=10)).items()},

@@ -29,6 +29,7 @@ from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group, Members, Pair
 from mutandis.evidence.intervals import INTERVALS, no_interval
+from mutandis.evidence.measures import RISK_DIFFERENCE
 from mutandis.evidence.methods import Center
 from mutandis.evidence.semantics import Grouping, Situation
 from mutandis.search.distance import Points
@@ -55,8 +56,9 @@ if TYPE_CHECKING:
         RowIdentity,
     )
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
+    from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
-    from mutandis.evidence.settings import Settings
+    from mutandis.evidence.settings import Evidence, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,17 +294,7 @@ class AsPublished:
                 "far they were: it knows no max_distance and no min_group. Leave them out, or "
                 "leave the preset out."
             )
-        if evidence.interval not in (None, "wald"):
-            raise PlanError(
-                "preset='eaamo23' repeats a publication that used the Wald interval, and "
-                f"interval={evidence.interval!r} is another one. Leave interval out, or leave the "
-                "preset out."
-            )
-        if evidence.direction == "positive":
-            raise PlanError(
-                "preset='eaamo23' repeats a publication that looked for negative discrimination "
-                "only. Leave direction out, or leave the preset out."
-            )
+        _check_evidence(evidence)
         for attribute in attributes:
             if attribute.kind is AttributeKind.ORDINAL or attribute.weight != 1:
                 raise PlanError(
@@ -351,12 +343,24 @@ class AsPublished:
             backends={"control": "as published", "test": "as published"},
         )
 
-    def interval(self, name: IntervalName, depth: Depth) -> IntervalMethod:
+    def interval(
+        self,
+        name: IntervalName,
+        depth: Depth,
+        measure: Measure = RISK_DIFFERENCE,  # noqa: ARG002 - the publication has one
+    ) -> IntervalMethod:
         """Compute the bounds in any case: significance is decided by them."""
         return no_interval if depth == "evidence" else INTERVALS[name]
 
     def compare(
-        self, control: Share, test: Share, *, tau: float, alpha: float, interval: IntervalMethod
+        self,
+        control: Share,
+        test: Share,
+        *,
+        tau: float,
+        alpha: float,
+        interval: IntervalMethod,
+        measure: Measure = RISK_DIFFERENCE,  # noqa: ARG002 - the publication has one
     ) -> Comparison:
         """Decide evidence and significance after rounding to three decimals."""
         from scipy.special import ndtri
@@ -373,6 +377,26 @@ class AsPublished:
             significant=evidence & (np.round(bounds.low, 3) > tau),
             interval=bounds,
             insufficient=np.zeros_like(evidence),
+        )
+
+
+def _check_evidence(evidence: Evidence) -> None:
+    if evidence.interval not in (None, "wald"):
+        raise PlanError(
+            "preset='eaamo23' repeats a publication that used the Wald interval, and "
+            f"interval={evidence.interval!r} is another one. Leave interval out, or leave the "
+            "preset out."
+        )
+    if evidence.measure != "risk-difference":
+        raise PlanError(
+            "preset='eaamo23' repeats a publication that compared by the difference of two "
+            f"shares, and measure={evidence.measure!r} is another measure. Leave measure out, "
+            "or leave the preset out."
+        )
+    if evidence.direction == "positive":
+        raise PlanError(
+            "preset='eaamo23' repeats a publication that looked for negative discrimination "
+            "only. Leave direction out, or leave the preset out."
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from itertools import accumulate, pairwise
 from math import lcm
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.doubt import REFITS, doubt_verdict
+from mutandis.auditing.group_comparison import compare_shares
 from mutandis.auditing.tipping import RULES, describe_verdict, find_curve, name_worlds, tipping_of
 from mutandis.data.columns import plain_value
-from mutandis.evidence.comparison import compare
 from mutandis.evidence.drawn_groups import mean_share
 from mutandis.evidence.findings import FIRM, Verdict
 from mutandis.evidence.methods import METHODS
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.tipping import CurvePoint
     from mutandis.evidence.comparison import Comparison
     from mutandis.evidence.groups import Members, NearestGroups
+    from mutandis.evidence.measures import Measure
     from mutandis.report.case_model import Part, Role
 
 __all__ = ["changes_of", "ranges", "robustness_of"]
@@ -198,16 +198,8 @@ class _Comparer:
         }
 
     def _compare(self, control: Share, test: Share) -> Comparison:
-        """Compare by the rules of the audit."""
-        plan, settings = self._audit.plan, self._audit.plan.settings
-        rule = partial(
-            plan.semantics.compare,
-            tau=settings.tau,
-            alpha=settings.alpha,
-            # no bound is asked for
-            interval=plan.semantics.interval(settings.interval, "significance"),
-        )
-        return compare(control, test, rule, direction=settings.evidence.direction)
+        # no bound is asked for
+        return compare_shares(self._audit.plan, control, test, depth="significance")
 
     def _verdicts(self, control: Share, test: Share) -> list[str]:
         """Compare again, with the p-values of all other complainants as they are."""
@@ -266,10 +258,9 @@ class _Comparer:
         settings = self._audit.plan.settings
         if not self._audit.plan.semantics.compares_exactly:
             return {}
-        mirrored = settings.evidence.direction == "positive"
-        bound = -row["ci_high"] if mirrored else row["ci_low"]
+        edge, bound = _edges(row, settings.measure, worse=settings.worse)
         return {
-            "tau_evidence": known(0.0 - row["delta_p"] if mirrored else row["delta_p"]),
+            "tau_evidence": known(edge),
             "tau_significant": None if settings.interval == "fisher" else known(bound),
             "alpha_significant": known(row["p_value"]),
             "alpha_adjusted": known(row["q_value"]),
@@ -333,6 +324,20 @@ class _Comparer:
         counted = select(distance[near][None, :], ones, negative[None, :], ks)
         ties = self._audit.plan.settings.similarity.ties
         return Share.join([share_of(counted, i, k=k, ties=ties) for i, k in enumerate(ks)])
+
+
+def _edges(row: Mapping[str, Any], measure: Measure, *, worse: bool) -> tuple[float, float]:
+    """Give the measure, and its bound that τ is compared with, as thresholds like τ."""
+    if not measure.is_ratio:
+        if worse:
+            return row["delta_p"], row["ci_low"]
+        return 0.0 - row["delta_p"], -row["ci_high"]
+    end = "_low" if measure.above(worse=worse) else "_high"
+    found = np.array([row[measure.column], row[measure.column + end]], dtype=np.float64)
+    if not worse:
+        with np.errstate(divide="ignore"):
+            found = 1 / found
+    return float(found[0]), float(found[1])
 
 
 def _steps(verdicts: Sequence[str]) -> tuple[Step, ...]:

@@ -100,6 +100,7 @@ def case_document(
         alpha=settings.alpha,
         tau=settings.tau,
         direction=settings.evidence.direction,
+        measure=settings.evidence.measure,
         worldview=_draw_worldview(audit),
         labels=audit.plan.labels,
     )
@@ -198,8 +199,10 @@ def _complainant(case: Case) -> Complainant:
 
 
 def _figures(case: Case) -> tuple[Figures, ...]:
-    primary = case.audit.plan.settings.primary
-    columns = {each.name for each in fields(Figures)} - {"method", "title", "k", "primary"}
+    settings = case.audit.plan.settings
+    primary, measure = settings.primary, settings.measure
+    own = {"measured": "", "measured_low": "_low", "measured_high": "_high"}
+    columns = {each.name for each in fields(Figures)} - {"method", "title", "k", "primary", *own}
     return tuple(
         Figures(
             method=method,
@@ -207,9 +210,16 @@ def _figures(case: Case) -> tuple[Figures, ...]:
             k=k,
             primary=(method, k) == primary,
             **{name: known(row.get(name)) for name in columns},
+            **{name: _finite(row.get(measure.column + end)) for name, end in own.items()},
         )
         for (method, k), row in case.results.items()
     )
+
+
+def _finite(shown: Any) -> Any:
+    """Write what is infinite as a text, since JSON has no number for it."""
+    shown = known(shown)
+    return "∞" if shown == float("inf") else shown
 
 
 def _part(case: Case) -> Part:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from mutandis.auditing.tipping import CurvePoint
+    from mutandis.evidence.measures import MeasureName
     from mutandis.pictures.picture import Picture
 
 __all__ = [
@@ -186,6 +187,10 @@ class Figures:
     radius_control: float | None = None
     radius_test: float | None = None
     verdict_share: float | None = None
+    # the measure and its bounds, where it is a ratio; "∞" where it divides by 0
+    measured: Number = None
+    measured_low: Number = None
+    measured_high: Number = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,13 +238,13 @@ class Change:
 class Changes:
     """What would change the verdict at the primary method and k, computed.
 
-    There is evidence below τ = `tau_evidence`; the test rejects up to τ = `tau_significant` and
-    from α = `alpha_significant` on (adjusted: `alpha_adjusted`). `evidence_ks` and
-    `significant_ks` are ranges of all k up to `searched_ks`, None where not computed. `herself` is
-    the verdict with her own outcome and her counterfactual's counted in, or left out where the
-    method counts them. Within `sufficient_distance` there would be enough people, where there are
-    too few. `curve` is what her groups say with each part of the effect of her status, from none of
-    it on. In a redacted file there is nothing of this.
+    There is evidence below τ = `tau_evidence`, and the test rejects up to τ = `tau_significant` (of
+    the selection ratio: above it, and from there on) and from α = `alpha_significant` on (adjusted:
+    `alpha_adjusted`). `evidence_ks` and `significant_ks` are ranges of all k up to `searched_ks`,
+    None where not computed. `herself` is the verdict with her own outcome and her counterfactual's
+    counted in, or left out where the method counts them. Within `sufficient_distance` there would
+    be enough people, where there are too few. `curve` is what her groups say with each part of the
+    effect of her status, from none of it on. In a redacted file there is nothing of this.
     """
 
     outcomes: tuple[Change, ...] = ()
@@ -364,8 +369,8 @@ class CaseDocument:
         Whether all people but the complainant are left out, and what is told of groups.
     provenance
         What is needed to repeat the audit.
-    alpha, tau, direction
-        The level, the minimum deviation, and what was looked for.
+    alpha, tau, direction, measure
+        The level, the minimum deviation, what was looked for, and by which measure.
     worldview
         A drawing for the page; it is not part of the data.
     labels
@@ -404,6 +409,7 @@ class CaseDocument:
     alpha: float
     tau: float
     direction: str
+    measure: MeasureName = "risk-difference"
     worldview: Picture | None = None
     labels: Labels = PLAIN
 

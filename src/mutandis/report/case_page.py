@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 
 from mutandis.data.columns import jsonable
 from mutandis.evidence.findings import Verdict
+from mutandis.evidence.measures import MEASURES
 from mutandis.evidence.methods import METHODS
 from mutandis.pictures.findings import ForestRow, plot_forest
 from mutandis.pictures.robustness import plot_curve
@@ -46,6 +47,8 @@ def render_case(document: CaseDocument) -> str:
         found=document.verdict.verdict in _FOUND,
         has_k=_has_k,
         interval=_interval,
+        measure=MEASURES[document.measure],
+        measured=_measured,
         movement_cells=movement_cells,
         movement_lines=movement_lines,
         thresholds=thresholds,
@@ -71,16 +74,16 @@ def _each_once(figures: Sequence[Figures]) -> list[Figures]:
 
 
 def _draw_forest(document: CaseDocument, figures: Sequence[Figures]) -> CaptionedPicture:
-    sign = -1 if document.direction == "positive" else 1
+    measure, worse = MEASURES[document.measure], document.direction == "negative"
+    # τ of a ratio has no place on a scale of differences
+    threshold = 0.0 if measure.is_ratio else measure.threshold(document.tau, worse=worse)
     rows = [_forest_row(row) for row in figures]
     return CaptionedPicture(
         name="forest",
         drawing=plot_forest(
             rows,
-            threshold=sign * document.tau,
-            threshold_name=f"{'−' if sign < 0 else ''}τ = {sign * document.tau:g}".replace(
-                "= -", "= −"
-            ),
+            threshold=threshold,
+            threshold_name=f"{'' if worse else '−'}τ = {threshold:g}".replace("= -", "= −"),
             negative=document.labels.negative,
         ),
         title="Δp and its interval under every method and group size",
@@ -110,11 +113,14 @@ def _draw_curve(document: CaseDocument, part: Part, number: int) -> CaptionedPic
     points = part.changes.curve
     if not points:
         return None
-    found = part.verdict in _FOUND
+    found, measure = part.verdict in _FOUND, MEASURES[document.measure]
     return CaptionedPicture(
         name=f"part{number}-curve",
         drawing=plot_curve(
-            points, threshold=-document.tau if document.direction == "positive" else document.tau
+            points,
+            threshold=0.0
+            if measure.is_ratio
+            else measure.threshold(document.tau, worse=document.direction == "negative"),
         ),
         title="Δp, by how much of the effect of her status is real",
         caption="At 100% everyone in the control group has the counterfactual that the worldview "
@@ -144,6 +150,13 @@ def _interval(row: Figures) -> str:
     if row.ci_low is None or row.ci_high is None:
         return MISSING
     return f"[{signed(row.ci_low)}, {signed(row.ci_high)}]"
+
+
+def _measured(row: Figures) -> str:
+    """Write a ratio with its interval."""
+    bounds = signed(row.measured_low), signed(row.measured_high)
+    interval = "" if MISSING in bounds else f" [{', '.join(bounds)}]"
+    return f"{signed(row.measured)}{interval}"
 
 
 def _css_text(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
+from mutandis.evidence.measures import MEASURES
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import explain_drawn
 from mutandis.report.formatting import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.evidence.measures import Measure
     from mutandis.report.case_model import CaseDocument, Changes, Movement, Part
 
 __all__ = [
@@ -432,22 +434,35 @@ def _tau_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]
     edge, bound = changes.tau_evidence, changes.tau_significant
     if edge is None:
         return
-    if edge > document.tau:
+    measure = MEASURES[document.measure]
+    what = f"threshold τ of the {measure.symbol}" if measure.is_ratio else "minimum deviation"
+    below, on, up = ("below", "on", "up to") if measure.worse_above else ("above", "down", "from")
+    if _is_beyond(edge, document.tau, measure):
         yield (
-            f"τ: there is evidence for every minimum deviation below {signed(edge)}, and none from "
-            f"there on (the audit set τ = {document.tau:g})."
+            f"τ: there is evidence for every {what} {below} {signed(edge)}, and none from "
+            f"there {on} (the audit set τ = {document.tau:g})."
         )
-    elif edge > 0:
-        yield f"τ: there would be evidence for a minimum deviation below {signed(edge)}."
+    elif _is_beyond(edge, measure.neutral, measure):
+        yield f"τ: there would be evidence for a {what} {below} {signed(edge)}."
     else:
-        yield "τ: no minimum deviation, not even 0, would make this evidence."
-    if bound is not None and bound >= 0 and edge > 0:
-        yield f"The test rejects for every τ up to {signed(bound)}, taken by itself."
+        yield f"τ: no {what}, not even {measure.neutral:g}, would make this evidence."
+    neutral = measure.neutral
+    reaches = bound is not None and (bound == neutral or _is_beyond(bound, neutral, measure))
+    if reaches and _is_beyond(edge, neutral, measure):
+        yield (
+            f"The test rejects for every τ {up} {signed(bound)}"
+            f"{'' if measure.worse_above else ' on'}, taken by itself."
+        )
+
+
+def _is_beyond(edge: float, tau: float, measure: Measure) -> bool:
+    return edge > tau if measure.worse_above else edge < tau
 
 
 def _alpha_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
     alone, adjusted = changes.alpha_significant, changes.alpha_adjusted
-    if alone is None or (changes.tau_evidence or 0.0) <= document.tau:
+    edge, measure = changes.tau_evidence, MEASURES[document.measure]
+    if alone is None or edge is None or not _is_beyond(edge, document.tau, measure):
         return
     if alone >= 0.5:
         yield "α: no level below 50% would make it significant."

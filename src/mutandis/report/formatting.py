@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from math import isnan
+from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +59,8 @@ def percent(share: float) -> str:
 @_for_numbers
 def signed(number: float) -> str:
     """Write a difference with three decimals and a real minus."""
+    if isinf(number):
+        return "∞" if number > 0 else "−∞"
     # what rounds to zero has no sign
     return f"{round(number, 3) + 0.0:.3f}".replace("-", "−")
 

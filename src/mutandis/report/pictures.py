@@ -188,17 +188,29 @@ def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
             )
     if not differences:
         return None
-    tau = context.plan.settings.tau
+    settings = context.plan.settings
+    measure = settings.measure
     side = "right" if context.worse else "left"
     return CaptionedPicture(
         name="delta-p",
-        drawing=plot_delta_p(differences, threshold=tau if context.worse else 0 - tau),
+        drawing=plot_delta_p(
+            differences,
+            threshold=None
+            if measure.is_ratio
+            else measure.threshold(settings.tau, worse=context.worse),
+        ),
         title=f"Δp over the complainants, k = {k}",
         caption=(
             "Each bar counts complainants; how many do not differ at all is written beside. "
-            f"Evidence lies to the {side} of the threshold. What lies on the other side are "
-            "differences in the other direction: they show how far differences reach where none is "
-            "looked for."
+            + (
+                f"Evidence is {measure.condition(settings.tau, worse=context.worse)}, so that no "
+                "one difference is its threshold. What lies beyond 0 on the other side are "
+                if measure.is_ratio
+                else f"Evidence lies to the {side} of the threshold. What lies on the other side "
+                "are "
+            )
+            + "differences in the other direction: they show how far differences reach where none "
+            "is looked for."
         ),
         description="; ".join(
             f"{each.title}: median {signed(float(np.median(each.delta_p)))}, "

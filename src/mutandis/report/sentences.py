@@ -155,9 +155,12 @@ def _evidence(context: ReportContext) -> str:
     """Say what the paper's definition counts, below what is claimed."""
     method, _ = context.primary
     row, settings = context.headline.counts(), context.plan.settings
-    beyond = f"Δp > {settings.tau:g}" if context.worse else f"Δp < {0 - settings.tau:g}"
+    beyond = settings.measure.condition(settings.tau, worse=context.worse)
+    sense = (
+        "by the measure of this audit" if settings.measure.is_ratio else "in the sense of the paper"
+    )
     said = (
-        f"Evidence in the sense of the paper ({beyond}) there is for {count(row['cases'])} of "
+        f"Evidence {sense} ({beyond}) there is for {count(row['cases'])} of "
         f"{plural(row['complainants'], 'complainant')} ({percent(row['share'])})"
     )
     if not method.count_neighbours:

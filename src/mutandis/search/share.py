@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Below this, products of int64 are exact and so are the floats made of them; from there on Python's
 # own integers are used, whose quotients are rounded correctly too.
-_SAFE = 2**53
+SAFE = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def difference(control: Share, test: Share) -> tuple[NDArray[Any], NDArray[Any]]
     bottom_test = test.size * test.split
     # float64 is precise enough to tell whether an int64 product would overflow
     largest = np.max(bottom_control.astype(float) * bottom_test, initial=0)
-    kind: Any = np.int64 if largest < _SAFE else object
+    kind: Any = np.int64 if largest < SAFE else object
     up, down = control.negatives.astype(kind), bottom_control.astype(kind)
     numerator = up * bottom_test - test.negatives * down
     denominator = down * bottom_test
@@ -73,6 +73,6 @@ def exceeds(
     """Tell where numerator/denominator > threshold, by cross-multiplication of integers."""
     up, down = threshold.numerator, threshold.denominator
     largest = int(np.max(denominator, initial=0)) * max(abs(up), down)
-    if largest >= _SAFE:
+    if largest >= SAFE:
         numerator, denominator = numerator.astype(object), denominator.astype(object)
     return np.asarray(numerator * down > denominator * up, dtype=np.bool_)

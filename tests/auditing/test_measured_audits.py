@@ -1,0 +1,234 @@
+"""Audits by each measure: everything an audit can be asked follows the measure."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import mutandis as mm
+from mutandis.evidence.measures import MEASURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+TAUS = {"risk-ratio": 1.25, "selection-ratio": 0.8, "odds-ratio": 1.5}
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return mm.datasets.loan(n=500, seed=3)
+
+
+def audit(table: Any, measure: Any, **options: Any) -> mm.Audit:
+    evidence = {"measure": measure, "primary": ("cst_matched", 20), **options.pop("evidence", {})}
+    arguments: dict[str, Any] = {
+        "outcome": "LoanApproval",
+        "negative": -1,
+        "protected": mm.Protection("Gender", value=1, reference=0),
+        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        "worldview": mm.Worldview(
+            {
+                "AnnualSalary": mm.Linear("Gender"),
+                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+            }
+        ),
+        "decision": "AnnualSalary * 3 + AccountBalance * 5 > 225000",
+        "ks": (20,),
+        "tau": TAUS.get(measure, 0.0),
+        "uncertainty": mm.Uncertainty(refits=3, placebo=2),
+        **options,
+    }
+    return mm.audit(table, evidence=mm.Evidence(**evidence), **arguments)
+
+
+@pytest.fixture(scope="module", params=list(TAUS))
+def found(request: pytest.FixtureRequest, table: pd.DataFrame) -> mm.Audit:
+    return audit(table, request.param)
+
+
+def test_findings_name_the_measure(found: mm.Audit) -> None:
+    measure = found.plan.settings.measure
+    tau = Fraction(str(found.plan.settings.tau))
+    for method in ("st", "cst_without", "cst_with", "cf", "cst_matched"):
+        rows = found.findings(method)
+        compared = rows[rows["verdict"] != "insufficient"]
+        assert len(compared)
+        for row in compared.to_dict("records"):
+            control, test = row["p_control"], row["p_test"]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                expected = {
+                    "risk-ratio": np.float64(control) / test,
+                    "selection-ratio": np.float64(1 - control) / (1 - test),
+                    "odds-ratio": np.float64(control) * (1 - test) / (test * (1 - control)),
+                }[measure.name]
+            value = row[measure.column]
+            assert value == pytest.approx(expected, nan_ok=True, rel=1e-9)
+            beyond = value > tau if measure.worse_above else value < tau
+            assert (row["verdict"] != "no-evidence") == bool(beyond)
+            if row["verdict"].startswith("significant"):
+                assert (
+                    row[f"{measure.column}_low"] >= tau
+                    if measure.worse_above
+                    else row[f"{measure.column}_high"] <= tau
+                )
+            # the bounds of the difference stay those of the difference
+            if method != "cf":
+                assert row["ci_low"] <= row["delta_p"] <= row["ci_high"]
+
+
+def test_the_default_has_no_further_columns(table: pd.DataFrame) -> None:
+    rows = audit(table, "risk-difference").findings()
+    assert not [name for name in rows.columns if "ratio" in name]
+
+
+def test_what_is_run_on_top_follows(found: mm.Audit) -> None:
+    assert found.noise_floor.lines
+    measured = found.measure_tipping()
+    evidence = found.findings()["verdict"].isin(["evidence", "significant", "significant-adjusted"])
+    # every verdict of evidence has a tipping point, and no other
+    assert (~np.isnan(measured.point) == evidence.to_numpy()).all()
+    shares = found.findings()["verdict_share"]
+    assert (shares.notna() == evidence).all()
+
+
+def test_sentences_say_it(found: mm.Audit) -> None:
+    measure = found.plan.settings.measure
+    case = found.case(first(found))
+    said = case.explain_pattern()
+    assert f"{measure.symbol} " in said
+    assert (
+        f"{'more' if measure.worse_above else 'less'} than τ = {found.plan.settings.tau:g}" in said
+    )
+    assert measure.symbol in str(case)
+    html = found.report().html
+    condition = measure.condition(found.plan.settings.tau, worse=True)
+    assert condition.replace(">", "&gt;").replace("<", "&lt;") in html
+    assert f"interval of the {measure.symbol}" in html
+    document = found.case_file(first(found))
+    assert measure.formula.partition(" ")[0] in document.to_html()
+    data = json.loads(document.to_json())
+    assert data["measure"] == measure.name
+    assert data["figures"][0]["measured"] is not None
+    assert f"τ of the {measure.symbol}" in document.to_html()
+
+
+def first(found: mm.Audit) -> Any:
+    rows = found.findings()
+    return rows.loc[rows["verdict"] == "significant-adjusted", "id"].iloc[0]
+
+
+def test_thresholds_in_a_case_file_are_where_the_verdict_changes(found: mm.Audit) -> None:
+    measure, who = found.plan.settings.measure, first(found)
+    changes = found.case_file(who).parts[0].changes
+    outward = 1 if measure.worse_above else -1
+
+    def verdict(tau: float) -> str:
+        rows = found.with_levels(tau=tau).findings()
+        return str(rows.loc[rows["id"] == who, "verdict"].iloc[0])
+
+    assert changes.tau_significant is not None
+    assert verdict(changes.tau_significant - outward * 1e-6).startswith("significant")
+    assert verdict(changes.tau_significant + outward * 1e-6) == "evidence"
+    if changes.tau_evidence is not None and 0 < changes.tau_evidence < np.inf:
+        assert verdict(changes.tau_evidence - outward * 1e-6) == "evidence"
+        assert verdict(changes.tau_evidence + outward * 1e-6) == "no-evidence"
+
+
+def test_redacted_case_files_tell_no_ratio(found: mm.Audit) -> None:
+    document = found.case_file(first(found), redact=True)
+    assert {row.measured for row in document.figures if row.method != "cf"} == {None}
+
+
+def test_results_are_read_back(found: mm.Audit, tmp_path: Path) -> None:
+    found.save(tmp_path / "results")
+    again = mm.open_results(tmp_path / "results")
+    assert again.plan.settings == found.plan.settings
+    assert again.findings().equals(found.findings())
+    assert not mm.verify_results(tmp_path / "results").differences
+
+
+@pytest.mark.parametrize("measure", list(TAUS))
+def test_better_treatment(table: pd.DataFrame, measure: Any) -> None:
+    found = audit(
+        table, measure, evidence={"direction": "positive"}, uncertainty=mm.Uncertainty(placebo=0)
+    )
+    rows = found.findings("st")
+    kind, tau = MEASURES[measure], TAUS[measure]
+    threshold = 1 / tau
+    evidence = rows["verdict"].isin(["evidence", "significant", "significant-adjusted"])
+    beyond = rows[kind.column] < threshold if kind.worse_above else rows[kind.column] > threshold
+    assert evidence.equals(beyond)
+    some = rows.loc[evidence, "id"].iloc[0] if evidence.any() else rows["id"].iloc[0]
+    said = found.case(some).explain_pattern()
+    assert "1/τ = " in said
+
+
+def test_the_order_of_rows_changes_nothing(table: pd.DataFrame) -> None:
+    numbered = table.assign(number=np.arange(len(table)))
+    here, there = (
+        audit(each, "odds-ratio", id="number", uncertainty=mm.Uncertainty(placebo=0))
+        .findings()
+        .sort_values("id", ignore_index=True)
+        for each in (numbered, numbered.sample(frac=1, random_state=1))
+    )
+    assert here.equals(there)
+
+
+def test_the_weakest_ground_is_the_one_of_the_measure() -> None:
+    rng = np.random.default_rng(2)
+    n = 300
+    table = {
+        "woman": rng.integers(0, 2, n),
+        "migrant": rng.integers(0, 2, n),
+        "pay": rng.normal(size=n),
+    }
+    refused = rng.random(n) < 0.2 + 0.25 * table["woman"] + 0.25 * table["migrant"]
+    table["granted"] = np.where(refused, "no", "yes")
+    for measure, tau in TAUS.items():
+        found = mm.audit(
+            table,
+            outcome="granted",
+            negative="no",
+            protected=[
+                mm.Protection("woman", value=1, reference=0),
+                mm.Protection("migrant", value=1, reference=0),
+            ],
+            combine="multiple",
+            attributes={"pay": "continuous"},
+            methods=["st"],
+            ks=(15,),
+            tau=tau,
+            evidence=mm.Evidence(measure=measure),  # type: ignore[arg-type]
+            uncertainty=mm.Uncertainty(placebo=0),
+        )
+        kind = MEASURES[measure]  # type: ignore[index]
+        whole = found.findings()
+        parts = np.stack([part.findings()[kind.column] for part in found.parts])
+        weakest = parts.min(axis=0) if kind.worse_above else parts.max(axis=0)
+        assert (whole[kind.column] == weakest).all()
+        lows = [part.findings()[f"{kind.column}_low"] for part in found.parts]
+        assert (whole[f"{kind.column}_low"] == np.min(lows, axis=0)).all()
+
+
+def test_an_audit_file_names_the_line_of_tau(tmp_path: Path, table: pd.DataFrame) -> None:
+    table.to_csv(tmp_path / "loan.csv", index=False)
+    text = (
+        "data: {source: loan.csv}\n"
+        "outcome: {column: LoanApproval, negative: -1}\n"
+        "protected: {attribute: Gender, value: 1, reference: 0}\n"
+        "attributes: {AnnualSalary: continuous}\n"
+        "tau: 0.1\n"
+        "evidence: {measure: risk-ratio}\n"
+    )
+    file = tmp_path / "audit.yaml"
+    file.write_text(text)
+    with pytest.raises(mm.errors.SettingsError, match=r"audit.yaml, line 5.*tau=0.1 is below 1"):
+        mm.read_plan(file)
+    file.write_text(text.replace("0.1", "1.25"))
+    assert mm.read_plan(file).settings.tau == 1.25
