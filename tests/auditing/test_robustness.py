@@ -100,8 +100,8 @@ def test_the_line_says_what_the_table_says(found: mm.Audit) -> None:
             0.4,
             {"share": 0.979, "worlds": "draws", "ks": (15, 30, 50), "worldviews": (11, 12)},
             (
-                "holds as long as at least 40% of the effect of 'Gender' is real, in 97% of draws, "
-                "at k = 15 to 50 but not at k = 100, under 11 of 12 worldviews"
+                "holds under 11 of 12 worldviews, as long as at least 40% of the effect of "
+                "'Gender' is real, in 97% of draws, at k = 15 to 50 but not at k = 100"
             ),
         ),
     ],

@@ -98,7 +98,7 @@ def test_the_columns_of_results_are_listed_in_their_order() -> None:
             "findings.parquet",
             [
                 *("method", "k", *found.findings().columns, "verdict_share", "fragile"),
-                *("tipping", "grade", "robustness"),
+                *("tipping", "grade", "robustness", "stays_under", "breaks_under"),
             ],
         ),
         ("counts.csv", list(found.counts().columns)),

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.provenance import Provenance
     from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.auditing.tipping import Tipping
-    from mutandis.causal import Diagnosis
+    from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+    from mutandis.causal import Diagnosis, Worldview
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
@@ -104,6 +105,9 @@ class Audit:
         The noise floor, as far as that was measured: see `noise_floor`.
     tippings
         Tipping points by method and k, as far as they were found: see `measure_tipping`.
+    compared
+        The headline's verdicts under other worldviews, as far as they were compared: see
+        `measure_worldviews`.
 
     Examples
     --------
@@ -144,6 +148,7 @@ class Audit:
     overlaps: dict[int, SharedNeighbours] = field(default_factory=dict)
     floor: list[NoiseFloor] = field(default_factory=list)
     tippings: dict[tuple[str, int], Tipping] = field(default_factory=dict)
+    compared: list[WorldviewVerdicts] = field(default_factory=list)
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _tested: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
@@ -175,6 +180,11 @@ class Audit:
         """The share of rows on which b(X) differs from the recorded outcome (None: no b())."""
         return None if self.with_record is None else self.with_record.disagreement
 
+    @property
+    def compares_worldviews(self) -> bool:
+        """Whether verdicts are given under other worldviews too, now or when they were saved."""
+        return bool(self.compared) or self.plan.settings.uncertainty.compares_worldviews
+
     def part(self, attribute: str) -> Audit:
         """Give the audit of one protected attribute, where several were audited one by one.
 
@@ -201,7 +211,7 @@ class Audit:
         """Give one row per complainant under one method and k.
 
         Those of the headline have `tipping`, `grade` and `robustness`, unless the settings say that
-        these are not measured.
+        these are not measured, and `stays_under` and `breaks_under` where worldviews are compared.
 
         Parameters
         ----------
@@ -524,11 +534,74 @@ class Audit:
         same = (settings.alpha, settings.tau) == (plan.settings.alpha, plan.settings.tau)
         # shares and tipping points are about verdicts that were given at the levels of the audit
         shares, tippings = (self.verdict_shares, self.tippings) if same else ({}, {})
+        compared = self.compared
         if not same or settings.primary != plan.settings.primary:
-            doubt = replace(settings.uncertainty, tipping=False)
-            settings = replace(settings, uncertainty=doubt)
+            doubt = replace(settings.uncertainty, tipping=False, variants=None, worldviews=None)
+            settings, compared = replace(settings, uncertainty=doubt), []
         plan = replace(plan, settings=settings)
-        return replace(self, plan=plan, verdict_shares=shares, tippings=tippings)
+        return replace(self, plan=plan, verdict_shares=shares, tippings=tippings, compared=compared)
+
+    def with_worldviews(
+        self, worldviews: Mapping[str, Worldview] | None = None, *, variants: bool = False
+    ) -> Audit:
+        """Give the same audit with its headline's verdicts under further worldviews.
+
+        What was found stays as it is. Findings, reports, case files and results then say under how
+        many worldviews each verdict is the same or stronger, and under which it is not
+        (docs/robustness.md). Those that the audit had before are compared with again.
+
+        Parameters
+        ----------
+        worldviews
+            Other worldviews by name. None of them may need columns that the audit did not read,
+            if it was opened from results.
+        variants
+            Add the variants of the audit's own worldview that differ in one choice each, as
+            `vary_worldview` lists them.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     mm.datasets.loan(n=600, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        ...     worldview=mm.Worldview(
+        ...         {
+        ...             "AnnualSalary": mm.Linear("Gender"),
+        ...             "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+        ...         }
+        ...     ),
+        ...     ks=(15,),
+        ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        ... ).with_worldviews(variants=True)
+        >>> found.measure_worldviews().count_stays()
+        {5: 1, 4: 56, 3: 5, 2: 3}
+        """
+        from mutandis.auditing.plan import settle_robustness
+        from mutandis.auditing.provenance import describe_settings
+
+        plan, doubt = self.plan, self.plan.settings.uncertainty
+        more = {**(doubt.worldviews or {}), **(worldviews or {})}
+        wanted = replace(
+            doubt,
+            variants=variants or doubt.variants,
+            worldviews=more or None,
+            tipping=doubt.tipping or None,
+        )
+        method, _ = plan.choose(None, None)
+        doubt = settle_robustness(
+            wanted, plan.worldview, method, plan.semantics, rows=len(plan.population)
+        )
+        plan = replace(plan, settings=replace(plan.settings, uncertainty=doubt))
+        return replace(
+            self,
+            plan=plan,
+            provenance=replace(self.provenance, settings=describe_settings(plan)),
+            compared=[],
+        )
 
     def with_labels(self, labels: Labels) -> Audit:
         """Give the same audit with words for its columns, values and outcomes.
@@ -771,7 +844,30 @@ class Audit:
         key = (chosen.name, size)
         if key not in self.tippings:
             self.tippings[key] = find_tipping(self, chosen, size, progress=progress)
-        return self.tippings[key]
+        compared = self.measure_worldviews() if key == self.plan.settings.primary else None
+        found = self.tippings[key]
+        return found if compared is None else replace(found, share=compared.share)
+
+    def measure_worldviews(
+        self,
+        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+    ) -> WorldviewVerdicts | None:
+        """Give the headline's verdicts under other worldviews, unless that was done.
+
+        None where the settings ask for no other worldview.
+
+        Parameters
+        ----------
+        progress
+            Called with two numbers: the worldviews done, and all.
+        """
+        from mutandis.auditing.worldview_variants import find_worldview_verdicts
+
+        if not self.compares_worldviews:
+            return None
+        if not self.compared:
+            self.compared.append(find_worldview_verdicts(self, progress))
+        return self.compared[0]
 
     def case_file(
         self,

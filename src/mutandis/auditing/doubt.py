@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from mutandis.evidence.semantics import Situation
     from mutandis.search.engine import Progress
 
-__all__ = ["REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
+__all__ = ["DRAWS", "REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
 
-REFITS = 20
+DRAWS, REFITS = 20, 20
 """How often equations are refitted where nothing else is said."""
 
 # with more, refits take longer than the reader of a case waits, and coefficients are known well

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from mutandis.auditing.counterfactual_table import CounterfactualTable
-from mutandis.auditing.doubt import REFITS
+from mutandis.auditing.doubt import DRAWS, REFITS
 from mutandis.auditing.protections import (
     apart_from,
     check_one_table,
@@ -45,9 +45,8 @@ if TYPE_CHECKING:
     from mutandis.evidence.settings import MethodName, Preset
     from mutandis.evidence.spaces import Combine
 
-__all__ = ["Origin", "Plan", "audit", "plan"]
+__all__ = ["Origin", "Plan", "audit", "plan", "settle_robustness"]
 
-_DEFAULT_DRAWS = 20
 # from here on, what a table says about coefficients is doubted only if asked for
 _FEW_ROWS = 2_000
 _TIPPING_ROWS = 10_000
@@ -319,7 +318,8 @@ def plan(
     evidence
         What counts as evidence: interval, adjustment, direction, the primary verdict.
     uncertainty
-        What is doubted: draws of open counterfactuals, refitted equations, placebo audits.
+        What is doubted: draws of open counterfactuals, refitted equations, placebo audits, the
+        worldview.
     seed
         For everything random. Default: 0, recorded with the result.
     missing
@@ -422,6 +422,13 @@ def plan(
     )
     drawn = doubt.worlds or doubt.placebo
     evidence = _settle_primary(settled.evidence, chosen, settled.ks, spaces)
+    doubt = settle_robustness(
+        doubt,
+        worldview,
+        METHODS[evidence.primary[0]],  # type: ignore[index]  # settled
+        semantics,
+        rows=len(population),
+    )
     return Plan(
         population=population,
         outcome=recorded,
@@ -437,15 +444,7 @@ def plan(
             settled,
             methods=tuple(method.name for method in chosen),
             evidence=evidence,
-            uncertainty=replace(
-                doubt,
-                tipping=_settle_tipping(
-                    doubt.tipping,
-                    METHODS[evidence.primary[0]],  # type: ignore[index]  # settled
-                    semantics,
-                    rows=len(population),
-                ),
-            ),
+            uncertainty=doubt,
             seed=0 if settled.seed is None and drawn else settled.seed,
         ),
         semantics=semantics,
@@ -550,7 +549,7 @@ def _settle_doubt(
     """
     draws, refits = wanted.draws, wanted.refits
     if draws is None:
-        draws = _DEFAULT_DRAWS if worldview is not None and worldview.couplings else 0
+        draws = DRAWS if worldview is not None and worldview.couplings else 0
     if refits is None:
         refits = REFITS if worldview is not None and tested and rows < _FEW_ROWS else 0
     for name, number in (("draws", draws), ("refits", refits)):
@@ -568,21 +567,49 @@ def _settle_doubt(
     return replace(wanted, draws=draws, refits=refits)
 
 
-def _settle_tipping(
-    wanted: bool | None,  # noqa: FBT001
+def settle_robustness(
+    wanted: Uncertainty,
+    worldview: Worldview | None,
     primary: Method,
     semantics: Semantics,
     *,
     rows: int,
-) -> bool:
-    """Settle whether tipping points are found: they take some five times as long as the audit."""
+) -> Uncertainty:
+    """Settle whether tipping points are found: they take some five times as long as the audit.
+
+    Other worldviews are compared where there are tipping points, which then are found too.
+    """
     possible = semantics.preset is None and primary.has_tipping
-    if wanted and not possible:
+    asked = "tipping=True" if wanted.tipping else ""
+    if wanted.compares_worldviews:
+        _check_worldviews(wanted, worldview)
+        asked = asked or "comparing worldviews"
+    if asked and not possible:
         raise PlanError(
-            f"tipping=True needs 'cst_matched' or 'cst_without' as the primary method, in this "
+            f"{asked} needs 'cst_matched' or 'cst_without' as the primary method, in this "
             f"library's own definitions: {primary.name!r} has no tipping points here."
         )
-    return possible and rows <= _TIPPING_ROWS if wanted is None else wanted
+    few = rows <= _TIPPING_ROWS or wanted.compares_worldviews
+    tipping = possible and few if wanted.tipping is None else wanted.tipping
+    return replace(wanted, tipping=tipping)
+
+
+def _check_worldviews(wanted: Uncertainty, worldview: Worldview | None) -> None:
+    if worldview is None:
+        raise PlanError(
+            "variants= and worldviews= are about other worldviews than the plan's own, and it has "
+            "none. Give worldview=."
+        )
+    if wanted.tipping is False:
+        raise PlanError(
+            "tipping=False and a comparison of worldviews contradict each other: both are parts of "
+            "one statement on robustness. Leave one of the two out."
+        )
+    if wanted.variants and worldview.latents:
+        raise PlanError(
+            "variants=True: worldviews with hidden causes are not varied. Write the variants down "
+            "as worldviews=."
+        )
 
 
 def _choose_methods(

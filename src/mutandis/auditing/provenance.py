@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mutandis.decision.agreement import RecordAgreement
     from mutandis.evidence.semantics import Grouping
 
-__all__ = ["Provenance", "hash_population", "record"]
+__all__ = ["Provenance", "current_versions", "describe_settings", "hash_population", "record"]
 
 _PACKAGES = ("mutandis", "numpy", "scipy", "pandas", "narwhals", "networkx")
 
@@ -74,7 +74,7 @@ def record(
 ) -> Provenance:
     """Record a finished run."""
     return Provenance(
-        versions=dict(_versions()),
+        versions=dict(current_versions()),
         data={
             "rows": len(plan.population),
             "complainants": sum(len(stratum.complainants) for stratum in plan.strata),
@@ -82,7 +82,7 @@ def record(
             "sha256": hash_population(plan.population),
             "sha256_counterfactuals": _hash_counterfactuals(plan.counterfactuals),
         },
-        settings=_settings(plan),
+        settings=describe_settings(plan),
         computed={
             "distance_rules": dict(grouping.distance_rules),
             "search": dict(grouping.backends),
@@ -94,7 +94,7 @@ def record(
 
 
 @cache
-def _versions() -> Mapping[str, str]:
+def current_versions() -> Mapping[str, str]:
     """Look versions up once: that reads a file for each package."""
     return {
         "python": platform.python_version(),
@@ -152,10 +152,16 @@ def _id_bytes(ids: NDArray[Any]) -> bytes:
     return json.dumps([str(each) for each in ids.tolist()]).encode()
 
 
-def _settings(plan: Plan) -> dict[str, Any]:
-    worldview = plan.worldview
+def describe_settings(plan: Plan) -> dict[str, Any]:
+    """Give every choice of a plan as plain data; other worldviews only where they are compared."""
+    worldview, doubt = plan.worldview, plan.settings.uncertainty
+    settings = asdict(replace(plan.settings, uncertainty=replace(doubt, worldviews=None)))
+    others = {name: repr(each) for name, each in (doubt.worldviews or {}).items()}
+    for name, value in (("variants", doubt.variants), ("worldviews", others)):
+        del settings["uncertainty"][name]
+        settings["uncertainty"] |= {name: value} if value else {}
     return {
-        **asdict(plan.settings),
+        **settings,
         "outcome": plan.outcome.column,
         "negative": plan.outcome.declared,
         "protected": _describe_protections(plan),

@@ -10,7 +10,8 @@ The tipping point λ* of a verdict is the least λ such that the verdict is the 
 all of [λ*, 1], on a grid of twentieths.
 
 The robustness of a verdict is said in one line: how much of the effect must be real, in how many
-draws and refits the verdict stays, and at which group sizes.
+draws and refits the verdict stays, at which group sizes, and under how many worldviews, where
+others were compared.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.auditing.worldview_comparison import WorldviewVerdicts
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.evidence.comparison import Comparison
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FRAGILE",
+    "MOST_WORLDVIEWS",
     "ROBUST",
     "RULES",
     "STEPS",
@@ -65,12 +68,16 @@ __all__ = [
     "find_with_part",
     "moved_attributes",
     "name_worlds",
+    "rules_of",
     "summarise_grades",
     "tipping_of",
 ]
 
 ROBUST, FRAGILE = 0.5, 0.75
 """Up to which λ* a verdict is robust, and from which on it is fragile (docs/robustness.md)."""
+
+MOST_WORLDVIEWS = 0.5
+"""The share of the worldviews compared under which a verdict has to hold, or it is fragile."""
 
 RULES = {
     "robust": f"stands with {ROBUST:.0%} of the effect or less",
@@ -79,6 +86,12 @@ RULES = {
     "and refits",
 }
 """The rule of each grade."""
+
+_COMPARED = {
+    "robust": ", and under every worldview that was compared",
+    "sensitive": ", or falls under some of the worldviews that were compared",
+    "fragile": ", or holds under fewer than half of the worldviews that were compared",
+}
 
 STEPS = 20
 """The grid of λ: multiples of a twentieth."""
@@ -102,14 +115,19 @@ class Tipping(ByRow):
     appears: NDArray[np.float64]
     # by attribute that the worldview moves: whether the verdict stands with this one at its fact
     without: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    # the share of worldviews under which it is the same or stronger; None where none were compared
+    share: NDArray[np.float64] | None = None
 
     @property
     def grade(self) -> NDArray[np.object_]:
         """Each verdict's grade, by the rules above; None without evidence."""
         grade = np.full(len(self.point), None, dtype=object)
-        grade[~np.isnan(self.point)] = "sensitive"
-        grade[self.point <= ROBUST] = "robust"
-        grade[(self.point >= FRAGILE) | (self.fragile & ~np.isnan(self.point))] = "fragile"
+        is_case = ~np.isnan(self.point)
+        share = np.ones(len(self.point)) if self.share is None else self.share
+        grade[is_case] = "sensitive"
+        grade[(self.point <= ROBUST) & (share == 1)] = "robust"
+        falls = (self.point >= FRAGILE) | self.fragile | (share < MOST_WORLDVIEWS)
+        grade[is_case & falls] = "fragile"
         return grade
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -264,7 +282,15 @@ def tipping_of(audit: Audit, place: int) -> Tipping | None:
     if audit.plan.semantics.preset is not None or not method.has_tipping:
         return None
     only, known = np.array([place]), audit.tippings.get((method.name, k))
-    return find_tipping(audit, method, k, places=only) if known is None else known.take(only)
+    found = find_tipping(audit, method, k, places=only) if known is None else known.take(only)
+    compared = audit.measure_worldviews()
+    return found if compared is None else replace(found, share=compared.share[only])
+
+
+def rules_of(audit: Audit) -> dict[str, str]:
+    """Give the rule of each grade, with what is asked of other worldviews if any were compared."""
+    compared = audit.compares_worldviews
+    return {grade: rule + (_COMPARED[grade] if compared else "") for grade, rule in RULES.items()}
 
 
 def count_grades(tipping: Tipping, verdicts: NDArray[np.object_]) -> dict[str, dict[str, int]]:
@@ -287,14 +313,29 @@ def summarise_grades(audit: Audit) -> str:
     for verdict, grades in counts.items():
         number = sum(grades.values())
         if number:
+            compared = audit.measure_worldviews()
+            others = ("", "", "") if compared is None else _summarise_worldviews(compared)
             return (
                 f"If less of the effect of {audit.plan.status} is real: of {number:,} {verdict} "
                 f"{'verdict' if number == 1 else 'verdicts'}, {grades['robust']:,} robust (stand "
-                f"with {ROBUST:.0%} of it), {grades['sensitive']:,} sensitive, "
+                f"with {ROBUST:.0%} of it{others[0]}), {grades['sensitive']:,} sensitive, "
                 f"{grades['fragile']:,} fragile (need {FRAGILE:.0%} of it, or fall in draws and "
-                "refits)."
+                f"refits{others[1]}).{others[2]}"
             )
     return ""
+
+
+def _summarise_worldviews(compared: WorldviewVerdicts) -> tuple[str, str, str]:
+    """Say what the grades ask of other worldviews, and what the strongest verdicts hold under."""
+    strongest = compared.strength[:, 0] == compared.strength[:, 0].max()
+    total, number = len(compared.names), int(strongest.sum())
+    under = compared.stays_under[strongest]
+    everywhere = int((under == total).sum())
+    said = (
+        f" {everywhere:,} of these {number:,} hold under all {total} worldviews that were "
+        f"compared, and each under at least {under.min()}."
+    )
+    return " and under every worldview", f", or under more than half of {total} worldviews", said
 
 
 def describe_all(audit: Audit, found: Findings, place: int | None = None) -> Robustness:
@@ -302,10 +343,16 @@ def describe_all(audit: Audit, found: Findings, place: int | None = None) -> Rob
 
     The findings are those of everyone, or of the complainant at one place.
     """
-    nothing = np.full(len(found), None, dtype=object)
+    nothing, missing = np.full(len(found), None, dtype=object), np.full(len(found), np.nan)
     plan = audit.plan
     if (found.method, found.k) != plan.settings.primary:
-        return Robustness(tipping=np.full(len(found), np.nan), grade=nothing, line=nothing)
+        others = {"stays_under": missing, "breaks_under": nothing}
+        return Robustness(
+            tipping=missing,
+            grade=nothing,
+            line=nothing,
+            worldviews=others if audit.compares_worldviews else {},
+        )
     alone = None if place is None else tipping_of(audit, place)
     tipping = audit.measure_tipping() if alone is None else alone
     chosen = slice(None) if place is None else [place]
@@ -314,18 +361,40 @@ def describe_all(audit: Audit, found: Findings, place: int | None = None) -> Rob
         >= found.strength
         for k in audit.ks
     ]
-    share = np.full(len(found), np.nan) if found.verdict_share is None else found.verdict_share
+    share = missing if found.verdict_share is None else found.verdict_share
+    worldviews, total = _stays_under(audit, chosen)
+    under = worldviews.get("stays_under", missing)
     worlds = name_worlds(plan)
     lines: dict[Any, str] = {}
     said = nothing.copy()
     for row in np.flatnonzero(~np.isnan(tipping.point)).tolist():
         ks = tuple(k for k, each in zip(audit.ks, stays, strict=True) if each[row])
-        key = (float(tipping.point[row]), float(share[row]), ks)
+        key = (float(tipping.point[row]), _known(share[row]), ks, _known(under[row]))
         if key not in lines:
-            known = None if np.isnan(key[1]) else key[1]
-            lines[key] = describe_verdict(plan, key[0], share=known, worlds=worlds, ks=ks)
+            lines[key] = describe_verdict(
+                plan,
+                key[0],
+                share=key[1],
+                worlds=worlds,
+                ks=ks,
+                worldviews=None if key[3] is None else (int(key[3]), total),
+            )
         said[row] = lines[key]
-    return Robustness(tipping=tipping.point, grade=tipping.grade, line=said)
+    return Robustness(tipping=tipping.point, grade=tipping.grade, line=said, worldviews=worldviews)
+
+
+def _known(value: np.float64) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _stays_under(audit: Audit, chosen: Any) -> tuple[dict[str, NDArray[Any]], int]:
+    """Give the columns on other worldviews, if any were compared, and the number of all."""
+    found = audit.measure_worldviews()
+    if found is None:
+        return {}, 0
+    number = np.where(found.has_case, found.stays_under, np.nan)
+    columns = {"stays_under": number[chosen], "breaks_under": found.breaks_under[chosen]}
+    return columns, len(found.names)
 
 
 def name_worlds(plan: Plan) -> str:
@@ -356,13 +425,12 @@ def describe_verdict(
         if point == 1
         else f"as long as at least {point:.0%} {effect} is real"
     )
-    more = [said]
+    more = [] if worldviews is None else [f"under {worldviews[0]} of {worldviews[1]} worldviews"]
+    more.append(said)
     if share is not None:
         more.append(f"in {floor(100 * share + 1e-9)}% of {worlds}")
     if len(plan.settings.ks) > 1 and ks:
         more.append(_at_sizes(plan.settings.ks, ks))
-    if worldviews is not None:
-        more.append(f"under {worldviews[0]} of {worldviews[1]} worldviews")
     return f"holds {', '.join(more)}"
 
 

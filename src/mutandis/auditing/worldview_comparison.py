@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.doubt import DRAWS
 from mutandis.auditing.protections import check_worldview
+from mutandis.data.by_row import ByRow
 from mutandis.data.population import Population
 from mutandis.errors import PlanError, printable
 from mutandis.evidence.findings import Verdict
+from mutandis.evidence.methods import METHODS
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
@@ -25,10 +28,15 @@ if TYPE_CHECKING:
     from mutandis.causal import Worldview
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.methods import Method
-    from mutandis.evidence.settings import MethodName
+    from mutandis.evidence.settings import MethodName, Settings
     from mutandis.pictures.picture import Picture
 
-__all__ = ["WorldviewComparison", "compare_worldviews", "exchange_worldview"]
+__all__ = [
+    "WorldviewComparison",
+    "WorldviewVerdicts",
+    "compare_worldviews",
+    "exchange_worldview",
+]
 
 
 def compare_worldviews(
@@ -152,10 +160,9 @@ class WorldviewComparison:
         findings = self._findings()
         found = _count_found(findings)
         everyone = found == len(findings)
-        first = next(iter(findings.values()))
-        reference = first.comparison.evidence
         rows = []
-        for name, each in findings.items():
+        for name, breaks in self.verdicts().count_breaks().items():
+            each = findings[name]
             evidence = each.comparison.evidence
             rows.append(
                 {
@@ -166,7 +173,7 @@ class WorldviewComparison:
                     "found_by_some": int((evidence & ~everyone & (found > 1)).sum()),
                     "found_by_it_alone": int((evidence & (found == 1)).sum()),
                     "significant": int(each.comparison.significant.sum()),
-                    "breaks": int((reference & (each.strength < first.strength)).sum()),
+                    "breaks": breaks,
                 }
             )
         return rows
@@ -184,37 +191,18 @@ class WorldviewComparison:
 
     def robustness_columns(self) -> dict[str, NDArray[Any]]:
         """Give that table, column by column."""
-        findings = self._findings()
-        first = next(iter(findings.values()))
-        audit = next(iter(self.audits.values()))
-        stays = {name: each.strength >= first.strength for name, each in findings.items()}
-        number = np.sum(list(stays.values()), axis=0)
-        differences = np.stack([each.compared for each in findings.values()])
-        worse = audit.plan.settings.evidence.direction == "negative"
-        known = audit.graded(first).robustness
-        case = first.comparison.evidence
-        breaks, lines = (np.full(len(first), None, dtype=object) for _ in range(2))
-        for place in np.flatnonzero(case).tolist():
-            breaks[place] = "; ".join(name for name, each in stays.items() if not each[place])
+        audit, found = next(iter(self.audits.values())), self.verdicts()
+        known = audit.graded(audit.evaluate(found.method, found.k)).robustness
+        lines, number = np.full(len(found.ids), None, dtype=object), found.stays_under
+        for place in np.flatnonzero(found.has_case).tolist():
             line = None if known is None else known.line[place]
-            so_many = f"under {number[place]} of {len(findings)} worldviews"
-            lines[place] = f"{line or 'holds'}{',' if line else ''} {so_many}"
-        return {
-            "id": first.ids,
-            "verdict": first.verdicts(),
-            "stays_under": np.where(case, number, 0),
-            "share": np.where(case, number / len(findings), np.nan),
-            "least_delta_p": (np.min if worse else np.max)(differences, axis=0),
-            "breaks_under": breaks,
-            "robustness": lines,
-        }
+            so_many = f"holds under {number[place]} of {len(found.names)} worldviews"
+            lines[place] = f"{so_many}, {line.removeprefix('holds ')}" if line else so_many
+        return {**found.columns(), "robustness": lines}
 
     def count_stays(self) -> dict[int, int]:
         """Count the verdicts of the first worldview by how many worldviews they stay under."""
-        columns = self.robustness_columns()
-        case = ~np.isnan(columns["share"])
-        counts = Counter(columns["stays_under"][case].tolist())
-        return dict(sorted(counts.items(), reverse=True))
+        return self.verdicts().count_stays()
 
     def plot_matrix(self, id: Any = None) -> Picture:  # noqa: A002 - the public name
         """Draw worldviews against verdicts: how many complainants have each, or what one has.
@@ -224,25 +212,17 @@ class WorldviewComparison:
         id
             One complainant; default: all are counted.
         """
-        from mutandis.pictures.robustness import plot_verdict_matrix
-
-        findings, where = self._findings(), f"{self.method.title}, k = {self.k}"
-        if id is None:
-            return plot_verdict_matrix(self.verdict_counts(), where)
-        place, _ = next(iter(self.audits.values())).locate(id)
-        cells = {
-            name: {str(each.verdicts()[place]): float(each.compared[place])}
-            for name, each in findings.items()
-        }
-        return plot_verdict_matrix(cells, f"Δp of one complainant, {where}")
+        place = None if id is None else next(iter(self.audits.values())).locate(id)[0]
+        return self.verdicts().plot_matrix(place)
 
     def verdict_counts(self) -> dict[str, dict[str, int]]:
         """Count the verdicts under each worldview."""
-        given = {name: each.verdicts() for name, each in self._findings().items()}
-        return {
-            name: {each.value: int((verdicts == each.value).sum()) for each in Verdict}
-            for name, verdicts in given.items()
-        }
+        return self.verdicts().verdict_counts()
+
+    def verdicts(self) -> WorldviewVerdicts:
+        """Give everyone's verdict under each worldview in a compact form."""
+        audit = next(iter(self.audits.values()))
+        return WorldviewVerdicts.of(audit.plan, self._findings())
 
     def plot(self) -> Picture:
         """Draw how many cases each worldview finds and how many of them are shared."""
@@ -265,6 +245,151 @@ class WorldviewComparison:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class WorldviewVerdicts(ByRow):
+    """Everyone's verdict under each of several worldviews, the first of which is the audit's own.
+
+    This is what an audit keeps of a comparison, and what its results folder holds.
+    """
+
+    names: tuple[str, ...]
+    method: str
+    k: int
+    worse: bool  # whether worse treatment was looked for
+    ids: NDArray[Any]
+    # complainants × worldviews: how strong each verdict is, and -1 for "insufficient"
+    strength: NDArray[np.int64]
+    delta_p: NDArray[np.float64]  # likewise; missing where groups cannot be compared
+
+    @classmethod
+    def of(cls, plan: Plan, findings: Mapping[str, Findings]) -> WorldviewVerdicts:
+        """Take the verdicts from findings under each worldview, of the same method and k."""
+        first = next(iter(findings.values()))
+        strength = [
+            np.where(each.comparison.insufficient, -1, each.strength) for each in findings.values()
+        ]
+        return cls(
+            names=tuple(findings),
+            method=first.method,
+            k=first.k,
+            worse=plan.settings.evidence.direction == "negative",
+            ids=first.ids,
+            strength=np.stack(strength, axis=1),
+            delta_p=np.stack([each.compared for each in findings.values()], axis=1),
+        )
+
+    @property
+    def has_case(self) -> NDArray[np.bool_]:
+        """Whether there is a verdict under the first worldview that could be weaker."""
+        return self.strength[:, 0] > 0
+
+    @property
+    def stays(self) -> NDArray[np.bool_]:
+        """Whether the first verdict is the same or stronger: complainants × worldviews."""
+        known = np.maximum(self.strength, 0)
+        return known >= known[:, :1]
+
+    @property
+    def stays_under(self) -> NDArray[np.int64]:
+        """The number of worldviews under which each verdict is the same or stronger."""
+        return np.where(self.has_case, self.stays.sum(axis=1), 0)
+
+    @property
+    def share(self) -> NDArray[np.float64]:
+        """The share of worldviews under which it is; missing without a verdict."""
+        return np.where(self.has_case, self.stays_under / len(self.names), np.nan)
+
+    @property
+    def breaks_under(self) -> NDArray[np.object_]:
+        """The names of the worldviews under which it is weaker; None without a verdict."""
+        breaks, falls = np.full(len(self.ids), None, dtype=object), ~self.stays
+        names = np.array(self.names, dtype=object)
+        for place in np.flatnonzero(self.has_case).tolist():
+            breaks[place] = "; ".join(names[falls[place]])
+        return breaks
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Give the table: one row per complainant."""
+        return {
+            "id": self.ids,
+            "verdict": np.array(_VERDICTS, dtype=object)[self.strength[:, 0]],
+            "stays_under": self.stays_under,
+            "share": self.share,
+            "least_delta_p": (np.min if self.worse else np.max)(self.delta_p, axis=1),
+            "breaks_under": self.breaks_under,
+        }
+
+    def held_by(self, place: int) -> tuple[int, int]:
+        """Give the number of worldviews under which one verdict stays, and that of all."""
+        return int(self.stays[place].sum()), len(self.names)
+
+    def verdicts_of(self, place: int) -> dict[str, str]:
+        """Give one complainant's verdict under each worldview."""
+        codes = self.strength[place].tolist()
+        return {name: _VERDICTS[code] for name, code in zip(self.names, codes, strict=True)}
+
+    def count_breaks(self) -> dict[str, int]:
+        """Count, by worldview, the verdicts of the first one that are weaker under it."""
+        broken = (self.has_case[:, None] & ~self.stays).sum(axis=0)
+        return dict(zip(self.names, broken.tolist(), strict=True))
+
+    def count_stays(self) -> dict[int, int]:
+        """Count the verdicts of the first worldview by how many worldviews they stay under."""
+        counts = Counter(self.stays_under[self.has_case].tolist())
+        return dict(sorted(counts.items(), reverse=True))
+
+    def verdict_counts(self) -> dict[str, dict[str, int]]:
+        """Count the verdicts under each worldview."""
+        return {
+            name: {
+                verdict: int((self.strength[:, column] == code).sum())
+                for verdict, code in zip(_VERDICTS, (0, 1, 2, 3, -1), strict=True)
+            }
+            for column, name in enumerate(self.names)
+        }
+
+    def summary_records(self) -> list[dict[str, Any]]:
+        """Give a record per worldview: its verdicts, and how many of the first's it weakens."""
+        breaks = self.count_breaks()
+        return [
+            {"name": name, "verdicts": counts, "breaks": breaks[name]}
+            for name, counts in self.verdict_counts().items()
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the counts as plain data."""
+        return {
+            "worldviews": self.summary_records(),
+            "stays_under": {str(number): count for number, count in self.count_stays().items()},
+        }
+
+    def plot_matrix(self, place: int | None = None) -> Picture:
+        """Draw worldviews against verdicts: how many complainants have each, or what one has.
+
+        Parameters
+        ----------
+        place
+            The place of one complainant; default: all are counted.
+        """
+        from mutandis.pictures.robustness import plot_verdict_matrix
+
+        where = f"{METHODS[self.method].title}, k = {self.k}"
+        if place is None:
+            return plot_verdict_matrix(self.verdict_counts(), where)
+        differences = self.delta_p[place].tolist()
+        cells = {
+            name: {verdict: difference}
+            for (name, verdict), difference in zip(
+                self.verdicts_of(place).items(), differences, strict=True
+            )
+        }
+        return plot_verdict_matrix(cells, f"Δp of one complainant, {where}")
+
+
+# by their strength; "insufficient" is the last, which -1 is the place of
+_VERDICTS = tuple(each.value for each in Verdict)
+
+
 def _count_found(findings: Mapping[str, Findings]) -> NDArray[np.int64]:
     """Count the worldviews under which there is evidence for each complainant."""
     evidence = [each.comparison.evidence for each in findings.values()]
@@ -279,6 +404,7 @@ def exchange_worldview(plan: Plan, worldview: Worldview) -> Plan:
             "either. Make it with worldview=."
         )
     check_worldview(worldview, plan.protections[0], outcome=plan.outcome.column)
+    plan = replace(plan, settings=_settings_under(plan, worldview))
     known = plan.population.columns
     more = [name for name in worldview.names if name not in known]
     if not more:
@@ -286,3 +412,15 @@ def exchange_worldview(plan: Plan, worldview: Worldview) -> Plan:
     read = Population.from_frame(plan.population.source, columns=more)
     population = replace(plan.population, columns=MappingProxyType({**known, **dict(read.columns)}))
     return replace(plan, worldview=worldview, population=population)
+
+
+def _settings_under(plan: Plan, worldview: Worldview) -> Settings:
+    """Draw where this worldview leaves counterfactuals open, and compare it with no others."""
+    settings = plan.settings
+    doubt = replace(settings.uncertainty, variants=None, worldviews=None)
+    if plan.semantics.preset is None:
+        default = DRAWS if worldview.couplings else 0
+        is_open = bool(worldview.couplings or worldview.latents)
+        doubt = replace(doubt, draws=(doubt.draws or default) if is_open else 0)
+    seed = 0 if settings.seed is None and doubt.draws else settings.seed
+    return replace(settings, uncertainty=doubt, seed=seed)

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mutandis.auditing.worldview_comparison import exchange_worldview
+from mutandis.auditing.worldview_comparison import WorldviewVerdicts, exchange_worldview
 from mutandis.causal.equations.categorical import Categorical
 from mutandis.causal.equations.linear import Linear
 from mutandis.causal.equations.ordinal import Ordinal
 from mutandis.causal.worldview import Worldview
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import MutandisError, MutandisWarning, PlanError
+from mutandis.evidence.settings import AS_GIVEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.causal.equations.equation import Equation
     from mutandis.data.population import Population
 
-__all__ = ["merge_worldviews", "vary_worldview"]
+__all__ = ["find_worldview_verdicts", "merge_worldviews", "vary_worldview"]
 
 _FAMILIES = {
     AttributeKind.CONTINUOUS: Linear,
@@ -69,8 +72,42 @@ def vary_worldview(plan: Plan) -> dict[str, Worldview]:
         raise PlanError("The plan has no worldview to vary. Make it with worldview=.")
     if plan.worldview.latents:
         raise PlanError("Worldviews with hidden causes are not varied. Write the variants down.")
-    found = {"as given": plan.worldview, **dict(_variants(plan, plan.worldview))}
-    return merge_worldviews(plan, found)
+    return merge_worldviews(plan, {AS_GIVEN: plan.worldview}, _variants(plan, plan.worldview))
+
+
+def find_worldview_verdicts(
+    audit: Audit,
+    progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+) -> WorldviewVerdicts:
+    """Give the headline's verdicts under the worldviews that the settings of an audit ask for."""
+    plan, doubt = audit.plan, audit.plan.settings.uncertainty
+    own = plan.worldview
+    if own is None:
+        raise PlanError("The audit has no worldview to compare with others.")
+    others = _variants(plan, own) if doubt.variants else ()
+    worldviews = merge_worldviews(plan, {AS_GIVEN: own, **(doubt.worldviews or {})}, others)
+    findings = {}
+    for name, worldview in worldviews.items():
+        trial = audit if worldview is own else _run_headline(audit, worldview)
+        findings[name] = trial.test_everyone()
+        progress(len(findings), len(worldviews))
+    return WorldviewVerdicts.of(plan, findings)
+
+
+def _run_headline(audit: Audit, worldview: Worldview) -> Audit:
+    """Run the headline's method and k alone under a worldview: neither asks b()."""
+    plan = exchange_worldview(audit.plan, worldview)
+    method, k = plan.choose(None, None)
+    settings = replace(
+        plan.settings,
+        methods=(method.name,),
+        ks=(k,),
+        uncertainty=replace(plan.settings.uncertainty, tipping=False),
+    )
+    plan = replace(plan, methods=(method,), decision=None, settings=settings, origin=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        return plan.run(threads=audit.situation.threads)
 
 
 def _variants(plan: Plan, given: Worldview) -> Iterator[tuple[str, Worldview]]:
@@ -111,17 +148,22 @@ def _families(equation: Linear) -> Iterator[tuple[str, Linear]]:
         yield words, Linear(*equation.parents, **{**options, "interactions": together})
 
 
-def merge_worldviews(plan: Plan, worldviews: Mapping[str, Worldview]) -> dict[str, Worldview]:
-    """Leave out worldviews that cannot be fitted, and merge those with the same counterfactuals.
+def merge_worldviews(
+    plan: Plan,
+    worldviews: Mapping[str, Worldview],
+    variants: Iterable[tuple[str, Worldview]] = (),
+) -> dict[str, Worldview]:
+    """Merge worldviews with the same counterfactuals, under all their names.
 
-    The first one, and those that need columns the plan did not read, must fit.
+    `variants` follow those that were given, and are left out where they cannot be fitted.
     """
     known: list[tuple[list[str], Worldview, list[Population]]] = []
-    for name, worldview in worldviews.items():
+    more = [(name, each) for name, each in variants if name not in worldviews]
+    for name, worldview in [*worldviews.items(), *more]:
         try:
             worlds = _counterfactuals(exchange_worldview(plan, worldview))
         except MutandisError:
-            if not known:
+            if name in worldviews:
                 raise
             continue
         same = next((names for names, _, each in known if _are_equal(plan, each, worlds)), None)

@@ -281,7 +281,10 @@ def robustness(
 
 @app.command()
 def compare(
-    config: Config,
+    config: Annotated[
+        Path,
+        typer.Argument(help="An audit in a YAML file, or a folder that `mutandis audit` wrote."),
+    ],
     others: Annotated[
         list[Path] | None,
         typer.Argument(help="Files of other worldviews, or audit files that have one."),
@@ -297,10 +300,14 @@ def compare(
     picture: Annotated[
         Path | None, typer.Option(help="An SVG file for worldviews against verdicts.")
     ] = None,
+    sign: Sign = None,
     trust_code: TrustCode = False,
     json: Json = False,
 ) -> None:
-    """Run one audit under several worldviews: which verdicts stay, and which choice breaks them."""
+    """Run one audit under several worldviews: which verdicts stay, and which choice breaks them.
+
+    Where a folder of results is named, they are written anew with the answer in them.
+    """
     check_address_space()
     from mutandis.cli.compare import run_compare
 
@@ -310,6 +317,7 @@ def compare(
         variants=variants,
         out=out,
         picture=picture,
+        sign=sign,
         trust_code=trust_code,
         as_json=json,
     )

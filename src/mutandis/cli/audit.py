@@ -40,6 +40,7 @@ def run_audit(
         found = run_with_bars(read_plan(config, trust_code=trust_code), threads=threads)
         with progress_bars() as bar:
             found.measure_noise_floor(bar("Running placebo audits"))
+            found.measure_worldviews(bar("Auditing under worldviews"))
             if found.plan.settings.uncertainty.tipping:
                 found.measure_tipping(progress=bar("Trying parts of the effect"))
             save_audit(

@@ -44,7 +44,7 @@ def summary_of(found: Audit) -> dict[str, Any]:
     findings = found.evaluate()
     matched = CST_MATCHED in found.plan.methods
     own = found.evaluate(CST_MATCHED.name, k).has_own_case if matched else None
-    pattern = findings.has_pattern
+    pattern, compared = findings.has_pattern, found.measure_worldviews()
     return {
         "headline": {
             **found.count(method, k),
@@ -56,6 +56,7 @@ def summary_of(found: Audit) -> dict[str, Any]:
         "robustness": count_grades(found.measure_tipping(), findings.verdicts())
         if found.plan.settings.uncertainty.tipping
         else None,
+        **({} if compared is None else {"worldviews": compared.as_dict()}),
         "cautions": found.cautions(),
         "counts": found.count_records(),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from mutandis.auditing.tipping import RULES, count_grades
+from mutandis.auditing.tipping import count_grades, rules_of
 from mutandis.cli.progress import progress_bars
 from mutandis.cli.terminal import echo
 from mutandis.files.saved_audit import open_results
@@ -26,11 +26,14 @@ def run_robustness(
         chosen, size = audit.plan.choose(method, k)
         found = audit.measure_tipping(chosen.name, size, bar("Trying parts of the effect"))
     verdicts = audit.evaluate(chosen.name, size).verdicts()
-    counts = count_grades(found, verdicts)
+    counts, rules = count_grades(found, verdicts), rules_of(audit)
     if out is not None:
         columns = {"verdict": verdicts, **found.columns()}
-        if audit.plan.worldview is not None and (chosen.name, size) == audit.plan.settings.primary:
+        is_headline = (chosen.name, size) == audit.plan.settings.primary
+        if audit.plan.worldview is not None and is_headline:
             columns |= audit.hidden_cause().columns
+        compared = audit.measure_worldviews() if is_headline else None
+        columns |= {} if compared is None else compared.columns()
         write_csv(out, columns)
     if as_json:
         echo(json.dumps({"method": chosen.name, "k": size, "verdicts": counts}, indent=2))
@@ -40,7 +43,7 @@ def run_robustness(
     echo()
     for verdict, grades in counts.items():
         echo(f"{verdict}: {sum(grades.values()):,}")
-        for grade, rule in RULES.items():
+        for grade, rule in rules.items():
             echo(f"  {grade:<10} {grades[grade]:>7,}  {rule}")
     if out is None:
         echo("\nNext: --out robustness.csv writes one row per complainant.")

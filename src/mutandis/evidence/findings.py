@@ -97,6 +97,9 @@ class Robustness(ByRow):
     tipping: NDArray[np.float64]
     grade: NDArray[np.object_]  # "robust", "sensitive" or "fragile"; None without evidence
     line: NDArray[np.object_]  # in words; None without evidence
+    # `stays_under` so many worldviews it is the same or stronger, and `breaks_under` names the
+    # others; empty where no worldviews were compared
+    worldviews: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,8 +210,8 @@ class Findings(ByRow):
         """Compute the findings table, in the order of `COLUMNS`.
 
         After these, the measure with its bounds, if it is not the difference; `verdict_share` and
-        `fragile`, and `tipping`, `grade` and `robustness`, if they are known; and the columns of
-        each attribute by itself.
+        `fragile`, `tipping`, `grade` and `robustness`, and `stays_under` and `breaks_under`, if
+        they are known; and the columns of each attribute by itself.
         """
         unknown = np.full(len(self), None, dtype=object)
         interval = self.comparison.interval
@@ -243,6 +246,7 @@ class Findings(ByRow):
             table["tipping"] = self.robustness.tipping
             table["grade"] = self.robustness.grade
             table["robustness"] = self.robustness.line
+            table |= self.robustness.worldviews
         for attribute, found in self.parts.items():
             table[f"delta_p_{attribute}"] = found.comparison.delta_p
             table[f"p_value_{attribute}"] = found.comparison.interval.p_value

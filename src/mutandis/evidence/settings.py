@@ -8,10 +8,11 @@ its errors can name a line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mutandis.data.columns import is_number
 from mutandis.errors import PlanError, suggest
@@ -25,7 +26,11 @@ from mutandis.search.distances import DistanceName
 from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
 
+if TYPE_CHECKING:
+    from mutandis.causal import Worldview
+
 __all__ = [
+    "AS_GIVEN",
     "Evidence",
     "MethodName",
     "Preset",
@@ -40,6 +45,9 @@ MethodName = Literal["st", "cst_without", "cst_with", "cf", "cst_matched"]
 Preset = Literal["eaamo23"]
 
 Reader = Callable[[str, Any], Any]
+
+AS_GIVEN = "as given"
+"""What the plan's own worldview is called among others."""
 
 
 def _setting(default: Any, read: Reader) -> Any:
@@ -162,6 +170,22 @@ def _read_draws(name: str, value: Any) -> int:
     raise PlanError(f"{name}={value!r} is not allowed. Give the number to make, 0 for none.")
 
 
+def _read_worldviews(name: str, value: Any) -> Mapping[str, Worldview]:
+    from mutandis.causal import Worldview
+
+    if not isinstance(value, Mapping) or not value:
+        raise PlanError(f"{name}= takes worldviews by name. Write {name}={{'bank': Worldview(…)}}.")
+    for each, worldview in value.items():
+        if not isinstance(each, str) or not isinstance(worldview, Worldview):
+            raise PlanError(
+                f"{name}= has {type(worldview).__name__} under a name of type "
+                f"{type(each).__name__}. Write {name}={{'bank': Worldview(…)}}."
+            )
+    if AS_GIVEN in value:
+        raise PlanError(f"{name}= has {AS_GIVEN!r}, which is the plan's own. Choose another name.")
+    return MappingProxyType(dict(value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Similarity(_Section):
     """Who is compared with whom.
@@ -282,7 +306,12 @@ class Uncertainty(_Section):
     tipping
         Find, for every verdict of the headline, how much of the effect of the status must be real
         for it to stand (docs/robustness.md). Default: up to 10,000 rows, where the headline
-        compares with counterfactuals.
+        compares with counterfactuals, and wherever worldviews are compared.
+    variants
+        Give the headline's verdicts also under variants of the worldview that differ in one choice
+        each (`vary_worldview`), and say under how many each one holds. Default: no.
+    worldviews
+        Further worldviews by name, under which the same is done.
 
     Examples
     --------
@@ -295,11 +324,18 @@ class Uncertainty(_Section):
     refits: int | None = _setting(None, _unless_none(_read_draws))
     placebo: int = _setting(19, _read_draws)
     tipping: bool | None = _setting(None, _unless_none(_read_flag))
+    variants: bool | None = _setting(None, _unless_none(_read_flag))
+    worldviews: Mapping[str, Worldview] | None = _setting(None, _unless_none(_read_worldviews))
 
     @property
     def worlds(self) -> int:
         """How many other counterfactual worlds verdicts are tried in."""
         return (self.draws or 0) + (self.refits or 0)
+
+    @property
+    def compares_worldviews(self) -> bool:
+        """Whether verdicts are given under other worldviews too."""
+        return bool(self.variants or self.worldviews)
 
 
 def _section(kind: type[Any]) -> Reader:

@@ -256,6 +256,8 @@ class Draft:
                 draws=(doubt.draws or None) if is_open else 0,
                 placebo=0,
                 tipping=False,
+                variants=None,
+                worldviews=None,
             ),
             seed=settings.seed,
             id=plan.id,

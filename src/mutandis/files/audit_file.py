@@ -7,6 +7,7 @@ The keys of the file are the arguments of `mutandis.plan`, and its sections the 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,12 @@ from mutandis.files.decision_section import read_decision_section
 from mutandis.files.sources import read_data_section
 from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import read_text
-from mutandis.files.worldview_file import name_protected, worldview_from_node, write_worldview
+from mutandis.files.worldview_file import (
+    describe_worldview,
+    name_protected,
+    worldview_from_node,
+    write_worldview,
+)
 from mutandis.files.yaml_nodes import (
     Entries,
     Items,
@@ -43,26 +49,37 @@ from mutandis.files.yaml_nodes import (
     read_value,
     read_values,
     read_yaml,
+    replace_section,
     write_yaml,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
+    from mutandis.causal import Worldview
     from mutandis.data.attribute import Attribute, AttributeDeclaration
     from mutandis.data.population import Population
     from mutandis.decision.maker import DecisionMaker
     from mutandis.files.sources import Source
 
-__all__ = ["SavedInputs", "read_arguments", "read_plan", "read_plan_text", "write_plan"]
+__all__ = [
+    "SavedInputs",
+    "read_arguments",
+    "read_plan",
+    "read_plan_text",
+    "write_doubt",
+    "write_plan",
+]
 
 
 def _read_by(each: Field[Any]) -> Callable[[YamlNode], Any]:
     """Give the reader of one setting, or of a section of them, as it is defined."""
     if is_dataclass(each.default):
         return partial(_read_section, type(each.default), f"the section {each.name!r}")
+    if each.name == "worldviews":
+        return _read_worldviews
 
     def read(node: YamlNode) -> Any:
         try:
@@ -71,6 +88,11 @@ def _read_by(each: Field[Any]) -> Callable[[YamlNode], Any]:
             raise node.place.error(str(error)) from None
 
     return read
+
+
+def _read_worldviews(node: YamlNode) -> Any:
+    entries = read_entries(node, "the section 'worldviews'")
+    return {name: worldview_from_node(part) for name, part in entries.entries.items()}
 
 
 def _readers(kind: type[Any]) -> dict[str, Callable[[YamlNode], Any]]:
@@ -95,6 +117,7 @@ _AUDIT = {
     "decision": read_node,
     "labels": read_node,
     **_SETTINGS,
+    "uncertainty": read_node,
 }
 _OUTCOME = {"column": read_name, "negative": read_values}
 _PROTECTED = {
@@ -239,6 +262,9 @@ def read_arguments(
     }
     if "labels" in sections:
         arguments["labels"] = _read_labels(sections["labels"])
+    if "uncertainty" in sections:
+        doubt = name_protected(sections["uncertainty"], statuses)
+        arguments["uncertainty"] = _SETTINGS["uncertainty"](doubt)
     if "worldview" in sections:
         arguments["worldview"] = worldview_from_node(
             name_protected(sections["worldview"], statuses)
@@ -311,6 +337,7 @@ def write_plan(planned: Plan) -> str:
         + _decision(planned)
         + write_yaml(jsonable(_settings(planned.settings)))
         + (write_yaml({"labels": planned.labels.as_dict()}) if planned.labels else "")
+        + _unwritten_worldviews(planned)
     )
 
 
@@ -321,9 +348,38 @@ def _settings(section: Any) -> dict[str, Any]:
         value = getattr(section, each.name)
         if isinstance(value, Similarity | Evidence | Uncertainty):
             value = _settings(value)
+        if each.name == "worldviews":
+            value = _describe_worldviews(value) or None
         if value is not None:
             written[each.name] = list(value) if isinstance(value, tuple) else value
     return written
+
+
+def _describe_worldviews(worldviews: Mapping[str, Worldview] | None) -> dict[str, Any]:
+    """Give those worldviews that a file can hold."""
+    described = {}
+    for name, each in (worldviews or {}).items():
+        with suppress(WorldviewError):
+            described[name] = describe_worldview(each)
+    return described
+
+
+def _unwritten_worldviews(planned: Plan) -> str:
+    others = planned.settings.uncertainty.worldviews or {}
+    lacking = others.keys() - _describe_worldviews(others).keys()
+    return "".join(_comment(f"worldview {n!r}", repr(others[n])) for n in others if n in lacking)
+
+
+def write_doubt(text: str, planned: Plan) -> str:
+    """Write what is doubted into the text of an audit file, where the plan says more than it."""
+    doubt = planned.settings.uncertainty
+    written = plain_data(read_yaml(text)).get("uncertainty") or {}
+    others = {**_describe_worldviews(doubt.worldviews), **(written.get("worldviews") or {})}
+    # tipping points are found wherever worldviews are compared
+    kept = {name: value for name, value in written.items() if name != "tipping" or value}
+    wanted = kept | ({"variants": True} if doubt.variants else {})
+    wanted |= {"worldviews": others} if others else {}
+    return text if wanted == written else replace_section(text, "uncertainty", wanted)
 
 
 def _protection(protection: Protection) -> dict[str, Any]:
@@ -357,14 +413,13 @@ def _worldview(planned: Plan) -> str:
 
 def _decision(planned: Plan) -> str:
     from mutandis.decision.maker import describe_maker
-    from mutandis.decision.rule import Rule
 
     maker = planned.decision
     if maker is None:
         return write_yaml({"decision": {"recorded": True}})
-    if isinstance(maker, Rule):
-        return write_yaml({"decision": {"rule": maker.formula.text}})
     described = describe_maker(maker)
+    if set(described) == {"kind", "rule"}:  # also of results, which hold the description alone
+        return write_yaml({"decision": {"rule": described["rule"]}})
     return _comment("decision", "; ".join(f"{name} {each}" for name, each in described.items()))
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from shutil import copyfile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -24,20 +25,27 @@ from mutandis.auditing.audit import Audit
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.noise_floor import NoiseFloor, no_noise_floor
-from mutandis.auditing.provenance import Provenance, hash_population
+from mutandis.auditing.provenance import Provenance, current_versions, hash_population
 from mutandis.auditing.run import make_situation
 from mutandis.auditing.shared_neighbours import SharedNeighbours
-from mutandis.auditing.tipping import RULES, Tipping, count_grades, summarise_grades
-from mutandis.data.columns import Categories, Numbers, frozen, plain_value
+from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise_grades
+from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.agreement import RecordAgreement
 from mutandis.decision.maker import DescribedMaker, query_records, required_columns
 from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.evidence.groups import Counted
-from mutandis.files.audit_file import SavedInputs, read_plan_text, write_plan
+from mutandis.files.audit_file import SavedInputs, read_plan_text, write_doubt, write_plan
 from mutandis.files.findings_file import write_findings
-from mutandis.files.output_folder import output_folder, read_settled, recover_output
+from mutandis.files.output_folder import (
+    locked_folder,
+    output_folder,
+    read_settled,
+    recover_output,
+)
 from mutandis.files.results_folder import (
+    CASES,
     COUNTS,
     FINDINGS,
     PLOTS,
@@ -45,11 +53,12 @@ from mutandis.files.results_folder import (
     RECORD,
     REPORT,
     STATE,
+    find_differences,
     is_audit_folder,
     read_record,
     write_record,
 )
-from mutandis.files.signature import sign
+from mutandis.files.signature import find_signature_fault, sign, signature_of
 from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import write_csv
 from mutandis.files.yaml_nodes import plain_data, read_yaml, write_yaml
@@ -71,7 +80,14 @@ if TYPE_CHECKING:
     from mutandis.evidence.settings import Settings
     from mutandis.files.results_folder import AuditRecord
 
-__all__ = ["open_results", "same_state", "save_audit", "write_files", "write_numbers"]
+__all__ = [
+    "open_results",
+    "same_state",
+    "save_again",
+    "save_audit",
+    "write_files",
+    "write_numbers",
+]
 
 # ten million rows with fifty attributes
 _BYTES = 4_000_000_000
@@ -96,6 +112,53 @@ def save_audit(
         write_files(temporary, audit, out=folder, notes=notes, progress=progress)
         if key is not None:
             sign(temporary / RECORD, key)
+
+
+def save_again(audit: Audit, folder: Path, *, key: Ed25519PrivateKey | None = None) -> None:
+    """Write results anew for an audit that was opened from them, and that has more to say now.
+
+    Signed results stay signed, by the same key. Case files that were made of the results as they
+    were would be of other results.
+    """
+    with locked_folder(folder):
+        record = read_record(folder)
+        _check_same_results(record, audit, key)
+        with output_folder(folder, replace=True, known=is_audit_folder) as temporary:
+            if QUERIES in record.outputs:
+                copyfile(folder / QUERIES, temporary / QUERIES)
+            write_files(temporary, audit, out=folder, notes=record.data["notes"])
+            if key is not None:
+                sign(temporary / RECORD, key)
+
+
+def _check_same_results(record: AuditRecord, audit: Audit, key: Ed25519PrivateKey | None) -> None:
+    folder = record.folder
+    differences = find_differences(record)
+    before, now = record.data["provenance"], audit.provenance
+    if differences or before["data"] != jsonable(now.as_dict()["data"]):
+        raise OutputError(
+            f"The results in {str(folder)!r} are not those that were opened, or were changed. Run "
+            "the audit again."
+        )
+    if before["versions"] != current_versions():
+        raise OutputError(
+            f"The results in {str(folder)!r} were made by other versions of mutandis, Python or "
+            "the libraries that compute, and would be written by two. Run the audit again."
+        )
+    if (folder / CASES).exists():
+        raise OutputError(
+            f"{str(folder / CASES)!r} holds case files, which say nothing of what is added now. "
+            "Move them away, and write them again afterwards."
+        )
+    path = folder / RECORD
+    if key is None and signature_of(path).exists():
+        raise OutputError(
+            f"The results in {str(folder)!r} are signed, and would no longer be: add --sign "
+            "KEYFILE (in Python: sign=)."
+        )
+    fault = None if key is None else find_signature_fault(path, key.public_key())
+    if fault == "is not signed with this key":
+        raise OutputError(f"{str(path)!r} {fault}. Run the audit again with --sign.")
 
 
 def write_files(
@@ -151,7 +214,11 @@ def _record(
     audit: Audit, diagnosis: Diagnosis | None, notes: Sequence[str], out: Path
 ) -> dict[str, Any]:
     origin = audit.plan.origin
-    text = _data_section(audit.plan) + write_plan(audit.plan) if origin is None else origin.text
+    text = (
+        _data_section(audit.plan) + write_plan(audit.plan)
+        if origin is None
+        else write_doubt(origin.text, audit.plan)
+    )
     base = Path.cwd() if origin is None else origin.folder
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -173,14 +240,20 @@ def _record(
             if part.grouping.control is not None
         ],
         "noise_floor": audit.noise_floor.as_dict(),
-        "robustness": None
-        if not audit.plan.settings.uncertainty.tipping
-        else {
-            "rules": RULES,
-            "verdicts": count_grades(audit.measure_tipping(), audit.evaluate().verdicts()),
-            "sentence": summarise_grades(audit),
-        },
+        "robustness": _robustness(audit),
         "notes": list(notes),
+    }
+
+
+def _robustness(audit: Audit) -> dict[str, Any] | None:
+    if not audit.plan.settings.uncertainty.tipping:
+        return None
+    compared = audit.measure_worldviews()
+    return {
+        "rules": rules_of(audit),
+        "verdicts": count_grades(audit.measure_tipping(), audit.evaluate().verdicts()),
+        "sentence": summarise_grades(audit),
+        **({} if compared is None else compared.as_dict()),
     }
 
 
@@ -201,6 +274,7 @@ def _write_state(path: Path, audit: Audit) -> None:
         "decision_inputs": _decision_inputs(audit.plan),
         "parts": [_part_state(part) for part in audit.parts],
         "tipping": _store_tipping(audit),
+        **_store_worldviews(audit),
     }
     arrays: list[NDArray[Any]] = []
 
@@ -236,6 +310,38 @@ def _read_tipping(stored: Mapping[str, Any] | None, audit: Audit) -> dict[tuple[
             _check_array(array, kind, ids.shape)
     method, k = audit.plan.settings.primary
     return {(method, k): Tipping(method=method, k=k, ids=ids, **stored)}
+
+
+def _store_worldviews(audit: Audit) -> dict[str, Any]:
+    """Store the verdicts under other worldviews, if any were compared."""
+    found = audit.measure_worldviews()
+    if found is None:
+        return {}
+    stored = {"names": list(found.names), "strength": found.strength, "delta_p": found.delta_p}
+    return {"worldviews": stored}
+
+
+def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> list[WorldviewVerdicts]:
+    if stored is None:
+        return []
+    names = tuple(map(str, stored["names"]))
+    ids = audit.plan.population.ids[audit.situation.complainants]
+    for kind, array in (("i", stored["strength"]), ("f", stored["delta_p"])):
+        _check_array(array, kind, (len(ids), len(names)))
+    if not (names and np.isin(stored["strength"], range(-1, 4)).all()):
+        raise ValueError("other verdicts")
+    method, k = audit.plan.settings.primary
+    return [
+        WorldviewVerdicts(
+            names=names,
+            method=method,
+            k=k,
+            worse=audit.plan.settings.evidence.direction == "negative",
+            ids=ids,
+            strength=stored["strength"],
+            delta_p=stored["delta_p"],
+        )
+    ]
 
 
 def _part_state(part: Audit) -> dict[str, Any]:
@@ -376,6 +482,7 @@ def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
         audit,
         floor=[_noise_floor(record.data, plan)],
         tippings=_read_tipping(state.get("tipping"), audit),
+        compared=_read_worldviews(state.get("worldviews"), audit),
     )
 
 

@@ -50,6 +50,7 @@ __all__ = [
     "FAMILIES",
     "PROTECTED",
     "Family",
+    "describe_worldview",
     "name_protected",
     "read_equation",
     "read_worldview",
@@ -176,12 +177,17 @@ def read_worldview(source: str | Path) -> Worldview:
 
 def write_worldview(worldview: Worldview) -> str:
     """Write a worldview as YAML; reading that gives an equal worldview."""
+    return write_yaml(describe_worldview(worldview))
+
+
+def describe_worldview(worldview: Worldview) -> dict[str, Any]:
+    """Give a worldview as the data that its file holds, or say what no file can hold."""
     sections: dict[str, Any] = {"equations": _describe_equations(worldview.equations)}
     if worldview.latents:
         sections["latent"] = {each.name: _describe_latent(each) for each in worldview.latents}
     if worldview.resolving:
         sections["resolving"] = worldview.resolving
-    return write_yaml(sections)
+    return sections
 
 
 def _describe_latent(latent: Latent) -> dict[str, Any]:

@@ -365,6 +365,43 @@ def write_yaml(value: Mapping[str, Any]) -> str:
     return written.getvalue().removeprefix("%YAML 1.1\n---").lstrip()
 
 
+def replace_section(text: str, name: str, value: Mapping[str, Any]) -> str:
+    r"""Write a section of a document anew, or add it at the end; all other lines stay.
+
+    Where they cannot stay, since the document is one line in braces, all of it is written anew.
+
+    Examples
+    --------
+    >>> text = "ks: [15] # agreed\nuncertainty: {placebo: 0}\nseed: 1\n"
+    >>> print(replace_section(text, "uncertainty", {"variants": True}), end="")
+    ks: [15] # agreed
+    uncertainty: {variants: true}
+    seed: 1
+    """
+    from ruamel.yaml import YAML
+
+    whole = {**plain_data(read_yaml(text)), name: value}
+    start = end = len(text)
+    for key, part in YAML(typ="safe", pure=True).compose(text).value:
+        if key.value == name:
+            start, end = key.start_mark.index, _end_of(part)
+    before = text[:start] if start < len(text) or text.endswith("\n") else f"{text}\n"
+    changed = f"{before}{write_yaml({name: value})}{text[end:].removeprefix(chr(10))}"
+    try:
+        is_read = plain_data(read_yaml(changed)) == plain_data(read_yaml(write_yaml(whole)))
+    except SettingsError:
+        is_read = False
+    return changed if is_read else write_yaml(whole)
+
+
+def _end_of(node: Any) -> int:
+    """Find where a node of the parser ends, comments behind it left out."""
+    if isinstance(node.value, list) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end_of(last[1] if isinstance(last, tuple) else last)
+    return int(node.end_mark.index)
+
+
 def _parser_node(value: Any) -> Any:
     from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 

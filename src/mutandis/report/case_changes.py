@@ -12,7 +12,13 @@ import numpy as np
 
 from mutandis.auditing.doubt import REFITS, doubt_verdict
 from mutandis.auditing.group_comparison import compare_shares
-from mutandis.auditing.tipping import RULES, describe_verdict, find_curve, name_worlds, tipping_of
+from mutandis.auditing.tipping import (
+    describe_verdict,
+    find_curve,
+    name_worlds,
+    rules_of,
+    tipping_of,
+)
 from mutandis.data.columns import plain_value
 from mutandis.evidence.drawn_groups import mean_share
 from mutandis.evidence.findings import FIRM, Verdict
@@ -153,19 +159,28 @@ def robustness_of(case: Case, parts: Sequence[Part]) -> VerdictRobustness | None
     verdicts = {size: Verdict(case.result(method, k=size)["verdict"]) for size in plan.settings.ks}
     stays = [size for size, each in verdicts.items() if each.strength >= verdicts[k].strength]
     without = {name: bool(stands[0]) for name, stands in found.without.items()}
+    compared = case.audit.measure_worldviews()
     line = (
         "there is no verdict that could fall"
         if point is None
-        else describe_verdict(plan, point, share=share, worlds=worlds, ks=stays)
+        else describe_verdict(
+            plan,
+            point,
+            share=share,
+            worlds=worlds,
+            ks=stays,
+            worldviews=None if compared is None else compared.held_by(case.place),
+        )
     )
     return VerdictRobustness(
         tipping=point,
         grade=grade,
-        rule="" if grade is None else RULES[grade],
+        rule="" if grade is None else rules_of(case.audit)[grade],
         sentence=line,
         appears=known(found.appears[0]),
         **_hidden_cause(case, point),
         stands_without={} if point is None else without,
+        worldviews={} if compared is None else compared.verdicts_of(case.place),
     )
 
 

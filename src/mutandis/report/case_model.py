@@ -283,7 +283,8 @@ class VerdictRobustness:
     `stands_without` says by attribute whether it stands with this one at its fact. Where nothing is
     significant, `appears` is the part of the effect, more than all of it, at which something is.
     `hidden_cause` says how strong a hidden common cause of her status and an attribute would have
-    to be; it would explain at least the part `robustness_value` of both.
+    to be; it would explain at least the part `robustness_value` of both. `worldviews` are her
+    verdicts under each worldview that was compared, that of the audit first.
     """
 
     tipping: float | None
@@ -294,6 +295,7 @@ class VerdictRobustness:
     robustness_value: float | None = None
     hidden_cause: str = ""
     stands_without: Mapping[str, bool] = field(default_factory=dict)
+    worldviews: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.evidence.measures import Measure
-    from mutandis.report.case_model import CaseDocument, Changes, Movement, Part
+    from mutandis.report.case_model import (
+        CaseDocument,
+        Changes,
+        Movement,
+        Part,
+        VerdictRobustness,
+    )
 
 __all__ = [
     "assumptions_of",
@@ -408,6 +414,7 @@ def worldview_that_changes(document: CaseDocument) -> Iterator[str]:
     found = document.robustness
     if found is None:
         return
+    yield from _verdicts_by_worldview(found)
     if found.tipping is None:
         if found.appears is not None:
             yield (
@@ -428,6 +435,18 @@ def worldview_that_changes(document: CaseDocument) -> Iterator[str]:
                 f"It {words} with {listed(map(repr, names), last='or')} as on record, and all "
                 "else as the worldview says."
             )
+
+
+def _verdicts_by_worldview(found: VerdictRobustness) -> Iterator[str]:
+    """List the worldviews that were compared by the verdict on her."""
+    by_verdict: dict[str, list[str]] = {}
+    for name, verdict in found.worldviews.items():
+        by_verdict.setdefault(verdict, []).append(name)
+    if by_verdict:
+        said = "; ".join(
+            f"{verdict} under {listed(map(repr, names))}" for verdict, names in by_verdict.items()
+        )
+        yield f"Other worldviews, of {len(found.worldviews)} that were compared: {said}."
 
 
 def _tau_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:

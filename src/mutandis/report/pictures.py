@@ -57,12 +57,13 @@ class Pictures:
     agreement: CaptionedPicture | None
     tipping: CaptionedPicture | None
     hidden_cause: CaptionedPicture | None
+    worldviews: CaptionedPicture | None
     groups: tuple[CaptionedPicture, ...]
 
     def files(self) -> dict[str, str]:
         """Give the drawings as files: the stem of each name, and the SVG text."""
         alone = [self.worldview, self.k_sweep, self.delta_p, self.agreement]
-        alone += [self.tipping, self.hidden_cause]
+        alone += [self.tipping, self.hidden_cause, self.worldviews]
         every = (*(each for each in alone if each is not None), *self.worlds, *self.groups)
         return {picture.name: picture.drawing.svg for picture in every}
 
@@ -82,6 +83,7 @@ def draw_pictures(
         agreement=_draw_agreement(context, agreement),
         tipping=_draw_tipping(context),
         hidden_cause=_draw_hidden_cause(context),
+        worldviews=_draw_worldviews(context),
         groups=_draw_groups(context, samples),
     )
 
@@ -286,6 +288,26 @@ def _draw_hidden_cause(context: ReportContext) -> CaptionedPicture | None:
         "strong.",
         description=f"A cause that explains {percent(weakest.robustness_value(1))} of both would "
         "account for all of the effect.",
+    )
+
+
+def _draw_worldviews(context: ReportContext) -> CaptionedPicture | None:
+    compared = context.audit.measure_worldviews()
+    if compared is None:
+        return None
+    stays = compared.count_stays().items()
+    return CaptionedPicture(
+        name="worldviews",
+        drawing=compared.plot_matrix(),
+        title="Verdicts under other worldviews",
+        caption="Complainants by their verdict under each worldview. No count is a probability: "
+        "the worldviews that were thought of are not a sample of anything.",
+        description="; ".join(
+            f"{people:,} {'holds' if people == 1 else 'hold'} under {number} of "
+            f"{len(compared.names)}"
+            for number, people in stays
+        )
+        + ".",
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.tipping import RULES
+from mutandis.auditing.tipping import rules_of
 from mutandis.data.columns import jsonable
 from mutandis.files.audit_file import write_plan
 from mutandis.files.text_files import write_atomically
@@ -85,7 +85,8 @@ def make_report(
         cautions=cautions_of(context, diagnosis),
         placebo=placebo,
         floor=audit.noise_floor,
-        rules=RULES,
+        rules=rules_of(audit),
+        compared=audit.measure_worldviews(),
         settings_text=write_plan(audit.plan),
         data=_facts_of_data(context, None if origin is None else origin.source),
         run=_facts_of_run(context),

@@ -1,0 +1,512 @@
+"""Verdicts under other worldviews as a part of an audit: findings, grades, results, documents."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import mutandis as mm
+from mutandis.auditing import provenance
+from mutandis.cli.app import app
+from mutandis.errors import MutandisWarning, OutputError, PlanError, SettingsError
+from mutandis.files import saved_audit
+from mutandis.files.yaml_nodes import plain_data, read_yaml, replace_section
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BANK = mm.Worldview({"AnnualSalary": mm.Linear("Gender")})
+GIVEN = mm.Worldview(
+    {
+        "AnnualSalary": mm.Linear("Gender"),
+        "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+    }
+)
+STRENGTH = {"evidence": 1, "significant": 2, "significant-adjusted": 3}
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    return {
+        "outcome": "LoanApproval",
+        "negative": -1,
+        "protected": mm.Protection("Gender", value=1, reference=0),
+        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        "worldview": GIVEN,
+        "ks": (10, 15),
+        "methods": ["st", "cst_without", "cst_matched"],
+        **changes,
+    }
+
+
+def loan() -> pd.DataFrame:
+    return mm.datasets.loan(n=400, seed=2)
+
+
+def quietly(*arguments: Any, **options: Any) -> mm.Audit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        return mm.audit(*arguments, **options)
+
+
+@pytest.fixture(scope="module")
+def found() -> mm.Audit:
+    doubt = mm.Uncertainty(placebo=2, refits=4, variants=True, worldviews={"bank": BANK})
+    return quietly(loan(), **settings(uncertainty=doubt))
+
+
+def open_world(rows: int = 240, loss: float = 1.0) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Draw people with an open attribute, which is compared in draws."""
+    rng = np.random.default_rng(4)
+    woman = rng.integers(0, 2, rows)
+    x = rng.normal(size=rows) - 0.8 * loss * woman
+    level = np.digitize(rng.logistic(size=rows) - loss * woman, [-0.7, 0.7])
+    granted = x + level + 0.3 * rng.normal(size=rows) > 1.2
+    table = pd.DataFrame({"woman": woman, "x": x, "z": np.array(["a", "b", "c"])[level]})
+    attribute = mm.Attribute(name="z", kind=mm.AttributeKind.ORDINAL, levels=("a", "b", "c"))
+    return table.assign(granted=granted.astype(int)), {
+        "outcome": "granted",
+        "negative": 0,
+        "protected": mm.Protection("woman", value=1, reference=0),
+        "attributes": {"x": "continuous", "z": attribute},
+        "ks": (12,),
+    }
+
+
+def check_against_whole_audits(found: mm.Audit, audits: dict[str, mm.Audit]) -> None:
+    """Count by hand, in findings of audits that were run under each worldview by themselves."""
+    tables = {name: each.findings().set_index("id") for name, each in audits.items()}
+    first, rows = next(iter(tables.values())), found.findings().set_index("id")
+    seen = set()
+    for who, row in rows.iterrows():
+        mine = STRENGTH.get(first.loc[who, "verdict"], 0)
+        assert row["verdict"] == first.loc[who, "verdict"]
+        if not mine:
+            assert pd.isna(row["stays_under"])
+            assert pd.isna(row["breaks_under"])
+            assert pd.isna(row["grade"])
+            continue
+        weaker = [
+            name
+            for name, table in tables.items()
+            if STRENGTH.get(table.loc[who, "verdict"], 0) < mine
+        ]
+        stays = len(tables) - len(weaker)
+        assert row["stays_under"] == stays
+        assert row["breaks_under"] == "; ".join(weaker)
+        so_many = f"holds under {stays} of {len(tables)} worldviews, "
+        assert row["robustness"] == so_many + first.loc[who, "robustness"].removeprefix("holds ")
+        alone = first.loc[who, "grade"]
+        if alone == "fragile" or stays < len(tables) / 2:
+            assert row["grade"] == "fragile"
+        elif alone == "robust" and stays == len(tables):
+            assert row["grade"] == "robust"
+        else:
+            assert row["grade"] == "sensitive"
+        seen.add(stays)
+    assert len(seen) > 1
+
+
+def test_they_are_those_of_whole_audits(found: mm.Audit) -> None:
+    compared = found.measure_worldviews()
+    assert compared is not None
+    assert compared.names == (
+        "as given",
+        "bank = AccountBalance is a root = AccountBalance is resolving",
+        "AnnualSalary is a root = AnnualSalary is resolving",
+        "AnnualSalary by factors",
+        "AccountBalance by factors",
+        "AccountBalance with interactions",
+    )
+    doubt = mm.Uncertainty(placebo=0, refits=4)
+    worldviews = dict(mm.vary_worldview(found.plan))
+    assert list(worldviews.values()) != [GIVEN]
+    in_order = [worldviews.pop("as given")]
+    in_order.append(worldviews.pop("AccountBalance is a root = AccountBalance is resolving"))
+    in_order += worldviews.values()
+    audits = {
+        name: quietly(loan(), **settings(worldview=each, uncertainty=doubt))
+        for name, each in zip(compared.names, in_order, strict=True)
+    }
+    check_against_whole_audits(found, audits)
+
+
+@pytest.mark.parametrize("direction", ["negative", "positive"])
+def test_those_of_open_counterfactuals_are_drawn(direction: Any) -> None:
+    """The plan's own worldview leaves nothing open, and another one does."""
+    table, about = open_world(loss=1.0 if direction == "negative" else -1.0)
+    about["evidence"] = mm.Evidence(direction=direction)
+    own = mm.Worldview({"x": mm.Linear("woman")})
+    other = mm.Worldview({"z": mm.Ordinal("woman", levels=("a", "b", "c"))})
+    doubt = mm.Uncertainty(placebo=0, refits=0, worldviews={"other": other})
+    found = quietly(table, worldview=own, uncertainty=doubt, **about)
+    plain = mm.Uncertainty(placebo=0, refits=0)
+    audits = {
+        name: quietly(table, worldview=each, uncertainty=plain, **about)
+        for name, each in (("as given", own), ("other", other))
+    }
+    assert audits["other"].plan.settings.uncertainty.draws == 20
+    check_against_whole_audits(found, audits)
+
+
+def test_several_grounds_are_compared_together() -> None:
+    table, about = open_world()
+    rng = np.random.default_rng(8)
+    table["old"] = rng.integers(0, 2, len(table))
+    about["protected"] = [
+        mm.Protection("woman", value=1, reference=0),
+        mm.Protection("old", value=1, reference=0),
+    ]
+    about |= {"combine": "multiple", "attributes": {"x": "continuous"}, "ks": (8,)}
+    both = mm.Worldview({"x": mm.Linear("woman", "old")})
+    factor = mm.Worldview({"x": mm.Linear("woman", "old", interactions=True)})
+    doubt = mm.Uncertainty(placebo=0, refits=0, worldviews={"other": factor})
+    found = quietly(table, worldview=both, uncertainty=doubt, **about)
+    plain = mm.Uncertainty(placebo=0, refits=0)
+    audits = {
+        name: quietly(table, worldview=each, uncertainty=plain, **about)
+        for name, each in (("as given", both), ("other", factor))
+    }
+    check_against_whole_audits(found, audits)
+
+
+def test_shuffling_changes_nothing(found: mm.Audit) -> None:
+    table = loan().assign(who=lambda each: np.arange(len(each)))
+    doubt = mm.Uncertainty(placebo=0, refits=4, variants=True, worldviews={"bank": BANK})
+    mixed = table.sample(frac=1, random_state=3)
+    again = quietly(mixed, **settings(uncertainty=doubt, id="who")).findings()
+    first = quietly(table, **settings(uncertainty=doubt, id="who")).findings()
+    pd.testing.assert_frame_equal(
+        again.sort_values("id").reset_index(drop=True),
+        first.sort_values("id").reset_index(drop=True),
+    )
+
+
+def test_other_methods_have_the_columns_and_no_values(found: mm.Audit) -> None:
+    other = next(each for each in found.each_findings() if each.method == "st").columns()
+    assert np.isnan(other["stays_under"]).all()
+    assert set(other["breaks_under"]) == {None}
+
+
+def test_without_other_worldviews_nothing_is_said_of_them() -> None:
+    plain = quietly(loan(), **settings(uncertainty=mm.Uncertainty(placebo=0, refits=0)))
+    assert plain.measure_worldviews() is None
+    assert "stays_under" not in plain.findings().columns
+    assert "worldview" not in str(plain.findings()["robustness"].dropna().tolist())
+    assert set(plain.provenance.settings["uncertainty"]) == {
+        "draws",
+        "refits",
+        "placebo",
+        "tipping",
+    }
+
+
+def test_other_levels_are_about_other_verdicts(found: mm.Audit) -> None:
+    for other in (found.with_levels(alpha=0.01), found.with_levels(k=10)):
+        assert other.measure_worldviews() is None
+        assert "stays_under" not in other.findings().columns
+    assert found.with_levels().measure_worldviews() is found.measure_worldviews()
+
+
+def test_one_complainants_row_is_hers(found: mm.Audit) -> None:
+    table = found.findings()
+    row = table[table["stays_under"].notna()].iloc[0]
+    mine = found.case(row["id"]).result("cst_matched", k=15)
+    for name in ("stays_under", "breaks_under", "robustness", "grade"):
+        assert mine[name] == row[name]
+    document = found.case_file(row["id"])
+    compared = found.measure_worldviews()
+    assert compared is not None
+    assert document.robustness is not None
+    assert document.robustness.sentence == row["robustness"]
+    assert document.robustness.grade == row["grade"]
+    assert "worldviews that were compared" in document.robustness.rule
+    hers = document.robustness.worldviews
+    assert list(hers) == list(compared.names)
+    weaker = [
+        name
+        for name, verdict in hers.items()
+        if STRENGTH.get(verdict, 0) < STRENGTH[hers["as given"]]
+    ]
+    assert "; ".join(weaker) == row["breaks_under"]
+    assert json.loads(document.to_json())["robustness"]["worldviews"] == dict(hers)
+    assert "Other worldviews, of 6 that were compared" in document.to_html()
+    assert found.case_file(row["id"], redact=True).robustness is None
+
+
+def test_the_report_has_a_table_of_them(found: mm.Audit) -> None:
+    report = found.report()
+    assert "Under other worldviews" in report.html
+    assert "worldviews" in report.plots
+    compared = found.measure_worldviews()
+    assert compared is not None
+    for name, number in compared.count_breaks().items():
+        assert name in report.html
+        table = found.findings()["breaks_under"].dropna()
+        assert number == sum(name in each.split("; ") for each in table)
+    assert "hold under all 6 worldviews" in report.html
+
+
+# --- results ------------------------------------------------------------------------------------
+
+AUDIT = """# agreed on 3 May
+data: {source: loan.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+worldview:
+  equations:
+    AnnualSalary: {equation: linear, parents: [$protected]}
+    AccountBalance: {equation: linear, parents: [AnnualSalary, $protected]}
+decision: {rule: AnnualSalary + 5 * AccountBalance > 225000}
+ks: [15]
+uncertainty: {placebo: 2, refits: 3} # few, for speed
+seed: 1
+"""
+COMPARED = AUDIT.replace(
+    "uncertainty: {placebo: 2, refits: 3} # few, for speed\n",
+    """uncertainty:
+  placebo: 2
+  refits: 3
+  variants: true
+  worldviews:
+    bank:
+      equations:
+        AnnualSalary: {equation: linear, parents: [Gender]}
+ # few, for speed
+""",
+)
+
+
+def run(*arguments: Any) -> Any:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with plain results, and with those of an audit that asked for worldviews."""
+    path = tmp_path_factory.mktemp("worldviews")
+    loan().to_csv(path / "loan.csv", index=False)
+    (path / "audit.yaml").write_text(AUDIT, encoding="utf-8")
+    (path / "compared.yaml").write_text(COMPARED, encoding="utf-8")
+    BANK.write(path / "bank.yaml")
+    for name, out in (("audit", "plain"), ("compared", "asked")):
+        answer = run("audit", path / f"{name}.yaml", "--out", path / out)
+        assert answer.exit_code == 0, answer.output
+    return path
+
+
+@pytest.fixture
+def results(base: Path, tmp_path: Path) -> Path:
+    for name in ("loan.csv", "bank.yaml"):
+        shutil.copy(base / name, tmp_path)
+    shutil.copytree(base / "plain", tmp_path / "results")
+    return tmp_path / "results"
+
+
+def test_results_remember_them(base: Path) -> None:
+    asked, plan = mm.open_results(base / "asked"), mm.read_plan(base / "compared.yaml")
+    fresh = plan.run()
+    compared, again = fresh.measure_worldviews(), asked.measure_worldviews()
+    assert compared is not None
+    assert again is not None
+    assert again.names == compared.names
+    np.testing.assert_array_equal(again.strength, compared.strength)
+    np.testing.assert_array_equal(again.delta_p, compared.delta_p)
+    pd.testing.assert_frame_equal(asked.findings(), fresh.findings(), check_dtype=False)
+    record = json.loads((base / "asked" / "audit.json").read_text(encoding="utf-8"))
+    assert record["robustness"]["worldviews"] == compared.summary_records()
+    assert mm.verify_results(base / "asked", rerun=True).differences == ()
+
+
+def test_compared_later_they_are_as_if_asked_for(base: Path, results: Path) -> None:
+    answer = run("compare", results, results.parent / "bank.yaml", "--variants")
+    assert answer.exit_code == 0, answer.output
+    assert "CST (matched), k = 15, under 6 worldviews" in answer.output
+    there, here = (
+        {each.relative_to(path).as_posix(): each for each in path.rglob("*") if each.is_file()}
+        for path in (base / "asked", results)
+    )
+    assert set(there) == set(here)
+    for name, path in here.items():
+        if name not in {"audit.json", "report.html"}:
+            assert path.read_bytes() == there[name].read_bytes(), name
+    record = json.loads(here["audit.json"].read_text(encoding="utf-8"))
+    other = json.loads(there["audit.json"].read_text(encoding="utf-8"))
+    assert record["config"]["text"] == COMPARED
+    for name in ("settings", "provenance", "robustness", "noise_floor", "diagnostics"):
+        assert record[name] == other[name], name
+    assert mm.verify_results(results, rerun=True).differences == ()
+    # what is there is shown, and a further one is added
+    again = run("compare", results, "--json")
+    assert json.loads(again.stdout)["worldviews"] == record["robustness"]["worldviews"]
+    mm.Worldview({"AccountBalance": mm.Linear("Gender")}).write(results.parent / "third.yaml")
+    further = run("compare", results, results.parent / "third.yaml", "--json")
+    names = [each["name"] for each in json.loads(further.stdout)["worldviews"]]
+    assert "bank = AccountBalance is a root = AccountBalance is resolving" in names
+    assert any(name.startswith("third") for name in names)
+    assert mm.verify_results(results, rerun=True).differences == ()
+    answer = run("case", results, str(mm.open_results(results).findings()["id"].iloc[0]))
+    assert answer.exit_code == 0, answer.output
+    assert mm.verify_results(results, rerun=True).differences == ()
+
+
+def test_people_and_pictures_are_written(results: Path, tmp_path: Path) -> None:
+    answer = run(
+        *("compare", results, results.parent / "bank.yaml"),
+        *("--out", tmp_path / "people.csv", "--picture", tmp_path / "matrix.svg", "--json"),
+    )
+    assert answer.exit_code == 0, answer.output
+    told = json.loads(answer.stdout)
+    people = pd.read_csv(tmp_path / "people.csv")
+    assert told["worldviews"][1]["breaks"] == (people["breaks_under"] == "bank").sum() > 0
+    assert (tmp_path / "matrix.svg").read_text(encoding="utf-8").startswith("<svg")
+    answer = run("robustness", results, "--out", tmp_path / "robust.csv")
+    assert "under every worldview that was compared" in answer.output
+    assert "breaks_under" in pd.read_csv(tmp_path / "robust.csv").columns
+
+
+def refused(answer: Any, kind: type[Exception], words: str) -> None:
+    assert isinstance(answer.exception, kind), answer.output
+    assert words in str(answer.exception)
+
+
+def test_what_would_be_lost_is_not_written_over(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (results / "audit.json").read_bytes()
+    refused(run("compare", results), PlanError, "add --variants")
+    with monkeypatch.context() as patch:
+        patch.setattr(saved_audit, "current_versions", lambda: {"mutandis": "0.0"})
+        refused(run("compare", results, "--variants"), OutputError, "other versions")
+    audit = mm.open_results(results)
+    audit.case_file(audit.findings()["id"].iloc[0])
+    answer = run("case", results, str(audit.findings()["id"].iloc[0]))
+    assert answer.exit_code == 0, answer.output
+    refused(run("compare", results, "--variants"), OutputError, "holds case files")
+    shutil.rmtree(results / "cases")
+    (results / "counts.csv").write_text("x", encoding="utf-8")
+    refused(run("compare", results, "--variants"), OutputError, "were changed")
+    assert (results / "audit.json").read_bytes() == before
+    refused(
+        run("compare", results.parent / "bank.yaml", "--sign", "key.pem"),
+        PlanError,
+        "--sign is for a folder",
+    )
+
+
+def test_signed_results_stay_signed(results: Path, tmp_path: Path) -> None:
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    from cryptography.hazmat.primitives import serialization as form
+
+    def write(name: str) -> Any:
+        key = ed25519.Ed25519PrivateKey.generate()
+        plain = form.NoEncryption()
+        private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, plain)
+        (tmp_path / name).write_bytes(private)
+        public = key.public_key().public_bytes(
+            form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo
+        )
+        (tmp_path / f"{name}.pub").write_bytes(public)
+        return tmp_path / name
+
+    key, other = write("one"), write("other")
+    shutil.rmtree(results)
+    (results.parent / "audit.yaml").write_text(AUDIT, encoding="utf-8")
+    answer = run("audit", results.parent / "audit.yaml", "--out", results, "--sign", key)
+    assert answer.exit_code == 0, answer.output
+    refused(run("compare", results, "--variants"), OutputError, "are signed")
+    refused(run("compare", results, "--variants", "--sign", other), OutputError, "with this key")
+    answer = run("compare", results, "--variants", "--sign", key)
+    assert answer.exit_code == 0, answer.output
+    assert mm.verify_results(results, key=tmp_path / "one.pub").differences == ()
+
+
+def test_verdicts_of_another_kind_are_damage(base: Path, tmp_path: Path) -> None:
+    for change in ("strength", "names"):
+        folder = tmp_path / change
+        shutil.copytree(base / "asked", folder)
+        state = saved_audit._read_state(folder / "audit.npz")
+        audit = mm.open_results(folder)
+        stored = dict(state["worldviews"])
+        stored[change] = stored[change] + 9 if change == "strength" else stored[change][:-1]
+        with pytest.raises(ValueError, match=r"another array|other verdicts"):
+            saved_audit._read_worldviews(stored, audit)
+
+
+def test_what_no_file_can_hold_is_remembered_all_the_same(tmp_path: Path) -> None:
+    other = mm.Worldview({"AnnualSalary": mm.Linear("Gender")}, resolving=["AnnualSalary"])
+    doubt = mm.Uncertainty(placebo=0, refits=0, worldviews={"other": other, "bank": BANK})
+    found = quietly(loan(), **settings(uncertainty=doubt))
+    found.save(tmp_path / "results")
+    again = mm.open_results(tmp_path / "results")
+    pd.testing.assert_frame_equal(again.findings(), found.findings())
+    assert again.plan.settings.uncertainty.worldviews == {"other": other, "bank": BANK}
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def test_settings_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="takes worldviews by name"):
+        mm.Uncertainty(worldviews=[BANK])  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="has str under a name of type str"):
+        mm.Uncertainty(worldviews={"bank": "bank.yaml"})  # type: ignore[dict-item]
+    with pytest.raises(PlanError, match="which is the plan's own"):
+        mm.Uncertainty(worldviews={"as given": BANK})
+    both = mm.Uncertainty(variants=True, tipping=False)
+    with pytest.raises(PlanError, match="contradict each other"):
+        mm.plan(loan(), **settings(uncertainty=both))
+    asked = mm.Uncertainty(variants=True)
+    with pytest.raises(PlanError, match="it has none"):
+        mm.plan(loan(), **settings(uncertainty=asked, worldview=None, methods=["st"]))
+    primary = mm.Evidence(primary=("st", 15))
+    with pytest.raises(PlanError, match="comparing worldviews needs 'cst_matched'"):
+        mm.plan(loan(), **settings(uncertainty=asked, evidence=primary))
+    unknown = mm.Worldview({"AnnualSalary": mm.Linear("Gender", "Age")})
+    found = quietly(loan(), **settings(uncertainty=mm.Uncertainty(placebo=0, refits=0)))
+    with pytest.raises(mm.errors.MutandisError, match="Age"):
+        # one that was named is not left out in silence
+        found.with_worldviews({"older": unknown}).measure_worldviews()
+    (tmp_path / "audit.yaml").write_text(
+        AUDIT.replace("refits: 3}", "refits: 3, worldviews: {bank: {equations: 7}}}"),
+        encoding="utf-8",
+    )
+    loan().to_csv(tmp_path / "loan.csv", index=False)
+    with pytest.raises(SettingsError, match=r"line 12.*worldviews"):
+        mm.read_plan(tmp_path / "audit.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\n",
+        "a: 1",
+        "a: 1\nuncertainty:\n  placebo: 0 # none\n  # more\nb: [2]\n",
+        "a: 1\nuncertainty: {placebo: 0}",
+        "{a: 1, b: {c: 2}}",
+        "{a: 1, uncertainty: {placebo: 0}}\n",
+        "uncertainty:\na: no\n",
+        'a: "x"\n# end',
+    ],
+)
+def test_a_section_is_replaced_and_all_else_stays(text: str) -> None:
+    value = {"variants": True, "worldviews": {"bank": {"equations": {"x": {"parents": ["a"]}}}}}
+    changed = replace_section(text, "uncertainty", value)
+    before, after = plain_data(read_yaml(text)), plain_data(read_yaml(changed))
+    assert after.pop("uncertainty") == value
+    before.pop("uncertainty", None)
+    assert after == before
+    if "{a" not in text:
+        for comment in ("# more", "# end"):
+            assert (comment in changed) == (comment in text)
+
+
+def test_versions_are_those_of_this_place() -> None:
+    assert provenance.current_versions()["mutandis"]
