@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.support import Support
     from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import CaseDocument
+    from mutandis.report.compliance import ComplianceText
     from mutandis.report.report import Report
 
 __all__ = ["Audit", "Flips", "Sweep", "Swept"]
@@ -263,6 +264,69 @@ class Audit:
         from mutandis.files.people_file import write_people
 
         write_people(path, self._people_columns(method, k))
+
+    def impact_ratios(
+        self,
+        *,
+        by: Sequence[str] | None = None,
+        unknown: Sequence[Any] = (),
+        leave_out_below: float = 0.0,
+        score: str | None = None,
+    ) -> Any:
+        """Compute the rates of whole groups and their impact ratios (docs/compliance.md).
+
+        They are what New York City's rules on automated employment decision tools ask for (6 RCNY
+        § 5-301): the selection rate of each category, divided by the highest one. They compare
+        groups as they are, and are no part of situation testing.
+
+        Parameters
+        ----------
+        by
+            The columns of categories: protected statuses or nominal attributes of the audit, each
+            by itself and all of them together. Default: the protected statuses.
+        unknown
+            Values that say that a category is not known: these people are counted, and left out.
+        leave_out_below
+            The share of the rows below which a category gets no impact ratio; the rules allow
+            0.02. Its people and its rate are shown all the same.
+        score
+            An attribute that holds a score: the scoring rate is the share above its median.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     mm.datasets.loan(n=400, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous"},
+        ...     ks=(10,),
+        ... )
+        >>> found.impact_ratios()[["category", "applicants", "selected"]].values.tolist()
+        [['0', 273, 165], ['1', 126, 48]]
+        """
+        from mutandis.auditing.impact_ratios import compute_impact_ratios
+
+        rows = compute_impact_ratios(
+            self, by=by, unknown=unknown, leave_out_below=leave_out_below, score=score
+        )
+        names = rows[0].as_row()
+        columns = {name: [row.as_row()[name] for row in rows] for name in names}
+        return to_frame(columns, self.plan.population.source)
+
+    def compliance(self, kind: ComplianceText) -> str:
+        """Write a text that others ask for, in Markdown (docs/compliance.md).
+
+        Parameters
+        ----------
+        kind
+            "prima-facie", a summary for the question of who has to prove what, or "model-card", a
+            section of a model card. Neither is legal advice.
+        """
+        from mutandis.report.compliance import write_compliance
+
+        return write_compliance(self, kind)
 
     def _people_columns(self, method: str | None, k: int | None) -> dict[str, Any]:
         columns = self._columns(self.evaluate(method, k))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
 from traceback import format_exc
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["app", "main"]
+
+
+class ExportContent(StrEnum):
+    """What `mutandis export` writes."""
+
+    PEOPLE = "people"
+    LL144 = "ll144"
+    PRIMA_FACIE = "prima-facie"
+    MODEL_CARD = "model-card"
 
 
 class _Commands(TyperGroup):
@@ -326,15 +336,47 @@ def compare(
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
-    out: Annotated[Path, typer.Argument(help="A file: .csv, .xlsx or .parquet.")],
+    out: Annotated[Path, typer.Argument(help="A file: .csv, .xlsx or .parquet; a text: .md.")],
     *,
-    method: Annotated[str | None, typer.Option(help="Default: the primary one.")] = None,
-    k: Annotated[int | None, typer.Option(help="Group size (default: the primary one).")] = None,
+    content: Annotated[
+        ExportContent,
+        typer.Option(
+            "--as",
+            help="people: one row per complainant. ll144: rates and impact ratios of groups, as "
+            "New York's Local Law 144 asks for them. prima-facie, model-card: a text in Markdown.",
+        ),
+    ] = ExportContent.PEOPLE,
+    method: Annotated[
+        str | None, typer.Option(help="people: the method (default: the primary one).")
+    ] = None,
+    k: Annotated[
+        int | None, typer.Option(help="people: the group size (default: the primary one).")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="ll144: a column of categories (default: the protected statuses)."),
+    ] = None,
+    unknown: Annotated[
+        list[str] | None, typer.Option(help="ll144: a value that means that nothing is known.")
+    ] = None,
+    leave_out_below: Annotated[
+        float, typer.Option(help="ll144: the share below which a category gets no ratio.")
+    ] = 0.0,
+    score: Annotated[
+        str | None, typer.Option(help="ll144: a column of scores, for scoring rates.")
+    ] = None,
 ) -> None:
-    """Write one row per complainant, findings beside attributes, for a spreadsheet."""
-    from mutandis.cli.export import run_export
+    """Write an audit for others: people, rates of groups, or a text."""
+    from mutandis.cli.export import run_export, run_impact_ratios, run_text
 
-    run_export(folder, out, method=method, k=k)
+    if content is ExportContent.PEOPLE:
+        run_export(folder, out, method=method, k=k)
+    elif content is ExportContent.LL144:
+        run_impact_ratios(
+            folder, out, by=by, unknown=unknown, leave_out_below=leave_out_below, score=score
+        )
+    else:
+        run_text(folder, out, content.value)
 
 
 @app.command()
