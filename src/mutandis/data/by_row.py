@@ -29,7 +29,9 @@ class ByRow:
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """Put the rows of several behind each other."""
+        """Put the rows of several behind each other; one alone stays as it is."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(**{f.name: _joined([getattr(p, f.name) for p in parts]) for f in fields(cls)})
 
 

@@ -158,7 +158,7 @@ class GroupBuilder:
         levels = tuple(len(situation.population.categories(n).levels) for n in embedding.nominal)
         for stratum in situation.strata:
             searched = self._search(stratum.test, in_control=False)
-            space = searched.space
+            space = cast("Space", searched.space)
             # no group, nor all matches of one person, can hold more
             most = max(len(stratum.control), len(stratum.test))
             # nor do weights add up to more, also where values between are drawn in each world
@@ -266,7 +266,7 @@ class GroupBuilder:
     def _search(self, rows: NDArray[np.intp], *, in_control: bool) -> _PreparedSpace:
         """Prepare the search of a space; the last one is at hand for centers in another world."""
         for known in self._spaces:
-            if known.rows is rows and not (in_control and known.standing is None):
+            if known.rows is rows and in_control == (known.standing is not None):
                 return known
         if not self._keeps_spaces:
             self._spaces.clear()  # makes room before the next one is built
@@ -276,9 +276,10 @@ class GroupBuilder:
         self._spaces.append(
             _PreparedSpace(
                 rows=rows,
-                space=space,
+                space=None if in_control else space,
                 search=choose_search(space, threads=self._situation.threads),
                 standing=standing if in_control else None,
+                repeats=len(space.points) < len(rows),
             )
         )
         return self._spaces[-1]
@@ -298,23 +299,23 @@ class GroupBuilder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PreparedSpace:
-    """A space whose search is ready.
+    """A space whose search is ready, and whether several rows stand on one point.
 
-    In a control space, `standing` is the point on which each row stands.
+    Of a test space the points are kept, of a control space the point on which each row stands.
     """
 
     rows: NDArray[np.intp]
-    space: Space
+    space: Space | None
     search: Search
     standing: NDArray[np.intp] | None
+    repeats: bool
 
     def in_chunks(self, complainants: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         """Give complainants a part at a time, so that their places take little memory.
 
         Duplicate complainants are searched for once, so where rows repeat, all come together.
         """
-        repeats = len(self.space.points) < len(self.rows)
-        size = len(complainants) if repeats else _CHUNK
+        size = len(complainants) if self.repeats else _CHUNK
         for start in range(0, len(complainants), size):
             yield complainants[start : start + size]
 

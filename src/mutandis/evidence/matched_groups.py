@@ -118,19 +118,31 @@ def compare_matched(
     if len(mine) < len(found.radius):
         found = found.take(mine)
     limits = None if caliper is None else caliper.limits[mine]
-    places = [
-        Places.of(found, index, k, control.ties, limits) for index, k in enumerate(control.ks)
-    ]
-    totals = _Totals.empty(len(mine), matches, places)
+
+    def places(index: int, rows: NDArray[np.intp] | slice = slice(None)) -> Places:
+        reach = None if limits is None else limits[rows]
+        return Places.of(found.take(rows), index, control.ks[index], control.ties, reach)
+
+    ks = range(len(control.ks))
+    parts = max(int(places(index).down.max(initial=1)) for index in ks)
+    totals = _Totals.empty((len(ks), len(mine)), matches, parts)
     add = _choose_adder(len(mine) * sum(control.ks), totals)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        add(chosen, listing, own[chosen], cells, matches, scale, totals)
+        among = [places(index, chosen) for index in ks]
+        add(chosen, listing, own[chosen], among, cells, matches, scale, totals)
 
-    reach = np.max([each.radius for each in places], axis=0)
+    reach = found.radius.max(axis=1)
+    if limits is not None:
+        reach = np.minimum(reach, limits)
     within = found.inside.max(axis=1) + found.rim.max(axis=1) + 1
     search.visit(queries, reach, within, use)
-    groups = (totals.group(index, matches, names=names) for index in range(len(places)))
+    groups = (
+        totals.group(
+            index, matches, places(index).down, control.at(index).share.size[mine], names=names
+        )
+        for index in ks
+    )
     return tuple(groups if first is same else (each.take(same) for each in groups))
 
 
@@ -152,48 +164,43 @@ def _choose_adder(work: int, totals: _Totals) -> _Adder:
 class _Totals:
     """What is added up for the test group of each complainant (column), at each k (row)."""
 
-    places: list[Places]  # who belongs to the control groups
-    # refusals and people in the test group, and people in the control group, in parts of a place of
-    # the control group
+    # refusals and people in the test group, in parts of a place of the control group
     negatives: NDArray[Any]
     weight: NDArray[np.int64]
-    size: NDArray[np.int64]
     spread: NDArray[np.int64]  # Σ_j w_j², in squared parts
     rows: NDArray[np.int64]  # how many reference rows have a part in the test group
     distance: NDArray[np.float64]  # the mean distance of a match
     unfit: NDArray[np.int16]  # why there is no comparison: see `Matching`
 
     @classmethod
-    def empty(cls, size: int, matches: Matches, places: list[Places]) -> _Totals:
-        shape = (len(places), size)
-        whole = {name: np.zeros(shape, np.int64) for name in ("weight", "size", "spread", "rows")}
-        most = max(int(each.down.max(initial=1)) for each in places)
-        most *= matches.whole * (size + len(matches.key))
+    def empty(cls, shape: tuple[int, int], matches: Matches, parts: int) -> _Totals:
+        """Make room for groups whose places have up to so many parts."""
+        whole = {name: np.zeros(shape, np.int64) for name in ("weight", "spread", "rows")}
+        most = parts * matches.whole * (shape[1] + len(matches.key))
         return cls(
-            places=places,
             negatives=np.zeros(shape, dtype=np.int64 if most < ROOM else object),
             **whole,
             distance=np.full(shape, np.nan),
             unfit=np.zeros(shape, dtype=np.int16),
         )
 
-    def judge(
+    def judge(  # noqa: PLR0917 - called in one place
         self,
         index: int,
         chosen: NDArray[np.intp],
-        near: NDArray[np.int64],
+        places: Places,
+        people: tuple[NDArray[np.int64], NDArray[np.int64]],
         moments: tuple[NDArray[np.int64], NDArray[np.int64]],
         scale: Scale,
     ) -> None:
         """Say whether groups are comparable.
 
-        From the people of the control group whose matches are near, in parts of a place, and from
-        the moments inside and on the rim.
+        From the people of the control group and those whose matches are near, in parts of a place,
+        and from the moments inside and on the rim.
         """
-        inside, rim = moments
-        down = self.places[index].down[chosen]
-        part = self.places[index].up[chosen] / down
-        everyone = self.size[index, chosen]
+        (inside, rim), (everyone, near) = moments, people
+        down = places.down
+        part = places.up / down
         size, matched_size = everyone / down, self.weight[index, chosen] / down
         is_near = 2 * near >= np.maximum(everyone, 1)
         half = inside.shape[1] // 2 + 1
@@ -202,11 +209,21 @@ class _Totals:
         self.unfit[index, chosen] = _judge(is_near, scale.imbalance(test[:, 1:], control, size))
         self.distance[index, chosen] = test[:, 0]
 
-    def group(self, index: int, matches: Matches, *, names: tuple[str, ...]) -> Group:
-        """Give the groups for the index-th k; what is the same for all takes no memory."""
-        down, weight, negatives = self.places[index].down, self.weight[index], self.negatives[index]
-        places = self.size[index] // down
-        full = weight == self.size[index]
+    def group(
+        self,
+        index: int,
+        matches: Matches,
+        down: NDArray[np.int64],
+        places: NDArray[np.int64],
+        *,
+        names: tuple[str, ...],
+    ) -> Group:
+        """Give the groups for the index-th k; what is the same for all takes no memory.
+
+        The control groups have so many `places`, each of `down` parts.
+        """
+        weight, negatives = self.weight[index], self.negatives[index]
+        full = weight == places * down
         split = np.where(full, down, weight).astype(negatives.dtype) * matches.whole
         if not full.all():
             negatives = negatives * np.where(full, 1, places).astype(negatives.dtype)
@@ -237,6 +254,7 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
     chosen: NDArray[np.intp],
     listing: Listing,
     own: NDArray[np.intp],
+    places: list[Places],
     cells: _Cells,
     matches: Matches,
     scale: Scale,
@@ -248,22 +266,20 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
     everyone, cell, apart = cells.at(listing)
     count = cells.count[cell] - (cell == own[everyone])
     reach = matches.reach
-    for index, group in enumerate(totals.places):
-        weight = group.weigh(chosen[everyone], apart, count)
+    for index, group in enumerate(places):
+        weight = group.weigh(everyone, apart, count)
         inside = weight > 0
         query, key, weight, distance = (
             each[inside] for each in (everyone, cells.key[cell], weight, apart)
         )
         start = starts_of(query, len(chosen))
         found = matches.found[key]
-        radius = group.radius[chosen]
-        near = found & (reach[key] <= (radius * (1 + ROUNDING))[query])
+        near = found & (reach[key] <= (group.radius * (1 + ROUNDING))[query])
         kind = totals.negatives.dtype
         refused = weight.astype(kind) * matches.negatives[key]
-        totals.size[index, chosen] = totals_of(weight, start)
         totals.weight[index, chosen] = totals_of(weight * found, start)
         totals.negatives[index, chosen] = totals_of(refused, start)
-        rim = distance == radius[query]
+        rim = distance == group.radius[query]
         shape = (len(chosen), len(matches.found))
 
         def summed(
@@ -273,10 +289,10 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
 
         people = count[inside]
         moments = [matches.total_moments(summed(people * where)) for where in (~rim, rim)]
-        near_enough = totals_of(weight * near, start)
-        totals.judge(index, chosen, near_enough, (moments[0], moments[1]), scale)
+        sizes = totals_of(weight, start), totals_of(weight * near, start)
+        totals.judge(index, chosen, group, sizes, (moments[0], moments[1]), scale)
         parts = [summed(people * found * where) for where in (~rim, rim)]
-        part = (group.up[chosen] / group.down[chosen])[:, None]
+        part = (group.up / group.down)[:, None]
         held, last = (each @ matches.people for each in parts)
         last = last.multiply(part).tocsr()
         last.data = np.rint(last.data)
@@ -298,6 +314,7 @@ class _KernelAdder:
         chosen: NDArray[np.intp],
         listing: Listing,
         own: NDArray[np.intp],
+        places: list[Places],
         cells: _Cells,
         matches: Matches,
         scale: Scale,
@@ -309,7 +326,7 @@ class _KernelAdder:
             self._laid = _lay_out(cells, matches, scale)
         at, matched, judge = self._laid
         radius, up, down = (
-            np.stack([getattr(each, name)[chosen] for each in totals.places], axis=1)
+            np.stack([getattr(each, name) for each in places], axis=1)
             for name in ("radius", "up", "down")
         )
         number = np.diff(listing.start)
@@ -331,7 +348,7 @@ class _KernelAdder:
             sums.Limits(radius, up, down),
             judge,
             room,
-            sums.around_for(int(number.max(initial=0)), len(totals.places)),
+            sums.around_for(int(number.max(initial=0)), len(places)),
             sums.Answer(*(getattr(totals, name) for name in sums.Answer._fields)),
         )
         self._rooms.append(room)
@@ -350,7 +367,11 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
     seen = np.empty(len(unseen), dtype=np.int64)
     counts = matches.counts[seen[: sums.renumber(points, unseen, seen)]]
     moments = sums.Moments(
-        matches.numbers, matches.columns[1], starts(levels), levels.indices, levels.data
+        matches.numbers,
+        matches.columns[1],
+        starts(levels),
+        levels.indices.astype(np.int32, copy=False),
+        levels.data,
     )
     matched = sums.Matched(
         matches.found,

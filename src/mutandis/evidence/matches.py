@@ -185,7 +185,8 @@ class Scale:
         cls, embedding: Embedding, points: Points, levels: tuple[int, ...], people: int
     ) -> Scale:
         """Fit the scale to a test space, for groups of at most so many people."""
-        middle = np.partition(points.coordinates, len(points) // 2, axis=0)[len(points) // 2]
+        # a copy, which does not keep all of the others
+        middle = np.partition(points.coordinates, len(points) // 2, axis=0)[len(points) // 2].copy()
         # a few more where draws are added up
         room = ROOM // int(_FARTHEST**2 + 1) // max(100, people)
         return cls(
@@ -516,7 +517,9 @@ class _Listed:
         number = np.zeros(len(self.whole) + 1, dtype=np.intp)
         for chosen, sizes, _, _ in listed:
             number[chosen + 1] = sizes
+        # SciPy takes numbers of columns and starts to be of one type, and copies those of another
         start = np.cumsum(number)
+        start = start.astype(np.int32 if start[-1] < 2**31 else np.int64)
         data = np.empty(start[-1], dtype=listed[0][3].dtype if listed else np.int64)
         indices = np.empty(start[-1], dtype=np.int32)
         while listed:

@@ -142,7 +142,7 @@ class Around(NamedTuple):
     """The cells around one complainant, those inside smaller groups first.
 
     Their counterfactual, people, distance, and how far their matches are, with the place where each
-    group ends.
+    group ends. As they were listed: the cells, their distance, and their groups.
     """
 
     who: NDArray[np.int64]
@@ -150,18 +150,21 @@ class Around(NamedTuple):
     distance: NDArray[np.int64]
     apart: NDArray[np.float64]
     stop: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    far: NDArray[np.int64]
+    rank: NDArray[np.int64]
 
 
 def around_for(cells: int, ks: int) -> Around:
     """Make room for so many cells, and sizes of groups."""
-    who, people, distance = (np.empty(cells, dtype=np.int64) for _ in range(3))
-    return Around(who, people, distance, np.empty(cells), np.empty(ks + 1, dtype=np.int64))
+    who, people, distance, cell, far, rank = (np.empty(cells, np.int64) for _ in range(6))
+    stop = np.empty(ks + 1, np.int64)
+    return Around(who, people, distance, np.empty(cells), stop, cell, far, rank)
 
 
 class Answer(NamedTuple):
     """Of each k and complainant, what `evidence.matched_groups._Totals` holds."""
 
-    size: NDArray[np.int64]
     weight: NDArray[np.int64]
     negatives: NDArray[np.int64]
     spread: NDArray[np.int64]
@@ -187,15 +190,6 @@ def renumber(points: NDArray[np.int32], numbers: NDArray[np.int32], seen: NDArra
     return size
 
 
-@part
-def _group_of(distance: int, radius: NDArray[np.int64]) -> int:
-    """Give the smallest group that a distance is inside of; radii do not fall."""
-    group = 0
-    for k in range(len(radius)):
-        group += distance >= radius[k]
-    return group
-
-
 @kernel
 def _arrange(
     listed: Listed,
@@ -206,27 +200,44 @@ def _arrange(
     radius: NDArray[np.int64],
     around: Around,
 ) -> None:
-    """Put the cells around a complainant into the order of the groups that they are inside of."""
-    first, stop = listed.start[query], listed.start[query + 1]
-    around.stop[:] = 0
-    for entry in range(first, stop):
-        number = cells.number[listed.points[entry]] if cells.several else 1
-        around.stop[_group_of(listed.distances[entry], radius)] += number
-    total = 0
-    for k in range(len(around.stop)):
-        total += around.stop[k]
-        around.stop[k] = total - around.stop[k]
-    for entry in range(first, stop):
-        distance, point = listed.distances[entry], listed.points[entry]
-        group = _group_of(distance, radius)
-        begin = cells.first[point] if cells.several else point
-        number = cells.number[point] if cells.several else 1
-        for cell in range(begin, begin + number):
-            place, who = around.stop[group], cells.key[cell]
-            around.stop[group] += 1
-            around.who[place], around.distance[place] = who, distance
-            around.people[place] = cells.people[cell] - (cell == own)
-            around.apart[place] = apart[who]
+    """Put the cells around a complainant into the order of the groups that they are inside of.
+
+    Each is inside of as many groups less as there are radii that it is not within; these are
+    counted for all cells together, radius by radius, as vector units can do it.
+    """
+    cell_at, far, rank, stops = around.cell, around.far, around.rank, around.stop
+    size = _ZERO
+    for entry in range(listed.start[query], listed.start[query + 1]):
+        point = listed.points[entry]
+        first = cells.first[point] if cells.several else point
+        for cell in range(first, first + (cells.number[point] if cells.several else 1)):
+            cell_at[size], far[size], rank[size] = cell, listed.distances[entry], 0
+            size += 1
+    within = _ZERO
+    for k in range(len(radius)):
+        limit, inside = radius[k], _ZERO
+        for place in range(np.uint64(size)):
+            beyond = np.int64(far[place] >= limit)
+            rank[place] += beyond
+            inside += 1 - beyond
+        stops[k], within = within, inside
+    stops[len(radius)] = within
+    for place in range(np.uint64(size)):
+        group, cell = np.uint64(rank[place]), cell_at[place]
+        to, who = np.uint64(stops[group]), cells.key[np.uint64(cell)]
+        stops[group] += 1
+        around.who[to], around.distance[to], around.apart[to] = who, far[place], apart[who]
+        around.people[to] = cells.people[np.uint64(cell)] - (cell == own)
+
+
+@part
+def _clear(sums: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
+    # loops: numba takes seconds to compile what assigns to slices
+    numbers, levels = sums
+    for column in range(len(numbers)):
+        numbers[column] = 0
+    for column in range(len(levels)):
+        levels[column] = 0
 
 
 @part
@@ -436,8 +447,7 @@ def add_groups(
         _arrange(listed, query, own[query], cells, matched.apart, radii, around)
         inside, spread, rows = Sums(_ZERO, _ZERO, _ZERO, _ZERO), _ZERO, _ZERO
         first = _ZERO
-        room.inside[0][:] = 0
-        room.inside[1][:] = 0
+        _clear(room.inside)
         for k in range(len(radii)):
             radius, near = radii[k], radii[k] * (1 + judge.rounding)
             up, down = limits.up[query, k], limits.down[query, k]
@@ -448,9 +458,10 @@ def add_groups(
             )
             first = stop
             # whoever is at the radius is inside of the next group that is wider
-            wider = _group_of(radius, radii)
-            room.at_rim[0][:] = 0
-            room.at_rim[1][:] = 0
+            wider = k + 1
+            while wider < len(radii) and radii[wider] <= radius:
+                wider += 1
+            _clear(room.at_rim)
             rim, near_rim = _add_rim(
                 around, around.stop[wider - 1], around.stop[wider], matched, radius, near, room
             )
@@ -458,7 +469,7 @@ def add_groups(
             place = up / down
             size = inside.people * down + rim.people * up
             weight = inside.matched * down + rim.matched * up
-            answer.size[k, to], answer.weight[k, to] = size, weight
+            answer.weight[k, to] = weight
             answer.negatives[k, to] = inside.refused * down + rim.refused * up
             answer.distance[k, to] = _average(
                 room.inside[0][0], room.at_rim[0][0], place, weight / down * judge.one
