@@ -9,21 +9,29 @@ never on A itself:
 - no effect: they differ by that alone;
 - loan: the loan applications, whose noise is on record; and with an L that acts on A and on the
   salary (x1);
-- any effect: a hidden cause, or selection, with effects of A of several sizes.
+- any effect: a hidden cause, or selection, with effects of A of several sizes;
+- half of it hidden: a hidden cause as strong as A's own effect on x1;
+- beside selection: women differ in x1 by selection alone, and A has an effect on x2.
 
 A significant verdict of the audit stands if the same comparison with the true counterfactuals is
-significant as well. `python benchmarks/robustness.py` prints the table of docs/robustness.md.
+significant as well. `python benchmarks/robustness.py` prints the table of docs/robustness.md;
+`--scan` prints how the shares depend on the strengths of the worlds.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 import mutandis as mm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BANDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -33,13 +41,23 @@ def expit(x: np.ndarray) -> np.ndarray:
 
 
 def _table(
-    rng: np.random.Generator, a: np.ndarray, x1: np.ndarray, effect: float, *, sharp: bool
+    rng: np.random.Generator,
+    a: np.ndarray,
+    x1: np.ndarray,
+    effect: float,
+    *,
+    sharp: bool,
+    slope: float = 2.0,
+    beside: float = 0.0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Decide on everyone, and give the table with the true counterfactuals."""
+    """Decide on everyone, and give the table with the true counterfactuals.
+
+    `effect` is that of A on x1, and `beside` its further one on x2.
+    """
     noise = rng.normal(size=len(a))
-    x2 = x1 / 2 + noise
+    x2 = x1 / 2 + noise - beside * a
     merit = x1 + x2
-    refused = merit < 0 if sharp else rng.random(len(a)) < expit(-2 * merit)
+    refused = merit < 0 if sharp else rng.random(len(a)) < expit(-slope * merit)
     table = pd.DataFrame({"a": a, "x1": x1, "x2": x2, "granted": np.where(refused, "no", "yes")})
     other = x1 + effect * a
     return table, pd.DataFrame({"x1": other, "x2": other / 2 + noise})
@@ -72,11 +90,38 @@ def selection_any(
 
 
 def selection(
-    rng: np.random.Generator, n: int, *, sharp: bool, effect: float = 0.2
+    rng: np.random.Generator,
+    n: int,
+    *,
+    sharp: bool,
+    effect: float = 0.2,
+    strength: float = 0.8,
+    slope: float = 2.0,
+    beside: float = 0.0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     before = rng.normal(size=n)
-    a = (rng.random(n) < expit(-1 - 0.8 * before)).astype(int)
-    return _table(rng, a, before - effect * a, effect, sharp=sharp)
+    a = (rng.random(n) < expit(-1 - strength * before)).astype(int)
+    x1 = before - effect * a
+    return _table(rng, a, x1, effect, sharp=sharp, slope=slope, beside=beside)
+
+
+def half_hidden(
+    rng: np.random.Generator, n: int, *, sharp: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return hidden(rng, n, sharp=sharp, effect=0.4)
+
+
+def beside_selection(
+    rng: np.random.Generator,
+    n: int,
+    *,
+    sharp: bool,
+    beside: float = 0.6,
+    strength: float = 1.2,
+    slope: float = 1.0,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    options = {"strength": strength, "slope": slope, "beside": beside}
+    return selection(rng, n, sharp=sharp, effect=0.0, **options)
 
 
 def no_effect(
@@ -116,6 +161,24 @@ WORLDS = {
     "loan, hidden cause": loan_hidden,
     "hidden, any effect": hidden_any,
     "selection, any effect": selection_any,
+    "half of it hidden": half_hidden,
+    "beside selection": beside_selection,
+}
+
+# the strengths at which the shares are looked at, one by one
+SCAN: dict[str, Callable[..., tuple[pd.DataFrame, pd.DataFrame]]] = {
+    **{f"hidden, effect {e:g}": partial(hidden, effect=e) for e in (0.2, 0.3, 0.4, 0.5, 0.6)},
+    **{f"selection, effect {e:g}": partial(selection, effect=e) for e in (0.0, 0.1, 0.2, 0.3, 0.4)},
+    **{
+        f"beside, strength {s:g}, effect {e:g}, slope {slope:g}": partial(
+            beside_selection, strength=s, beside=e, slope=slope
+        )
+        for s, e, slope in (
+            *((1.2, effect, 1.0) for effect in (0.4, 0.5, 0.6, 0.7)),
+            *((1.2, 0.6, slope) for slope in (2.0, 4.0)),
+            *((strength, 0.6, 1.0) for strength in (0.8, 1.6)),
+        )
+    },
 }
 
 
@@ -137,7 +200,7 @@ def audit(table: pd.DataFrame, k: int, **options: object) -> mm.Audit:
 
 def grade(world: str, rng: np.random.Generator, *, n: int, k: int, sharp: bool) -> pd.DataFrame:
     """Give the tipping points of significant verdicts, and whether each stands in truth."""
-    table, truth = WORLDS[world](rng, n, sharp=sharp)
+    table, truth = {**WORLDS, **SCAN}[world](rng, n, sharp=sharp)
     worldview = mm.Worldview({"x1": mm.Linear("a"), "x2": mm.Linear("x1", "a")})
     found = audit(table, k, worldview=worldview)
     true = audit(table, k, counterfactuals=truth)
@@ -175,7 +238,7 @@ def _shares(table: pd.DataFrame, by: str) -> pd.DataFrame:
         error = spread * (tables / max(tables - 1, 1)) ** 0.5
         return f"{share:.2f} ± {error:.2f} ({total:,})"
 
-    worlds = [each for each in WORLDS if each in set(table["world"])]
+    worlds = [each for each in (*WORLDS, *SCAN) if each in set(table["world"])]
     return pd.DataFrame(
         {
             world: {at: summarise(part) for at, part in sums[sums["world"] == world].groupby(by)}
@@ -189,18 +252,25 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=10)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--k", type=int, default=50)
-    parser.add_argument("--worlds", nargs="*", default=list(WORLDS))
+    parser.add_argument("--worlds", nargs="*")
+    parser.add_argument("--scan", action="store_true")
     options = parser.parse_args()
+    worlds = SCAN if options.scan else WORLDS
     rows = [
         grade(
             world, np.random.default_rng([seed, number]), n=options.rows, k=options.k, sharp=sharp
         )
-        for number, world in enumerate(WORLDS)
-        if world in options.worlds
+        for number, world in enumerate(worlds)
+        if options.worlds is None or world in options.worlds
         for sharp in (False, True)
+        # a sharp rule has no slope
+        if not (sharp and "beside" in world)
         for seed in range(options.tables)
     ]
     table = pd.concat(rows)
+    if options.scan:
+        print(_shares(table, "band").T.to_string())
+        return
     for by in ("band", "grade", "without", "true share"):
         print(_shares(table, by).to_string(), end="\n\n")
     shown = table.pivot_table("stands", ["decisions", "band"], "world")

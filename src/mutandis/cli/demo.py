@@ -72,7 +72,7 @@ def _show(found: Audit, out: Path) -> None:
     console.print(
         counts_table(
             found,
-            "Potential individual discrimination: complainants with Δp > 0\n"
+            "Complainants with evidence: Δp > 0\n"
             "(* significant: one-sided test, α = 5 %; adjusted: for their number)",
         )
     )
@@ -80,8 +80,8 @@ def _show(found: Audit, out: Path) -> None:
         "ST compares each woman with men like her; CST with men like the man she would\n"
         "have been, without (w/o) or with (w/) the two of them counted in; CF compares\n"
         "only those two. CST (matched), the headline of the report, compares the k women\n"
-        "most like her with the men whom those women would have been. A case is prima\n"
-        "facie evidence, given this worldview: it is not proof.\n",
+        "most like her with the men whom those women would have been. What remains after\n"
+        "adjustment is prima facie evidence, given this worldview: it is not proof.\n",
         highlight=False,
     )
     findings = found.evaluate()
