@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from mutandis import Labels
-from mutandis.data.columns import Categories, Numbers
+from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import PlanError
 
-COLUMNS: dict[str, Numbers | Categories] = {
+COLUMNS: dict[str, Column] = {
     "Gender": Categories(np.array([0, 1], dtype=np.int32), (0, 1)),
     "Job": Categories(np.array([0, 1], dtype=np.int32), ("cook", "clerk")),
     "Salary": Numbers(np.array([1.0, 2.0])),

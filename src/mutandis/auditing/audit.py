@@ -1253,11 +1253,12 @@ class Audit:
         from mutandis.auditing.cautions import caution_about_matches
 
         found = self.compute_findings(*self.plan.settings.primary, depth="evidence")
-        return "".join(f"\n{said}" for said in caution_about_matches(found))
+        return "".join(f"\n{said}" for said in caution_about_matches(found, self.plan.labels))
 
     def _assumed(self) -> str:
         couplings = self.provenance.computed["couplings"]
-        assumed = ", ".join(f"{coupling} for {name}" for name, coupling in couplings.items())
+        column = self.plan.labels.column
+        assumed = ", ".join(f"{each} for {column(name)}" for name, each in couplings.items())
         return f"\nassumed, beyond what data can test: {assumed}" if assumed else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -189,9 +190,8 @@ class Case:
 
     def __str__(self) -> str:
         """Show the case as a page of text."""
-        lines = [
-            f"Complainant {self.id}: outcome {self.outcome}, counterfactual {self._would_be()}"
-        ]
+        outcome = self._said(self.outcome)
+        lines = [f"Complainant {self.id}: outcome {outcome}, counterfactual {self._would_be()}"]
         lines.extend(self._attribute_lines())
         method, k = self.audit.plan.settings.primary
         verdict = self.results[method, k]["verdict"]
@@ -221,25 +221,31 @@ class Case:
         share = float(refused[:, self.place].mean())
         return share if self.audit.plan.outcome.sides[self.outcome_cf] else 1 - share
 
+    def _said(self, outcome: Any) -> str:
+        return self.audit.plan.outcome.said(self.audit.plan.labels, outcome)
+
     def _would_be(self) -> str:
         if self.outcome_cf is None:
             return "not decided"
-        share = self.outcome_cf_share
-        return str(self.outcome_cf) + ("" if share is None else f" (in {share:.0%} of draws)")
+        share, said = self.outcome_cf_share, self._said(self.outcome_cf)
+        return said if share is None else f"{said} (in {share:.0%} of draws)"
 
     def _likelihood(self, name: str) -> str:
         if self.counterfactual is None:
             return ""
-        said = explain_drawn(self.counterfactual[name], self.drawn.get(name, ()), _show)
+        show = partial(self.audit.plan.labels.level, name, show=_show)
+        said = explain_drawn(self.counterfactual[name], self.drawn.get(name, ()), show)
         return f" ({said})" if said else ""
 
     def _attribute_lines(self) -> list[str]:
-        width = max((len(name) for name in self.factual), default=0)
+        labels = self.audit.plan.labels
+        width = max((len(labels.column(name)) for name in self.factual), default=0)
         lines = []
         for name, value in self.factual.items():
-            line = f"  {name:<{width}}  {_show(value)}"
+            line = f"  {labels.column(name):<{width}}  {labels.level(name, value, _show)}"
             if self.counterfactual is not None:
-                line += f"  →  {_show(self.counterfactual[name])}{self._likelihood(name)}"
+                would_be = labels.level(name, self.counterfactual[name], _show)
+                line += f"  →  {would_be}{self._likelihood(name)}"
             if name in self.couplings:
                 line += f"  (assuming {self.couplings[name]}, which no data can test)"
             lines.append(line)

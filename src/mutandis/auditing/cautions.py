@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
+    from mutandis.data.labels import Labels
     from mutandis.evidence.findings import Findings
 
 __all__ = ["caution_about", "caution_about_matches"]
@@ -73,14 +75,15 @@ def _of_matches(audit: Audit) -> Iterator[str]:
                 f"Half of the test groups count as fewer than {effective:.0f} people: the same few "
                 f"stand for the {k} of the control group."
             )
-    yield from caution_about_matches(found)
+    yield from caution_about_matches(found, audit.plan.labels)
 
 
-def caution_about_matches(found: Findings) -> Iterator[str]:
+def caution_about_matches(found: Findings, labels: Labels) -> Iterator[str]:
     """Say why people could not be compared, where they are many."""
     left_out = found.comparison.insufficient
     if left_out.mean() > 1 - _MOST:
-        reasons = list_reasons(found.test.unfit()[left_out].tolist(), most=_REASONS)
+        unfit = found.test.unfit()[left_out].tolist()
+        reasons = list_reasons(unfit, most=_REASONS, labels=labels)
         yield (
             f"{int(left_out.sum()):,} of {len(found):,} complainants could not be compared: "
             f"{reasons}."
@@ -102,19 +105,25 @@ def _of_tails(audit: Audit) -> Iterator[str]:
         squares = (values - values.mean()) ** 2
         if squares.max() > _ONE_ROW * squares.sum():
             yield (
-                f"One row holds {squares.max() / squares.sum():.0%} of the variation of {name!r}: "
-                "an equation that is fitted by least squares depends on it, more than refits show. "
-                "A log link or a stated equation may be better."
+                f"One row holds {squares.max() / squares.sum():.0%} of the variation of "
+                f"{plan.labels.quoted(name)}: an equation that is fitted by least squares depends "
+                "on it, more than refits show. A log link or a stated equation may be better."
             )
+
+
+def _said(plan: Plan, outcome: Any) -> str:
+    """Quote an outcome by its label, or as the table has it."""
+    said = plan.outcome.said(plan.labels, outcome)
+    return repr(outcome if said == str(outcome) else said)
 
 
 def _of_outcomes(audit: Audit) -> Iterator[str]:
     """Ask whether the unfavourable outcome is the right one, and who the cases are."""
-    negative = audit.plan.outcome.negative
+    outcome = audit.plan.outcome
     if audit.situation.is_negative.mean() > 1 / 2:
         yield (
-            f"Most people had the outcome {negative!r}, which was declared to be the unfavourable "
-            "one. Check that it is."
+            f"Most people had the outcome {_said(audit.plan, outcome.negative)}, which was "
+            "declared to be the unfavourable one. Check that it is."
         )
     found = audit.test_everyone()
     cases = found.significant_adjusted

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.causal.fitting.ordering import canonical_order
+from mutandis.data.labels import PLAIN, Labels
 from mutandis.decision.maker import decide
 from mutandis.errors import printable
 from mutandis.frames import open_frame
@@ -43,6 +44,8 @@ class PlanCheck:
         record; None without a decision maker.
     worldview
         What the table says about the worldview; None without one.
+    labels, called
+        The words of sentences, and what complainants of each status are called.
     """
 
     rows: int
@@ -55,6 +58,13 @@ class PlanCheck:
     asked: int | None
     as_recorded: int | None
     worldview: Diagnosis | None
+    labels: Labels = PLAIN
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What the table says about the worldview, in the words of the labels."""
+        return None if self.worldview is None else self.worldview.with_labels(self.labels)
 
     def as_dict(self) -> dict[str, Any]:
         """Give it as plain data."""
@@ -75,7 +85,8 @@ class PlanCheck:
     def sentences(self) -> list[str]:
         """Say the facts in words; what is said about the worldview is in `worldview`."""
         who = ", ".join(
-            f"{count:,} with status {label}" for label, count in self.complainants.items()
+            f"{count:,} {self.called.get(label) or f'with status {label}'}"
+            for label, count in self.complainants.items()
         )
         methods, ks = ", ".join(self.methods), ", ".join(map(str, self.ks))
         lines = [
@@ -84,7 +95,9 @@ class PlanCheck:
             f"The audit can run {methods} at k = {ks}.",
         ]
         if self.dropped:
-            dropped = ", ".join(f"{count:,} for {name!r}" for name, count in self.dropped.items())
+            dropped = ", ".join(
+                f"{count:,} for {self.labels.quoted(name)}" for name, count in self.dropped.items()
+            )
             lines.append(f"Rows left out because a value is missing: {dropped}.")
         if self.asked is not None:
             lines.append(
@@ -95,7 +108,7 @@ class PlanCheck:
 
     def __str__(self) -> str:
         """Show the sentences, those about the worldview last."""
-        said = [] if self.worldview is None else ["", str(self.worldview)]
+        said = [] if self.diagnosis is None else ["", str(self.diagnosis)]
         return printable("\n".join([*self.sentences(), *said]))
 
 
@@ -113,7 +126,21 @@ def check_plan(plan: Plan) -> PlanCheck:
         asked=asked,
         as_recorded=as_recorded,
         worldview=plan.check_worldview(),
+        labels=plan.labels,
+        called=_called(plan),
     )
+
+
+def _called(plan: Plan) -> dict[str, str]:
+    """Say what the complainants of each stratum are called, where one attribute is protected."""
+    if len(plan.protections) > 1:
+        return {}
+    attribute, labels = plan.protections[0].attribute, plan.labels
+    named = {
+        each.label: labels.people(attribute, each.label) or labels.level(attribute, each.label, str)
+        for each in plan.strata
+    }
+    return {label: said for label, said in named.items() if said != label}
 
 
 def _try_decision(plan: Plan) -> tuple[int | None, int | None]:

@@ -198,19 +198,20 @@ class HiddenCause:
         found = self.at(place, point)
         if not found:
             return ""
+        status, labels = self.audit.plan.status_label, self.audit.plan.labels
+        attribute = labels.quoted(found["attribute"])
         if not point:
             return (
-                f"Even an unmeasured common cause of {self.audit.plan.status} and "
-                f"{found['attribute']!r} that accounts for all of the effect leaves the verdict."
+                f"Even an unmeasured common cause of {status} and {attribute} that accounts for "
+                "all of the effect leaves the verdict."
             )
         said = (
-            f"An unmeasured common cause of {self.audit.plan.status} and {found['attribute']!r} "
-            f"would have to explain {found['robustness_value']:.1%} of what is left of both for "
-            "the verdict to fall"
+            f"An unmeasured common cause of {status} and {attribute} would have to explain "
+            f"{found['robustness_value']:.1%} of what is left of both for the verdict to fall"
         )
         if "times" in found:
             said += f"; it would have to be {found['times']:.1f} times as strong as "
-            said += f"{found['benchmark']!r}"
+            said += labels.quoted(found["benchmark"])
         return f"{said}."
 
     def plot(self, place: int | None = None) -> Picture:
@@ -229,7 +230,8 @@ class HiddenCause:
             raise PlanError("No attribute that is moved has a linear effect to draw.")
         point = None if place is None else float(self.audit.measure_tipping().point[place])
         weakest = min(effects, key=lambda each: each.strength)
-        return plot_hidden_cause(weakest, self.audit.plan.status, point)
+        plan = self.audit.plan
+        return plot_hidden_cause(weakest, plan.status_label, point, label=plan.labels.column)
 
     def _of(self, place: int) -> list[LinearEffect]:
         row = self.audit.situation.complainants[place]
@@ -243,8 +245,8 @@ class HiddenCause:
     def __repr__(self) -> str:
         """Summarise in one line per effect."""
         return "\n".join(
-            f"{effect.attribute}: f = {effect.strength:.3f}, robustness value of the whole effect "
-            f"{effect.robustness_value(1):.1%}"
+            f"{self.audit.plan.labels.column(effect.attribute)}: f = {effect.strength:.3f}, "
+            f"robustness value of the whole effect {effect.robustness_value(1):.1%}"
             for _, effects in self.effects
             for effect in effects
         )

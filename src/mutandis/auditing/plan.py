@@ -142,6 +142,11 @@ class Plan:
         """The protected attributes, in quotes; together they are one status."""
         return " × ".join(repr(each.attribute) for each in self.protections)
 
+    @property
+    def status_label(self) -> str:
+        """What the protected attributes are called in documents, in quotes."""
+        return " × ".join(self.labels.quoted(each.attribute) for each in self.protections)
+
     def run(self, *, threads: int | None = None, progress: bool | Report | None = None) -> Audit:
         """Run the audit.
 

@@ -125,7 +125,7 @@ def _make_counterfactuals(plan: Plan) -> Counterfactuals | None:
     )
     if not set(made.moved) & {attribute.name for attribute in plan.attributes}:
         warnings.warn(
-            f"In this worldview {plan.status} affects none of the attributes: every "
+            f"In this worldview {plan.status_label} affects none of the attributes: every "
             "counterfactual equals the fact, and CST compares as ST does.",
             MutandisWarning,
             stacklevel=2,

@@ -28,6 +28,7 @@ from mutandis.auditing.group_comparison import compare_groups
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Numbers
+from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import patch_rows
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.findings import Robustness, Verdict
@@ -316,9 +317,9 @@ def summarise_grades(audit: Audit) -> str:
             compared = audit.measure_worldviews()
             others = ("", "", "") if compared is None else _summarise_worldviews(compared)
             return (
-                f"If less of the effect of {audit.plan.status} is real: of {number:,} {verdict} "
-                f"{'verdict' if number == 1 else 'verdicts'}, {grades['robust']:,} robust (stand "
-                f"with {ROBUST:.0%} of it{others[0]}), {grades['sensitive']:,} sensitive, "
+                f"If less of the effect of {audit.plan.status_label} is real: of {number:,} "
+                f"{verdict} {'verdict' if number == 1 else 'verdicts'}, {grades['robust']:,} "
+                f"robust (stand with {ROBUST:.0%} of it{others[0]}), {grades['sensitive']:,} sensitive, "
                 f"{grades['fragile']:,} fragile (need {FRAGILE:.0%} of it, or fall in draws and "
                 f"refits{others[1]}).{others[2]}"
             )
@@ -338,13 +339,16 @@ def _summarise_worldviews(compared: WorldviewVerdicts) -> tuple[str, str, str]:
     return " and under every worldview", f", or under more than half of {total} worldviews", said
 
 
-def describe_all(audit: Audit, found: Findings, place: int | None = None) -> Robustness:
+def describe_all(
+    audit: Audit, found: Findings, place: int | None = None, *, labels: Labels = PLAIN
+) -> Robustness:
     """Say how robust each verdict is; all is missing but for the method and k of the headline.
 
-    The findings are those of everyone, or of the complainant at one place.
+    The findings are those of everyone, or of the complainant at one place. They are data, and have
+    the names of the table unless `labels` are given.
     """
     nothing, missing = np.full(len(found), None, dtype=object), np.full(len(found), np.nan)
-    plan = audit.plan
+    plan = replace(audit.plan, labels=labels)
     if (found.method, found.k) != plan.settings.primary:
         others = {"stays_under": missing, "breaks_under": nothing}
         return Robustness(
@@ -417,7 +421,7 @@ def describe_verdict(
     `share` of the `worlds` leave it the same or stronger, as do these group sizes, and so many of
     so many `worldviews`.
     """
-    effect = f"of the effect of {plan.status}"
+    effect = f"of the effect of {plan.status_label}"
     said = (
         f"even if none {effect} is real"
         if not point

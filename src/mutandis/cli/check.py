@@ -32,8 +32,8 @@ def run_check(path: Path, *, trust_code: bool, full: bool, as_json: bool) -> Non
     show_notes(notes())
     for sentence in found.sentences():
         _show(sentence)
-    if found.worldview is not None:
-        _show_diagnosis(found.worldview, full=full)
+    if found.diagnosis is not None:
+        _show_diagnosis(found.diagnosis, full=full)
 
 
 def _show_diagnosis(diagnosis: Diagnosis, *, full: bool) -> None:

@@ -38,7 +38,7 @@ def run_robustness(
     if as_json:
         echo(json.dumps({"method": chosen.name, "k": size, "verdicts": counts}, indent=2))
         return
-    echo(f"{chosen.title}, k = {size}: how much of the effect of {audit.plan.status}, as the")
+    echo(f"{chosen.title}, k = {size}: how much of the effect of {audit.plan.status_label}, as the")
     echo("worldview has it, must be real for each verdict to stand")
     echo()
     for verdict, grades in counts.items():

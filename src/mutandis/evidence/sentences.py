@@ -78,7 +78,7 @@ def explain(result: Mapping[str, Any], method: str, k: int, context: Explanation
     verdict = Verdict(result["verdict"])
     subject = f"{asked.title} with k = {k}" if asked.count_neighbours else asked.title
     if verdict is Verdict.INSUFFICIENT:
-        reason = explain_unfit(result["unfit"]) or explain_insufficient(
+        reason = explain_unfit(result["unfit"], context.labels) or explain_insufficient(
             result["n_control"] - int(asked.count_centers),
             result["n_test"] - int(asked.count_centers),
             max_distance=context.max_distance,
@@ -186,22 +186,29 @@ def explain_insufficient(
     return f"{' and '.join(parts)}, and at least {least} asked for"
 
 
-def explain_unfit(unfit: str) -> str:
+def explain_unfit(unfit: str, labels: Labels = PLAIN) -> str:
     """Say why matched groups are not comparable; empty if they are."""
     if unfit == "far":
         return "most people in the control group have no match as near as the control group reaches"
-    return f"the averages of both groups differ in {unfit!r}" if unfit else ""
+    return f"the averages of both groups differ in {labels.quoted(unfit)}" if unfit else ""
 
 
 def list_reasons(
-    unfit: Iterable[str], *, most: int | None = None, small: str = "groups are too small"
+    unfit: Iterable[str],
+    *,
+    most: int | None = None,
+    small: str = "groups are too small",
+    labels: Labels = PLAIN,
 ) -> str:
     """Say for how many complainants each reason holds that they cannot be compared.
 
     The most frequent reasons come first; beyond `most`, they are counted together.
     """
     found = sorted(Counter(unfit).items(), key=lambda each: (-each[1], each[0]))
-    said = [f"for {number:,}, {explain_unfit(reason) or small}" for reason, number in found[:most]]
+    said = [
+        f"for {number:,}, {explain_unfit(reason, labels) or small}"
+        for reason, number in found[:most]
+    ]
     rest = sum(number for _, number in found[len(said) :])
     return "; ".join([*said, f"for {rest:,}, other reasons"] if rest else said)
 

@@ -10,22 +10,24 @@ as good. So it takes the search into account.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
-from mutandis.data.columns import Categories, Numbers, plain_value
+from mutandis.data.columns import Categories, Numbers
 from mutandis.report.formatting import value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column
+    from mutandis.data.labels import Labels
 
 __all__ = ["SHUFFLES", "Bar", "Chart", "Rule", "find_rules", "mean_by_attribute"]
 
@@ -173,7 +175,7 @@ def _literals(audit: Audit) -> list[_Literal]:
     return [
         _Literal(name, text, mask)
         for name, column, ordered in _columns(audit)
-        for text, mask in _conditions(name, column, ordered=ordered)
+        for text, mask in _conditions(name, column, audit.plan.labels, ordered=ordered)
         if 0 < mask.sum() < len(mask)
     ]
 
@@ -188,22 +190,23 @@ def _columns(audit: Audit) -> Iterator[tuple[str, Column, bool]]:
 
 
 def _conditions(
-    name: str, column: Column, *, ordered: bool
+    name: str, column: Column, labels: Labels, *, ordered: bool
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    called = labels.column(name)
     if isinstance(column, Numbers):
         for cut in _cuts(column):
-            yield f"{name} ≤ {value(cut)}", column.values <= cut
-            yield f"{name} > {value(cut)}", column.values > cut
+            yield f"{called} ≤ {value(cut)}", column.values <= cut
+            yield f"{called} > {value(cut)}", column.values > cut
         return
     counts = column.counts()
     if ordered:
         for code in np.flatnonzero(counts)[:-1].tolist():
-            level = plain_value(column.levels[code])
-            yield f"{name} at most {level}", column.codes <= code
-            yield f"{name} above {level}", column.codes > code
+            level = labels.level(name, column.levels[code])
+            yield f"{called} at most {level}", column.codes <= code
+            yield f"{called} above {level}", column.codes > code
         return
     for code in np.argsort(-counts, kind="stable")[:_MOST_LEVELS].tolist():
-        yield f"{name} = {plain_value(column.levels[code])}", column.codes == code
+        yield f"{called} = {labels.level(name, column.levels[code])}", column.codes == code
 
 
 def _cuts(column: Numbers) -> list[float]:
@@ -213,7 +216,7 @@ def _cuts(column: Numbers) -> list[float]:
 
 def mean_by_attribute(audit: Audit, delta_p: NDArray[np.float64]) -> list[Chart]:
     """Average the differences by attribute: over quarters of numbers, and over levels."""
-    charts = []
+    charts, labels = [], audit.plan.labels
     for name, column, ordered in _columns(audit):
         bars = [
             Bar(
@@ -221,21 +224,23 @@ def mean_by_attribute(audit: Audit, delta_p: NDArray[np.float64]) -> list[Chart]
                 people=int(known.sum()),
                 mean=fsum(delta_p[known].tolist()) / int(known.sum()),
             )
-            for label, mask in _parts(column, ordered=ordered)
+            for label, mask in _parts(column, partial(labels.level, name), ordered=ordered)
             if (known := mask & ~np.isnan(delta_p)).any()
         ]
         if len(bars) > 1:
-            charts.append(Chart(attribute=name, bars=tuple(bars)))
+            charts.append(Chart(attribute=labels.column(name), bars=tuple(bars)))
     return charts
 
 
-def _parts(column: Column, *, ordered: bool) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _parts(
+    column: Column, said: Callable[[Any], str], *, ordered: bool
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     if isinstance(column, Categories):
         codes = np.flatnonzero(column.counts())
         if not ordered:
             codes = codes[np.argsort(-column.counts()[codes], kind="stable")]
         for code in codes[:_MOST_LEVELS].tolist():
-            yield str(plain_value(column.levels[code])), column.codes == code
+            yield said(column.levels[code]), column.codes == code
         return
     low = -np.inf
     for cut in _cuts(column):

@@ -16,7 +16,12 @@ from mutandis.explore.view import Lens
 from mutandis.explore.workbench import ROLES, Draft, Trial, editable
 from mutandis.explore.worldview_yaml import write_draft
 from mutandis.files.people_file import EXPORTS, export_people
-from mutandis.report.case_sentences import movement_cells, movement_lines, thresholds
+from mutandis.report.case_sentences import (
+    movement_cells,
+    movement_lines,
+    movement_paths,
+    thresholds,
+)
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
 from mutandis.report.pictures import captioned_worldview
@@ -196,6 +201,7 @@ class Explorer:
             dots=lambda group: draw_dots(group, negative),
             movement_cells=movement_cells,
             movement_lines=movement_lines,
+            movement_paths=movement_paths,
             thresholds=thresholds,
         )
 

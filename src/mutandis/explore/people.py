@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -17,7 +17,7 @@ from mutandis.evidence.findings import Verdict
 from mutandis.report.formatting import capitalised
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,6 +64,7 @@ class PeopleColumn:
     title: str
     values: Column
     shown: bool  # unless others are chosen
+    label: Callable[[Any], str] | None = None  # what its levels are called, if not as they are
 
     @property
     def is_number(self) -> bool:
@@ -84,13 +85,18 @@ class PeopleColumn:
             return None
         return _short(float(np.min(numbers))), _short(float(np.max(numbers)))
 
+    def said(self, level: str) -> str:
+        """Give what a level is called, by its text."""
+        return level if self.label is None else self.label(level)
+
     def at(self, place: int) -> Any:
         """Give one complainant's value."""
         if isinstance(self.values, Numbers):
             value = float(self.values.values[place])
             return None if np.isnan(value) else value
         code = int(self.values.codes[place])
-        return None if code < 0 else plain_value(self.values.levels[code])
+        level = None if code < 0 else plain_value(self.values.levels[code])
+        return level if level is None or self.label is None else self.label(level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,11 +258,15 @@ class PeopleTable:
 def _columns(
     audit: Audit, found: Findings, answers: NDArray[np.object_] | None, grade: Any
 ) -> list[PeopleColumn]:
-    negative = capitalised(audit.plan.labels.negative)
+    labels = audit.plan.labels
+    negative = capitalised(labels.negative)
     rows, interval = audit.situation.complainants, found.comparison.interval
     verdicts = found.verdicts()
     columns = [
-        _column("outcome", "Outcome", _coded(found.outcome, _distinct(found.outcome))),
+        replace(
+            _column("outcome", "Outcome", _coded(found.outcome, _distinct(found.outcome))),
+            label=partial(labels.level, audit.plan.outcome.column),
+        ),
         _column("verdict", "Pattern", _coded(verdicts, VERDICTS)),
     ]
     if answers is not None:
@@ -283,7 +293,15 @@ def _columns(
     statuses = [each.attribute for each in audit.plan.protections]
     names = dict.fromkeys([*statuses, *(each.name for each in audit.plan.attributes)])
     columns += [
-        _column(f"{ATTRIBUTE}{name}", name, population.part(name, rows), shown=number < 8)
+        replace(
+            _column(
+                f"{ATTRIBUTE}{name}",
+                labels.column(name),
+                population.part(name, rows),
+                shown=number < 8,
+            ),
+            label=partial(labels.level, name) if name in labels.levels else None,
+        )
         for number, name in enumerate(names)
     ]
     return columns

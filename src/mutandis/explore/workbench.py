@@ -214,17 +214,19 @@ class Draft:
 
     def changes(self) -> list[str]:
         """Say in words what is drafted."""
+        labels = self.plan.labels
+        children = [labels.column(each) for each in self.children]
         said = [
-            f"the arrow {self.causes(each)[cause]} → {self.children[each]} is switched off"
+            f"the arrow {labels.column(self.causes(each)[cause])} → {children[each]} is switched "
+            "off"
             for each, cause in sorted(self.off)
         ]
-        said += [f"{self.children[i]}: {ROLES[role]}" for i, role in sorted(self.roles.items())]
-        said += [
-            f"{self.children[i]}: {name} equation" for i, name in sorted(self.families.items())
-        ]
+        said += [f"{children[i]}: {ROLES[role]}" for i, role in sorted(self.roles.items())]
+        said += [f"{children[i]}: {name} equation" for i, name in sorted(self.families.items())]
         if self.reference is not None:
-            protection = self.protections()[0]
-            said.append(f"{protection.attribute} is set to {protection.reference}")
+            one = self.protections()[0]
+            value = labels.level(one.attribute, one.reference)
+            said.append(f"{labels.column(one.attribute)} is set to {value}")
         return said
 
     def to_plan(self) -> Plan:

@@ -78,7 +78,13 @@ def _runs(known: Sequence[_Known]) -> list[list[_Known]]:
     return runs
 
 
-def plot_hidden_cause(effect: LinearEffect, status: str, point: float | None = None) -> Picture:
+def plot_hidden_cause(
+    effect: LinearEffect,
+    status: str,
+    point: float | None = None,
+    *,
+    label: Callable[[str], str] = str,
+) -> Picture:
     """Draw how much of an effect remains, by what a hidden cause explains of both sides.
 
     A line is where so much remains; with the tipping point of a verdict, where that falls. Observed
@@ -86,7 +92,7 @@ def plot_hidden_cause(effect: LinearEffect, status: str, point: float | None = N
     """
     chart = Chart(width=430, height=300)
     marks = [
-        (each.name if times == 1 else f"{times} × {each.name}", *each.times(times))
+        (label(each.name) if times == 1 else f"{times} × {label(each.name)}", *each.times(times))
         for each in effect.benchmarks
         for times in (1, 2, 3)
     ]
@@ -115,7 +121,7 @@ def plot_hidden_cause(effect: LinearEffect, status: str, point: float | None = N
         chart.mark("diamond", frame.at(x, y), COLOURS["test"], size=5)
         chart.text((frame.x(x) + 6, frame.y(y)), name, size=8, colour=COLOURS["test"])
     frame.x_axis(labels, f"explains of {status}")
-    frame.y_axis(labels, f"explains of {effect.attribute}")
+    frame.y_axis(labels, f"explains of {label(effect.attribute)}")
     return chart.picture("How strong a hidden common cause would have to be")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from mutandis.pictures.picture import Picture
 from mutandis.pictures.svg import element, number, printable, shortened, text_width
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from mutandis.causal import Worldview
 
@@ -140,8 +140,9 @@ def draw_worldview(
     protected: Collection[str] | str = (),
     outcome: str | None = None,
     decision_inputs: Collection[str] = (),
+    label: Callable[[str], str] = str,
 ) -> Picture:
-    """Draw a worldview: see `Worldview.draw`."""
+    """Draw a worldview: see `Worldview.draw`. `label` says what a column is called."""
     marked = (protected,) if isinstance(protected, str) else tuple(protected)
     inputs = (decision_inputs,) if isinstance(decision_inputs, str) else tuple(decision_inputs)
     if inputs and outcome is None:
@@ -150,7 +151,9 @@ def draw_worldview(
         )
     graph = _with_decision(worldview.graph.parents, marked, outcome, inputs)
     hidden = [_Node(name=latent.name, kind=_NodeKind.LATENT) for latent in worldview.latents]
-    nodes = [_node(name, worldview, marked, outcome) for name in graph.names]
+    nodes = [
+        replace(_node(name, worldview, marked, outcome), name=label(name)) for name in graph.names
+    ]
     place = {name: len(hidden) + index for index, name in enumerate(graph.names)}
     arrows = {
         (place[cause], place[child]): _ArrowKind.CAUSE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
+    from mutandis.auditing.plan import Plan
+    from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.evidence.groups import Members, Pair
     from mutandis.pictures.picture import Picture
@@ -102,9 +104,19 @@ def case_document(
         direction=settings.evidence.direction,
         measure=settings.evidence.measure,
         worldview=_draw_worldview(audit),
-        labels=audit.plan.labels,
+        labels=_labels(audit.plan),
     )
     return redact_case(document, whole, cases) if redact else document
+
+
+def _labels(plan: Plan) -> Labels:
+    """Give the labels, with one for each side where several classes of the outcome are labelled."""
+    column, sides = plan.outcome.column, (plan.outcome.negative, plan.outcome.positive)
+    said = {each: plan.outcome.said(plan.labels, each) for each in sides}
+    levels = dict(plan.labels.levels)
+    if plan.outcome.classes is not None and column in levels:
+        levels[column] = {**levels[column], **said}
+    return replace(plan.labels, levels=levels)
 
 
 def save_case(
@@ -372,4 +384,5 @@ def _draw_worldview(audit: Audit) -> Picture | None:
         protected=[each.attribute for each in plan.protections],
         outcome=plan.outcome.column if needed else None,
         decision_inputs=needed,
+        label=plan.labels.column,
     )

@@ -121,6 +121,8 @@ class Movement:
     causes: tuple[Cause, ...] = ()
     remainder: float | None = None
     paths: tuple[str, ...] = ()
+    # the same, name by name: pages write the labels
+    ways: tuple[tuple[str, ...], ...] = field(default=(), metadata={"json": False})
     coupling: str = ""
     drawn: tuple[tuple[Any, float], ...] = ()
 

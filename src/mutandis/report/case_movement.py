@@ -25,6 +25,7 @@ __all__ = ["movements_of", "value_at"]
 
 # more ways than these are counted, not written out
 _PATHS = 8
+_OTHERS = "and others"
 # what rounding in float64 leaves of a sum, as a part of the numbers in it
 _NOTHING = 1e-9
 
@@ -76,7 +77,7 @@ class _Mover:
         numbers = isinstance(factual, float) and isinstance(counterfactual, float)
         change = counterfactual - factual if numbers else None
         how = self._how(name)
-        shared = {
+        shared: dict[str, Any] = {
             "attribute": name,
             "compared": name in self._compared,
             "factual": factual,
@@ -88,14 +89,14 @@ class _Mover:
         if how != "total":
             return Movement(how=how, **shared)
         parts = self._decomposed(name)
-        paths = self._paths(name)
+        ways = self._ways(name)
+        shared |= {"ways": ways, "paths": tuple(" → ".join(way) for way in ways)}
         if parts is None:
-            return Movement(how="total", causes=self._changed(name, change), paths=paths, **shared)
+            return Movement(how="total", causes=self._changed(name, change), **shared)
         return Movement(
             how=parts.how,
             causes=tuple(self._cause(each.parents, each.amount) for each in parts.contributions),
             remainder=_remainder(parts, factual, counterfactual),
-            paths=paths,
             **shared,
         )
 
@@ -140,12 +141,12 @@ class _Mover:
             amount=amount,
         )
 
-    def _paths(self, name: str) -> tuple[str, ...]:
+    def _ways(self, name: str) -> tuple[tuple[str, ...], ...]:
         if self._worldview is None:
             return ()
         ways = paths_between(self._worldview.graph, self._do, name, held=self._held)
-        first = [" → ".join(way) for way in islice(ways, _PATHS + 1)]
-        return (*first[:_PATHS], "and others") if len(first) > _PATHS else tuple(first)
+        first = [tuple(way) for way in islice(ways, _PATHS + 1)]
+        return (*first[:_PATHS], (_OTHERS,)) if len(first) > _PATHS else tuple(first)
 
 
 def _remainder(parts: Decomposition, factual: float, counterfactual: float) -> float:

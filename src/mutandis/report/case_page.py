@@ -16,6 +16,7 @@ from mutandis.pictures.robustness import plot_curve
 from mutandis.report.case_sentences import (
     movement_cells,
     movement_lines,
+    movement_paths,
     thresholds,
     worldview_that_changes,
 )
@@ -51,6 +52,7 @@ def render_case(document: CaseDocument) -> str:
         measured=_measured,
         movement_cells=movement_cells,
         movement_lines=movement_lines,
+        movement_paths=movement_paths,
         thresholds=thresholds,
         worldview_that_changes=worldview_that_changes,
         curves=[

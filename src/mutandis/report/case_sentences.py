@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.data.attribute import Attribute
+    from mutandis.data.labels import Labels
     from mutandis.evidence.measures import Measure
     from mutandis.report.case_model import (
         CaseDocument,
@@ -41,6 +44,7 @@ __all__ = [
     "limits_of",
     "movement_cells",
     "movement_lines",
+    "movement_paths",
     "shared_neighbours_of",
     "thresholds",
 ]
@@ -86,7 +90,8 @@ def assumptions_of(audit: Audit, *, counts: bool = True) -> tuple[str, ...]:
 
 def _on_counterfactuals(audit: Audit) -> Iterator[str]:
     plan = audit.plan
-    ground = listed([repr(each.attribute) for each in plan.protections])
+    quoted = plan.labels.quoted
+    ground = listed([quoted(each.attribute) for each in plan.protections])
     if plan.worldview is None:
         if plan.counterfactuals is None:
             yield (
@@ -114,15 +119,15 @@ def _on_counterfactuals(audit: Audit) -> Iterator[str]:
     couplings = audit.provenance.computed["couplings"]
     for coupling, names in group_by_value(couplings).items():
         yield (
-            f"For {listed(map(repr, names))} the facts do not determine how chance carries over to "
-            "the other world. "
+            f"For {listed(map(quoted, names))} the facts do not determine how chance carries over "
+            "to the other world. "
             f"What is assumed about it, {coupling}, no data can test."
         )
     held = {name: None for part in _runs(audit) for name in part.provenance.computed["held"]}
     if held:
         yield (
-            f"{listed(map(repr, held))} {'is' if len(held) == 1 else 'are'} held as on record: the "
-            "worldview says that the decision maker may rightly use "
+            f"{listed(map(quoted, held))} {'is' if len(held) == 1 else 'are'} held as on record: "
+            "the worldview says that the decision maker may rightly use "
             f"{'it as it stands' if len(held) == 1 else 'them as they stand'} (business necessity)."
         )
 
@@ -134,14 +139,14 @@ def _equations(plan: Plan) -> Iterator[str]:
     for child, parents in plan.worldview.graph.parents.items():
         if parents or child in hidden:
             also = [f"the hidden cause {hidden[child]!r}"] if child in hidden else []
-            causes = listed([*map(repr, parents), *also])
+            causes = listed([*map(plan.labels.quoted, parents), *also])
             equation = plan.worldview.equations.get(child)
             family = f" ({type(equation).__name__})" if equation is not None else ""
-            yield f"{child!r} follows from {causes}{family}"
+            yield f"{plan.labels.quoted(child)} follows from {causes}{family}"
 
 
 def _on_likeness(plan: Plan) -> str:
-    names = listed([_weighted(attribute) for attribute in plan.attributes])
+    names = listed([_weighted(each, plan.labels.quoted(each.name)) for each in plan.attributes])
     if plan.semantics.likeness:
         return f"People are alike if they are near in {names}, {plan.semantics.likeness}"
     similarity = plan.settings.similarity
@@ -161,11 +166,11 @@ def _on_likeness(plan: Plan) -> str:
     )
 
 
-def _weighted(attribute: Any) -> str:
+def _weighted(attribute: Attribute, quoted: str) -> str:
     kind = "" if attribute.kind is AttributeKind.CONTINUOUS else f", {attribute.kind.value}"
     weight = "" if attribute.weight == 1 else f", weight {attribute.weight:g}"
     aside = (kind + weight).removeprefix(", ")
-    return f"{attribute.name!r}" + (f" ({aside})" if aside else "")
+    return quoted + (f" ({aside})" if aside else "")
 
 
 def _on_decisions(audit: Audit, *, counts: bool) -> Iterator[str]:
@@ -222,15 +227,16 @@ def limits_of(
         _NO_PROOF,
         _TWO_ANSWERS,
         *((_NO_CLEARANCE,) if verdict in {Verdict.NO_EVIDENCE, Verdict.INSUFFICIENT} else ()),
-        *_on_support(parts),
+        *_on_support(parts, audit.plan.labels),
         *(_on_table(audit) if counts else ()),
         *_on_doubt(audit),
     )
 
 
-def _on_support(parts: tuple[Part, ...]) -> Iterator[str]:
+def _on_support(parts: tuple[Part, ...], labels: Labels) -> Iterator[str]:
     for part in parts:
-        on = f" on the ground of {listed(map(repr, part.ground))}" if len(parts) > 1 else ""
+        ground = listed(map(labels.quoted, part.ground))
+        on = f" on the ground of {ground}" if len(parts) > 1 else ""
         for check in part.support:
             if check.off_support:
                 yield (
@@ -239,8 +245,8 @@ def _on_support(parts: tuple[Part, ...]) -> Iterator[str]:
                 )
             if check.outside:
                 yield (
-                    f"In {listed(map(repr, check.outside))} the person compared with the test "
-                    f"group{on} stands outside the range of all people there: the comparison "
+                    f"In {listed(map(labels.quoted, check.outside))} the person compared with the "
+                    f"test group{on} stands outside the range of all people there: the comparison "
                     "extrapolates."
                 )
 
@@ -250,14 +256,15 @@ def _runs(audit: Audit) -> list[Audit]:
 
 
 def _on_table(audit: Audit) -> Iterator[str]:
+    quoted = audit.plan.labels.quoted
     for name, rows in audit.plan.population.dropped.items():
-        yield f"{plural(rows, 'row')} without a value in {name!r} took no part."
+        yield f"{plural(rows, 'row')} without a value in {quoted(name)} took no part."
     for part in _runs(audit):
         for name, number in part.clipped.items():
             if number:
                 yield (
                     f"The worldview's bounds cut off {number:,} of the counterfactual values of "
-                    f"{name!r} in the table."
+                    f"{quoted(name)} in the table."
                 )
 
 
@@ -289,21 +296,23 @@ def shared_neighbours_of(audit: Audit) -> tuple[str, ...]:
             sentence = part.shared_neighbours(k=k).sentence()
         except PlanError:  # no groups of neighbours that could overlap
             continue
-        found.append(f"On the ground of {name!r}: {sentence}" if name else sentence)
+        ground = audit.plan.labels.quoted(name)
+        found.append(f"On the ground of {ground}: {sentence}" if name else sentence)
     return tuple(found)
 
 
-def movement_cells(each: Movement) -> tuple[str, str, str, str]:
+def movement_cells(each: Movement, labels: Labels) -> tuple[str, str, str, str]:
     """Write an attribute in both worlds, its change, and through which causes it came."""
     if each.change is None:
-        said = _with_likelihood(value(each.counterfactual), each, value)
-        return value(each.factual), said, MISSING, _through(each)
+        show = partial(labels.level, each.attribute, show=value)
+        said = _with_likelihood(show(each.counterfactual), each, show)
+        return show(each.factual), said, MISSING, _through(each, labels)
     decimals = _decimals(each)
     said = _with_likelihood(
         _number(each.counterfactual, decimals), each, lambda number: _number(number, decimals)
     )
     change = _amount(each.change, decimals)
-    return _number(each.factual, decimals), said, change, _through(each)
+    return _number(each.factual, decimals), said, change, _through(each, labels)
 
 
 def _with_likelihood(shown: str, each: Movement, show: Callable[[Any], str]) -> str:
@@ -319,17 +328,17 @@ _STILL = {
 }
 
 
-def _through(each: Movement) -> str:
+def _through(each: Movement, labels: Labels) -> str:
     if each.how in _STILL:
         return _STILL[each.how]
     if not each.causes:
         return "no cause of it changed"
     if any(cause.amount is None for cause in each.causes):
-        names = listed([" × ".join(cause.parents) for cause in each.causes])
+        names = listed([" × ".join(map(labels.column, cause.parents)) for cause in each.causes])
         return f"{names}, together" if len(each.causes) > 1 else names
     decimals = _decimals(each)
     parts = [
-        f"{' × '.join(cause.parents)} "
+        f"{' × '.join(map(labels.column, cause.parents))} "
         + (f"× {cause.amount:,.4g}" if each.how == "factor" else _amount(cause.amount, decimals))
         for cause in each.causes
         if cause.amount is not None
@@ -339,17 +348,23 @@ def _through(each: Movement) -> str:
     return "; ".join(parts)
 
 
-def movement_lines(part: Part) -> Iterator[str]:
-    """Say by which ways the change came, and what is assumed on them."""
+def movement_paths(part: Part, labels: Labels) -> Iterator[str]:
+    """Say by which ways the change came."""
     for each in part.movements:
         # one step from what was set is no way worth describing
-        if any(way.count("→") > 1 for way in each.paths):
-            yield f"{each.attribute}: {'; '.join(each.paths)}."
+        if any(len(way) > 2 for way in each.ways):
+            ways = (" → ".join(map(labels.column, way)) for way in each.ways)
+            yield f"{labels.column(each.attribute)}: {'; '.join(ways)}."
+
+
+def movement_lines(part: Part, labels: Labels) -> Iterator[str]:
+    """Say what is assumed on the ways by which the change came."""
     assumed = {each.attribute: each.coupling for each in part.movements if each.coupling}
     for coupling, names in group_by_value(assumed).items():
         rests = "its counterfactual value rests" if len(names) == 1 else "their values there rest"
-        yield f"{listed(names)}: {rests} on an assumption that no data can test, {coupling}."
-    drawn = [each.attribute for each in part.movements if each.drawn]
+        who = listed(map(labels.column, names))
+        yield f"{who}: {rests} on an assumption that no data can test, {coupling}."
+    drawn = [labels.column(each.attribute) for each in part.movements if each.drawn]
     if drawn:
         yield (
             f"{listed(drawn)}: the facts leave open what would have been. Groups are averaged over "
@@ -432,8 +447,8 @@ def worldview_that_changes(document: CaseDocument) -> Iterator[str]:
         names = [name for name, each in found.stands_without.items() if each is stands]
         if names:
             yield (
-                f"It {words} with {listed(map(repr, names), last='or')} as on record, and all "
-                "else as the worldview says."
+                f"It {words} with {listed(map(document.labels.quoted, names), last='or')} as on "
+                "record, and all else as the worldview says."
             )
 
 

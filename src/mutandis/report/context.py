@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.evidence.methods import CST_MATCHED
-from mutandis.report.formatting import listed
+from mutandis.report.formatting import count, listed, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mutandis.data.protection import Protection
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.methods import Method
+    from mutandis.evidence.spaces import Stratum
 
 __all__ = ["ReportContext", "compared", "rows_of"]
 
@@ -85,24 +86,57 @@ class ReportContext:
 
     @property
     def complainants(self) -> str:
-        """Say who complains, by their protected values: "Gender = 1"."""
-        return " and ".join(_protected(each) for each in self.plan.protections)
+        """Say who complains, by their label or their protected values: "women", "Gender = 1"."""
+        conditions = " and ".join(_protected(each, self.labels) for each in self.plan.protections)
+        return self._called or conditions
+
+    @property
+    def people(self) -> str:
+        """Say the same of people: "women", "people with Gender = 1"."""
+        return self._called or f"people with {self.complainants}"
+
+    def count_people(self, number: int) -> str:
+        """Say how many people they are: "5 women", "5 people with Gender = 1"."""
+        if self._called and number != 1:
+            return f"{count(number)} {self._called}"
+        conditions = " and ".join(_protected(each, self.labels) for each in self.plan.protections)
+        return f"{plural(number, 'person', 'people')} with {conditions}"
+
+    @property
+    def _called(self) -> str | None:
+        """What complainants are called, where all of their statuses have a label."""
+        if len(self.plan.protections) > 1:
+            return None
+        protection = self.plan.protections[0]
+        column = self.plan.population.categories(protection.attribute)
+        values = protection.values or [x for x in column.occurring() if x != protection.reference]
+        names = [self.labels.people(protection.attribute, each) for each in values]
+        known = [name for name in names if name is not None]
+        return listed(known) if len(known) == len(names) else None
 
     @property
     def reference(self) -> str:
-        """Say what status the counterfactual takes: "Gender = 0"."""
+        """Say what status the counterfactual takes: "men", "Gender = 0"."""
         # multiple discrimination intervenes on each ground by itself
         together = " or " if self.plan.combine == "multiple" else " and "
         return together.join(
-            f"{each.attribute} = {each.reference}" for each in self.plan.protections
+            self._reference_people or self.labels.equals(each.attribute, each.reference)
+            for each in self.plan.protections
         )
+
+    @property
+    def _reference_people(self) -> str | None:
+        if len(self.plan.protections) > 1:
+            return None
+        protection = self.plan.protections[0]
+        return self.labels.people(protection.attribute, protection.reference)
 
     @property
     def others(self) -> str:
         """Say with whom complainants are compared."""
         if self.plan.settings.similarity.test_space == "complement":
-            return f"everybody but those with {self.complainants}"
-        return f"people with {self.reference}"
+            return f"everybody but {self._called or f'those with {self.complainants}'}"
+        return self._reference_people or f"people with {self.reference}"
 
     @property
     def refused(self) -> str:
@@ -130,7 +164,8 @@ class ReportContext:
         Where counterfactuals are open, that is a share of draws.
         """
         references = {
-            each.attribute: f"{each.attribute} = {each.reference}" for each in self.plan.protections
+            each.attribute: self.labels.equals(each.attribute, each.reference)
+            for each in self.plan.protections
         }
         return [
             (references.get(part, self.reference), refusal)
@@ -140,13 +175,19 @@ class ReportContext:
 
     def by_part(self, part: str) -> str:
         """Name the attribute that a part intervenes on, in brackets; empty where there is one."""
-        return f" (do {part})" if part else ""
+        return f" (do {self.labels.column(part)})" if part else ""
+
+    def status(self, stratum: Stratum) -> str:
+        """Say which protected value the complainants of one stratum have."""
+        return self.labels.equals(self.plan.protections[0].attribute, stratum.label)
 
 
-def _protected(protection: Protection) -> str:
+def _protected(protection: Protection, labels: Labels) -> str:
+    name = protection.attribute
     if not protection.values:
-        return f"{protection.attribute} other than {protection.reference}"
-    return f"{protection.attribute} = {listed(protection.values, last='or')}"
+        return f"{labels.column(name)} other than {labels.level(name, protection.reference)}"
+    values = [labels.level(name, each) for each in protection.values]
+    return f"{labels.column(name)} = {listed(values, last='or')}"
 
 
 def compared(found: Findings) -> NDArray[np.bool_]:

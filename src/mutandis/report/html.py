@@ -122,6 +122,9 @@ def _environment(package: str = "mutandis.report") -> jinja2.Environment:
     )
     writers = (capitalised, count, distance, listed, p_value, percent, plural, signed, value)
     environment.filters |= {write.__name__: write for write in writers}
+    environment.filters["label"] = lambda name, labels: labels.column(name)
+    environment.filters["said"] = lambda shown, outcome, labels: outcome.said(labels, shown)
+    environment.globals["written"] = value  # for values that may have a label
     return environment
 
 

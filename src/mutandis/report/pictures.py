@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Column
+    from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.evidence.groups import Members
     from mutandis.pictures.attributes import Box, GroupName
@@ -95,8 +96,10 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
     protected = [each.attribute for each in plan.protections]
     inputs = () if plan.decision is None else required_columns(plan.decision)
     used = [name for name in inputs if name in plan.worldview.names]
+    column = context.labels.column
+    outcome = column(plan.outcome.column)
     arrows = [
-        f"{child} is caused by {listed(causes)}"
+        f"{column(child)} is caused by {listed(map(column, causes))}"
         for child, causes in plan.worldview.graph.parents.items()
         if causes
     ]
@@ -107,14 +110,15 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
             protected=protected,
             outcome=plan.outcome.column,
             decision_inputs=used,
+            label=column,
         ),
         title="The worldview",
         caption=(
             "An arrow says that one thing is a cause of another. "
             + (
-                f"Dotted arrows show what the decision rule reads to decide {plan.outcome.column}."
+                f"Dotted arrows show what the decision rule reads to decide {outcome}."
                 if used
-                else f"What the decision on {plan.outcome.column} reads is not known here."
+                else f"What the decision on {outcome} reads is not known here."
             )
         ),
         description=f"{'; '.join(arrows)}." if arrows else "Nothing causes anything.",
@@ -281,9 +285,10 @@ def _draw_hidden_cause(context: ReportContext) -> CaptionedPicture | None:
         name="hidden-cause",
         drawing=cause.plot(),
         title="How strong a hidden common cause would have to be",
-        caption=f"An unmeasured cause of both {context.grounds} and {weakest.attribute}, the "
-        "attribute whose effect takes least to explain away, by what it explains of what is left "
-        "of each. Lines: how much of the effect remains; a verdict falls where less remains than "
+        caption=f"An unmeasured cause of both {context.grounds} and "
+        f"{context.labels.column(weakest.attribute)}, the attribute whose effect takes least to "
+        "explain away, by what it explains of what is left of each. Lines: how much "
+        "of the effect remains; a verdict falls where less remains than "
         "its λ*. Diamonds: causes as strong as the observed ones, and two and three times as "
         "strong.",
         description=f"A cause that explains {percent(weakest.robustness_value(1))} of both would "
@@ -338,19 +343,20 @@ def _draw_world(
     audit = context.parts[part]
     groups = list(_world_groups(audit, attribute.name, moves=moves))
     columns = [column for _, _, column in groups]
+    called = context.labels.column(attribute.name)
     if all(isinstance(column, Numbers) for column in columns):
-        drawing, said = _numbers(attribute, groups)
+        drawing, said = _numbers(called, groups)
     else:
-        drawing, said = _levels(attribute, groups)
+        drawing, said = _levels(attribute, groups, context.labels)
     held = attribute.name in audit.provenance.computed["held"]
     why = "held: it is resolving" if held else "the same in both worlds"
     known = audit.situation.counterfactual is not None
     return CaptionedPicture(
         name=name,
         drawing=drawing,
-        title=f"{attribute.name}{context.by_part(part)}",
+        title=f"{called}{context.by_part(part)}",
         caption="" if moves or not known else f"For the complainants, {why}.",
-        description=f"{attribute.name}. {said}",
+        description=f"{called}. {said}",
     )
 
 
@@ -387,21 +393,23 @@ def _joined(columns: Sequence[Column]) -> Column:
     return Categories(np.concatenate([each.codes for each in names]), names[0].levels)
 
 
-def _numbers(attribute: Attribute, groups: Sequence[_Group]) -> tuple[Picture, str]:
+def _numbers(called: str, groups: Sequence[_Group]) -> tuple[Picture, str]:
     spreads = [
         Spread(role=role, label=label, values=column.values)  # type: ignore[arg-type]
         for role, label, column in groups
         if isinstance(column, Numbers)
     ]
     said = "; ".join(f"{each.label}: mean {value(float(each.values.mean()))}" for each in spreads)
-    return plot_numbers(attribute.name, spreads), f"{said[0].upper()}{said[1:]}."
+    return plot_numbers(called, spreads), f"{said[0].upper()}{said[1:]}."
 
 
-def _levels(attribute: Attribute, groups: Sequence[_Group]) -> tuple[Picture, str]:
+def _levels(attribute: Attribute, groups: Sequence[_Group], labels: Labels) -> tuple[Picture, str]:
     named = [(role, label, _level_shares(column)) for role, label, column in groups]
     order = _level_order(attribute, [shares for _, _, shares in named])
     shown, rest = order[:_MOST_LEVELS], order[_MOST_LEVELS:]
-    levels = [str(level) for level in shown] + ([f"{len(rest)} others"] if rest else [])
+    levels = [labels.level(attribute.name, level) for level in shown] + (
+        [f"{len(rest)} others"] if rest else []
+    )
     spreads = []
     for role, label, shares in named:
         values = [shares.get(level, 0.0) for level in shown]
@@ -417,7 +425,8 @@ def _levels(attribute: Attribute, groups: Sequence[_Group]) -> tuple[Picture, st
         )
         for each in spreads
     )
-    return plot_levels(attribute.name, levels, spreads), f"{said[0].upper()}{said[1:]}."
+    called = labels.column(attribute.name)
+    return plot_levels(called, levels, spreads), f"{said[0].upper()}{said[1:]}."
 
 
 def _level_shares(column: Column) -> dict[object, float]:
@@ -506,14 +515,18 @@ def _draw_group(
         for place, groups in found.items()
     }
     said = "; ".join(
-        f"complainant {one}: {_medians(each, attribute)}" for one, each in boxes.items()
+        f"complainant {one}: {_medians(each, attribute, context.labels)}"
+        for one, each in boxes.items()
     )
+    called = context.labels.column(attribute.name)
     return CaptionedPicture(
         name=name,
         drawing=plot_groups(
-            attribute.name, boxes, levels=[str(level) for level in attribute.levels]
+            called,
+            boxes,
+            levels=[context.labels.level(attribute.name, level) for level in attribute.levels],
         ),
-        title=f"{attribute.name} in the groups of the sample complainants{context.by_part(part)}",
+        title=f"{called} in the groups of the sample complainants{context.by_part(part)}",
         caption=(
             f"k = {context.primary[1]}. Boxes hold the middle half of a group, thick lines are "
             "medians, whiskers reach to the smallest and the largest value."
@@ -528,15 +541,17 @@ def _draw_group(
     )
 
 
-def _medians(boxes: Mapping[GroupName, Box], attribute: Attribute) -> str:
+def _medians(boxes: Mapping[GroupName, Box], attribute: Attribute, labels: Labels) -> str:
     names = {"control": "control group", "st": "test group of ST", "cst": "test group of CST"}
     return ", ".join(
-        f"{names[group]} {_shown(box.median, attribute.levels)}" for group, box in boxes.items()
+        f"{names[group]} {_shown(box.median, attribute, labels)}" for group, box in boxes.items()
     )
 
 
-def _shown(number: float, levels: Sequence[object]) -> str:
-    return str(levels[int(number)]) if levels else value(number)
+def _shown(number: float, attribute: Attribute, labels: Labels) -> str:
+    if not attribute.levels:
+        return value(number)
+    return labels.level(attribute.name, attribute.levels[int(number)])
 
 
 def _numbers_of(population: Population, attribute: Attribute) -> NDArray[np.float64]:

@@ -186,7 +186,22 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
             "settings": {name: settings[name] for name in settings if name in kept},
             "redacted": True,
         },
+        labels=document.labels.restricted(_told_values(document, parts)),
     )
+
+
+def _told_values(document: CaseDocument, parts: Sequence[Part]) -> dict[str, list[Any]]:
+    """List the values that the file tells of, by column: others have no label in it."""
+    who = document.complainant
+    told: dict[str, list[Any]] = {name: [each] for name, each in who.attributes.items()}
+    told[who.outcome_column] = [who.outcome, who.outcome_cf, who.negative]
+    for status in who.statuses:
+        told.setdefault(status.attribute, []).extend([status.value, status.reference])
+    for each in chain.from_iterable(part.movements for part in parts):
+        drawn = [value for value, _ in each.drawn]
+        values = [each.factual, each.counterfactual, *drawn]
+        told.setdefault(each.attribute, []).extend(values)
+    return told
 
 
 def _figures(rows: Sequence[Figures], told: Told) -> Iterator[Figures]:

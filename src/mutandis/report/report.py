@@ -64,6 +64,8 @@ def make_report(
     context, origin = ReportContext(audit=audit), audit.plan.origin
     if diagnosis is None:
         diagnosis = audit.plan.check_worldview()
+    if diagnosis is not None:
+        diagnosis = diagnosis.with_labels(context.labels)
     samples = tables.choose_samples(context)
     agreement = tables.agreement_of(context).records()
     pictures = draw_pictures(context, samples, agreement)
@@ -134,7 +136,10 @@ def _facts_of_run(context: ReportContext) -> tuple[tuple[str, str], ...]:
         computed = audit.provenance.computed
         about = context.by_part(part)
         rules = computed["distance_rules"]
-        facts += [(f"Distances on {name}{about}", str(rule)) for name, rule in rules.items()]
+        column = context.labels.column
+        facts += [
+            (f"Distances on {column(name)}{about}", str(rule)) for name, rule in rules.items()
+        ]
         searched = computed["search"]
         facts += [(f"Search, {name}{about}", str(backend)) for name, backend in searched.items()]
     return tuple(facts)

@@ -62,9 +62,10 @@ def _asked(context: ReportContext) -> str:
     }[plan.combine]
     better = "" if context.worse else " Better treatment was looked for, not worse."
     return (
-        f"{plural(len(plan.population), 'decision')} on {plan.outcome.column} were examined. "
-        f"{plural(len(context.headline), 'person', 'people')} with {context.complainants} (the "
-        f"complainants) {'was' if len(context.headline) == 1 else 'were each'} compared with "
+        f"{plural(len(plan.population), 'decision')} on "
+        f"{context.labels.column(plan.outcome.column)} were examined. "
+        f"{context.count_people(len(context.headline))} (the complainants) "
+        f"{'was' if len(context.headline) == 1 else 'were each'} compared with "
         f"{context.others}. “{capitalised(context.labels.negative)}” means {context.refused}."
         f"{how}{better}"
     )
@@ -194,7 +195,7 @@ def _left_out(context: ReportContext) -> str:
     left_out = found.comparison.insufficient
     if not left_out.any():
         return ""
-    why = list_reasons(found.test.unfit()[left_out].tolist())
+    why = list_reasons(found.test.unfit()[left_out].tolist(), labels=context.labels)
     return (
         f" About {plural(int(left_out.sum()), 'complainant')} nothing can be said ({why}). They "
         "are counted among the complainants and have no verdict."
@@ -264,7 +265,8 @@ def cautions_of(context: ReportContext, diagnosis: Diagnosis | None) -> tuple[Ca
 def _rows_dropped(context: ReportContext) -> Iterator[Caution]:
     dropped = context.plan.population.dropped
     if dropped:
-        said = listed(f"{count(number)} for {name}" for name, number in dropped.items())
+        column = context.labels.column
+        said = listed(f"{count(number)} for {column(name)}" for name, number in dropped.items())
         yield Caution(
             about="Missing values",
             sentence=f"Rows left out because a value is missing, by the column that lacks it: "
@@ -282,9 +284,9 @@ def _of_worldview(context: ReportContext, diagnosis: Diagnosis | None) -> Iterat
         if held:
             yield Caution(
                 about=f"Resolving attributes{context.by_part(part)}",
-                sentence=f"{listed(held)} kept as on record, although the status affects "
-                f"{'it' if len(held) == 1 else 'them'}: the worldview says that the decision may "
-                "rightly use what is there.",
+                sentence=f"{listed(map(context.labels.column, held))} kept as on record, "
+                f"although the status affects {'it' if len(held) == 1 else 'them'}: the worldview "
+                "says that the decision may rightly use what is there.",
             )
 
 
@@ -317,7 +319,8 @@ def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
         if clipped:
             rows = len(context.plan.population)
             said = listed(
-                f"{count(number)} of {name} ({percent(number / rows)} of all rows)"
+                f"{count(number)} of {context.labels.column(name)} "
+                f"({percent(number / rows)} of all rows)"
                 for name, number in clipped.items()
             )
             yield Caution(
@@ -328,7 +331,7 @@ def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
     couplings = context.audit.provenance.computed["couplings"]
     for coupling, names in group_by_value(couplings).items():
         yield Caution(
-            about=f"Assumed for {listed(names)}",
+            about=f"Assumed for {listed(map(context.labels.column, names))}",
             sentence=f"{'Its' if len(names) == 1 else 'Their'} counterfactuals rest on {coupling}, "
             "which no data can test.",
         )
@@ -376,7 +379,9 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
         )
         unfit = context.headline.test.unfit()[insufficient].tolist()
         why = list_reasons(
-            unfit, small=f"a group holds fewer than {similarity.min_group} people{limit}"
+            unfit,
+            small=f"a group holds fewer than {similarity.min_group} people{limit}",
+            labels=context.labels,
         )
         yield Caution(
             about="No comparable people",

@@ -146,9 +146,10 @@ def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
     yield f"Complainants: {context.complainants}", context.audit.situation.complainants
     if len(plan.strata) > 1:
         for stratum in plan.strata:
-            yield f"of them {plan.protections[0].attribute} = {stratum.label}", stratum.complainants
+            yield f"of them {context.status(stratum)}", stratum.complainants
     for part, audit in context.parts.items():
-        label = f"Compared with, on {part}" if part else f"Compared with: {context.others}"
+        ground = context.labels.column(part)
+        label = f"Compared with, on {ground}" if part else f"Compared with: {context.others}"
         yield label, np.unique(np.concatenate([stratum.test for stratum in audit.plan.strata]))
     yield "Everybody in the table", np.arange(len(plan.population))
 
@@ -171,7 +172,7 @@ def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
         cases = int(found.comparison.evidence[members].sum())
         rows.append(
             {
-                "status": f"{context.plan.protections[0].attribute} = {stratum.label}",
+                "status": context.status(stratum),
                 "complainants": int(members.sum()),
                 "cases": cases,
                 "share": cases / max(int(members.sum()), 1),
@@ -363,7 +364,8 @@ def sample_robustness(
     """Give the samples' verdicts, tipping points, grades and robustness in words."""
     if not context.plan.settings.uncertainty.tipping:
         return []
-    found, verdicts = describe_all(context.audit, context.headline), context.headline.verdicts()
+    found = describe_all(context.audit, context.headline, labels=context.labels)
+    verdicts = context.headline.verdicts()
     return [
         (
             plain_value(context.headline.ids[place]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.causal.diagnostics.dependence import Dependence
@@ -11,6 +11,8 @@ from mutandis.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from mutandis.data.labels import Labels
 
 
 Aspect = Literal["level", "spread", "interaction", "distribution"]
@@ -65,6 +67,23 @@ class Movement:
     median: float | None = None
     largest: float | None = None
     note: str = ""
+    # what `repair` is made of, where it names columns: a form, and what it is filled with
+    made_of: tuple[str, ...] = field(default=(), compare=False, metadata={"json": False})
+
+    def with_labels(self, labels: Labels) -> Movement:
+        """Name columns by their labels.
+
+        Parameters
+        ----------
+        labels
+            The words.
+        """
+        form, *names = self.made_of or (self.repair,)
+        return replace(
+            self,
+            repair=form.format(*map(labels.column, names)) if names else self.repair,
+            attribute=None if self.attribute is None else labels.column(self.attribute),
+        )
 
     @property
     def severity(self) -> Severity:
@@ -178,6 +197,55 @@ class Diagnosis:
     clipped: Mapping[str, float] = field(default_factory=dict)
     outside: Mapping[str, float] = field(default_factory=dict)
     couplings: Mapping[str, str] = field(default_factory=dict)
+
+    def with_labels(self, labels: Labels) -> Diagnosis:
+        """Give the same diagnosis with columns named by their labels, for sentences.
+
+        Parameters
+        ----------
+        labels
+            The words.
+        """
+        column = labels.column
+
+        def names(given: Iterable[str]) -> tuple[str, ...]:
+            return tuple(map(column, given))
+
+        def moved(check: Check) -> dict[str, Any]:
+            return {"movement": check.movement and check.movement.with_labels(labels)}
+
+        return replace(
+            self,
+            equations=tuple(
+                replace(each, child=column(each.child), parents=names(each.parents))
+                for each in self.equations
+            ),
+            residuals=tuple(
+                replace(
+                    each,
+                    child=column(each.child),
+                    on=None if each.on is None else column(each.on),
+                    with_column=None if each.with_column is None else column(each.with_column),
+                    **moved(each),
+                )
+                for each in self.residuals
+            ),
+            independences=tuple(
+                replace(
+                    each,
+                    first=column(each.first),
+                    second=column(each.second),
+                    given=names(each.given),
+                    **moved(each),
+                )
+                for each in self.independences
+            ),
+            protected=names(self.protected),
+            roots=names(self.roots),
+            clipped={column(name): share for name, share in self.clipped.items()},
+            outside={column(name): share for name, share in self.outside.items()},
+            couplings={column(name): each for name, each in self.couplings.items()},
+        )
 
     @property
     def checks(self) -> tuple[ResidualCheck | IndependenceCheck, ...]:

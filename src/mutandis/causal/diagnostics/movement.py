@@ -85,9 +85,13 @@ class _NotMeasuredError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Repair:
-    said: str
+    said: tuple[str, ...]  # a form, and the columns that it is filled with
     child: str
     equation: Equation
+
+    def describe(self, movement: Movement) -> Movement:
+        form, *names = self.said
+        return replace(movement, repair=form.format(*names), made_of=self.said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +142,7 @@ class MovementMeter:
             return Movement(repair=_EITHER)
         largest = max(tried, key=lambda one: (one.share, one.median or 0.0, one.largest or 0.0))
         if len(tried) > 1 and largest.severity == "none":
-            return replace(largest, repair=_EITHER)
+            return replace(largest, repair=_EITHER, made_of=())
         return largest
 
     def _movement_under(self, repair: _Repair) -> Movement:
@@ -154,9 +158,9 @@ class MovementMeter:
         after = self._predicted(self.before, revised)
         moved = [self._distance(name, after) for name in revised]
         if not moved:
-            return Movement(repair=repair.said)
+            return repair.describe(Movement())
         largest = max(moved, key=lambda one: (one.share, one.median or 0.0, one.largest or 0.0))
-        return replace(largest, repair=repair.said)
+        return repair.describe(largest)
 
     def _distance(self, name: str, after: Population) -> Movement:
         """Compare two counterfactual columns, in standard deviations of the facts."""
@@ -187,14 +191,14 @@ class MovementMeter:
             yield self._arrow(on, child)
         elif check.aspect == "level" and on is not None:
             bent = _widened_by(equation, partial(_hinges, on), on)
-            yield _Repair(said=f"a bend in {on}", child=child, equation=bent)
+            yield _Repair(said=("a bend in {}", on), child=child, equation=bent)
         elif check.aspect == "interaction" and on is not None and check.with_column is not None:
             pair = on, check.with_column
-            said = f"an effect of {on} that changes with {check.with_column}"
+            said: tuple[str, ...] = ("an effect of {} that changes with {}", *pair)
             product = _widened_by(equation, partial(_products, *pair), *pair)
             yield _Repair(said=said, child=child, equation=product)
         elif on is not None and isinstance(equation, AdditiveEquation):
-            said = f"noise whose width follows {on}"
+            said = ("noise whose width follows {}", on)
             yield _Repair(said=said, child=child, equation=_Spreading(equation, on))
         else:
             yield _other_family(child, equation)
@@ -226,7 +230,7 @@ class MovementMeter:
         return straight and cause not in (*self.worldview.resolving, *self.do)
 
     def _arrow(self, cause: str, child: str) -> _Repair:
-        said = f"an arrow from {cause} to {child}"
+        said = ("an arrow from {} to {}", cause, child)
         equation = self._equation_of(child)
         if equation is None:
             family = Categorical if isinstance(self.columns[child], Categories) else Linear
@@ -258,10 +262,10 @@ def _differ(one: Column, other: Column) -> Any:
 def _other_family(child: str, equation: Equation) -> _Repair:
     if isinstance(equation, Count):
         straight = Linear(*equation.parents, decimals=0, bounds=equation.bounds or (0, None))
-        return _Repair(said="a linear equation instead", child=child, equation=straight)
+        return _Repair(said=("a linear equation instead",), child=child, equation=straight)
     if isinstance(equation, Ordinal) and equation.method != "empirical":
         shares = Ordinal(*equation.parents, levels=equation.levels, method="empirical")
-        said = "the shares of its levels instead"
+        said = ("the shares of its levels instead",)
         return _Repair(said=said, child=child, equation=shares)
     raise _NotMeasuredError("there is no other family to compare with")
 
