@@ -319,9 +319,9 @@ def summarise_grades(audit: Audit) -> str:
             return (
                 f"If less of the effect of {audit.plan.status_label} is real: of {number:,} "
                 f"{verdict} {'verdict' if number == 1 else 'verdicts'}, {grades['robust']:,} "
-                f"robust (stand with {ROBUST:.0%} of it{others[0]}), {grades['sensitive']:,} sensitive, "
-                f"{grades['fragile']:,} fragile (need {FRAGILE:.0%} of it, or fall in draws and "
-                f"refits{others[1]}).{others[2]}"
+                f"robust (stand with {ROBUST:.0%} of it{others[0]}), {grades['sensitive']:,} "
+                f"sensitive, {grades['fragile']:,} fragile (need {FRAGILE:.0%} of it, or "
+                f"fall in draws and refits{others[1]}).{others[2]}"
             )
     return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +35,8 @@ _MOST_STEPS = 60
 # a few far values would squeeze all others into one bar: they are counted in the outermost ones
 _TAIL = 0.001
 _NAME = 230.0
+_TOP = 6.0
+_ROW_OF_KEYS = 620.0
 _LEVEL_NAME = 115.0
 
 
@@ -81,21 +84,39 @@ def _grid(values: NDArray[np.float64]) -> tuple[float, float] | None:
     return (step, float(distinct[0])) if on_grid and few else None
 
 
-def plot_numbers(name: str, spreads: Sequence[Spread]) -> Picture:
+def plot_roles(labels: Mapping[Role, str]) -> Picture:
+    """Draw the legend that pictures of both worlds share: lines of histograms, and bars."""
+    chart = Chart(width=_ROW_OF_KEYS, height=40)
+
+    def sample(x: float, y: float, role: Role) -> None:
+        colour, dash, width = _LOOKS[role]
+        chart.line([(x, y), (x + 12, y)], colour, dash=dash, width=width)
+        chart.box((x + 14, y - 4), (x + 24, y + 4), colour, opacity=_STRONG[role])
+
+    keys = [(label, partial(sample, role=role)) for role, label in labels.items()]
+    chart.height = chart.legend(keys)
+    return chart.picture("Legend: whose values are drawn")
+
+
+def plot_numbers(name: str, spreads: Sequence[Spread], *, legend: bool = True) -> Picture:
     """Draw a histogram of each group over the same bars."""
     edges = bin_edges([each.values for each in spreads])
     heights = [_heights(each, edges) for each in spreads]
-    chart = Chart(width=_WIDTH, height=194)
+    above = 16 * len(spreads) if legend else 0
+    chart = Chart(width=_WIDTH, height=146 + above)
 
     def sample(x: float, y: float, role: Role) -> None:
         colour, dash, width = _LOOKS[role]
         chart.line([(x, y), (x + 24, y)], colour, dash=dash, width=width)
 
-    top = chart.legend([_key(sample, each) for each in spreads], width=0)
+    keys = [_key(sample, each) for each in spreads]
+    top = chart.legend(keys, width=0) if legend else _TOP
     most = max(float(each.max()) for each in heights) * 1.05 or 1.0
     labels = numbered(ticks(0, most, most=5), percent=True)
     x = (float(edges[0]), float(edges[-1]))
-    frame = Frame(chart, (18 + room_for(labels.values()), top, _WIDTH - 12, 158), x, (0, most))
+    frame = Frame(
+        chart, (18 + room_for(labels.values()), top, _WIDTH - 12, 110 + above), x, (0, most)
+    )
     for each, tops in zip(spreads, heights, strict=True):
         colour, dash, width = _LOOKS[each.role]
         steps = frame.steps(edges.tolist(), tops.tolist())
@@ -118,16 +139,20 @@ def _heights(spread: Spread, edges: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.histogram(inside, bins=edges)[0] / max(len(inside), 1))
 
 
-def plot_levels(name: str, levels: Sequence[str], spreads: Sequence[Spread]) -> Picture:
+def plot_levels(
+    name: str, levels: Sequence[str], spreads: Sequence[Spread], *, legend: bool = True
+) -> Picture:
     """Draw the share of each level in each group, as bars side by side."""
     bar = 10.0
     room = bar * len(spreads) * 1.25 * len(levels)
-    chart = Chart(width=_WIDTH, height=56 + 16 * len(spreads) + max(room, 36))
+    above = 16 * len(spreads) if legend else 0
+    chart = Chart(width=_WIDTH, height=56 + above + max(room, 36))
 
     def sample(x: float, y: float, role: Role) -> None:
         chart.box((x, y - 4), (x + 24, y + 4), _LOOKS[role][0], opacity=_STRONG[role])
 
-    top = chart.legend([_key(sample, each) for each in spreads], width=0)
+    keys = [_key(sample, each) for each in spreads]
+    top = chart.legend(keys, width=0) if legend else _TOP
     shown = [shortened(printable(level), width=_LEVEL_NAME, size=SIZE) for level in levels]
     most = max(float(each.values.max(initial=0.0)) for each in spreads) * 1.05 or 1.0
     sides = (room_for(shown), top, _WIDTH - 12, chart.height - 36)
@@ -155,7 +180,13 @@ _GROUP_LOOKS: dict[GroupName, tuple[str, str, str]] = {
     "st": (COLOURS["quiet"], "2 1.5", "ST test group"),
     "cst": (COLOURS["test"], "", "CST test group"),
 }
-_GROUP_LEVEL_NAME = 85.0
+
+
+def plot_group_legend(names: Sequence[GroupName]) -> Picture:
+    """Draw the legend that pictures of groups share."""
+    chart = Chart(width=_ROW_OF_KEYS, height=40)
+    chart.height = chart.legend(_group_keys(chart, names))
+    return chart.picture("Legend: groups and complainants")
 
 
 class Box(NamedTuple):
@@ -182,23 +213,19 @@ def plot_groups(
     name: str,
     complainants: Mapping[str, Mapping[GroupName, Box]],
     *,
-    levels: Sequence[str] = (),
+    legend: bool = True,
 ) -> Picture:
-    """Draw, for each complainant (by id), a box per group; `levels` names the values 0, 1, 2 …."""
+    """Draw, for each complainant (by id), a box per group."""
     names = [
         group for group in _GROUP_LOOKS if any(group in boxes for boxes in complainants.values())
     ]
-    chart = Chart(width=533, height=216)
-    top = chart.legend(_group_keys(chart, names)) + 4
+    chart = Chart(width=533, height=216 if legend else 196)
+    top = chart.legend(_group_keys(chart, names)) + 4 if legend else _TOP
     values = [value for boxes in complainants.values() for box in boxes.values() for value in box]
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = (high - low) * 0.06 or 0.5
     labels = numbered(ticks(low - room, high + room, most=6))
-    if levels:
-        shown = [shortened(printable(each), width=_GROUP_LEVEL_NAME, size=SIZE) for each in levels]
-        labels = dict(enumerate(shown))
-        low, high = min(low, 0.0), max(high, len(levels) - 1.0)
-    sides = (18 + room_for(labels.values()), top, 523, 180)
+    sides = (18 + room_for(labels.values()), top, 523, chart.height - 36)
     x = (-0.55, len(complainants) - 0.45)
     frame = Frame(chart, sides, x, (low - room, high + room))
     for place in range(1, len(complainants)):
@@ -249,3 +276,81 @@ def _group_keys(
     marks = {"complainant": "circle", "counterfactual": "diamond"}
     shown = marks if "cst" in names else {"complainant": "circle"}
     return [*groups, *((who, marked(kind)) for who, kind in shown.items())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """One group by ordered levels: a label, the share of each level, and a level to mark."""
+
+    label: str
+    role: Role | GroupName
+    shares: Sequence[float]
+    center: int | None = None
+    head: str = ""  # whose groups these are, written before the first of them
+
+
+_STACK = 17.0
+_STACK_HEAD = 62.0
+_STACK_LABEL = 150.0
+_GREY = "#3c3a35"
+_COLOURS: Mapping[str, str] = {
+    name: look[0] for looks in (_LOOKS, _GROUP_LOOKS) for name, look in looks.items()
+}
+
+
+def plot_stacks(name: str, levels: Sequence[str], rows: Sequence[Stack]) -> Picture:
+    """Draw a bar per group, divided by ordered levels: the darker, the higher.
+
+    A mark stands on the level of the person around whom a group was searched.
+    """
+    shown = [shortened(printable(each), width=_LEVEL_NAME, size=SIZE) for each in levels]
+    heads = [shortened(printable(r.head), width=_STACK_HEAD, size=SIZE) for r in rows if r.head]
+    left = room_for(heads) if heads else 0.0
+    left += room_for(shortened(r.label, width=_STACK_LABEL, size=SIZE) for r in rows)
+    width = max(_WIDTH, left + 250)
+    chart = Chart(width=width, height=60 + _STACK * len(rows) + 16 * len(levels))
+    top = chart.legend(
+        [(each, _shade(chart, _GREY, _strength(i, levels))) for i, each in enumerate(shown)]
+    )
+    chart.height = top + _STACK * len(rows) + 40
+    frame = Frame(
+        chart, (left, top, width - 14, chart.height - 36), (0, 1), (len(rows) - 0.5, -0.5)
+    )
+    for place, row in enumerate(rows):
+        _draw_stack(frame, place, row, levels)
+        if row.head:
+            head = shortened(printable(row.head), width=_STACK_HEAD, size=SIZE)
+            chart.text((4, frame.y(place)), head, bold=True)
+    said = shortened(f"{printable(name)}: share of the group", width=_NAME, size=SIZE)
+    frame.x_axis(numbered(ticks(0, 1, most=5), percent=True), said)
+    labels = [shortened(row.label, width=_STACK_LABEL, size=SIZE) for row in rows]
+    frame.y_axis(dict(enumerate(labels)), marked=False)
+    return chart.picture(f"Distribution of {printable(name)}")
+
+
+def _strength(level: int, levels: Sequence[str]) -> float:
+    """Give the opacity of a level, from light to full."""
+    return round(0.15 + 0.85 * level / max(len(levels) - 1, 1), 3)
+
+
+def _shade(chart: Chart, colour: str, opacity: float) -> Callable[[float, float], None]:
+    def draw(x: float, y: float) -> None:
+        chart.box((x, y - 4), (x + 24, y + 4), colour, opacity=opacity)
+        chart.box((x, y - 4), (x + 24, y + 4), "none", stroke=colour)
+
+    return draw
+
+
+def _draw_stack(frame: Frame, place: int, row: Stack, levels: Sequence[str]) -> None:
+    colour = _COLOURS[row.role]
+    start = 0.0
+    for level, share in enumerate(row.shares):
+        corners = frame.at(start, place - 0.36), frame.at(start + share, place + 0.36)
+        if share:
+            frame.chart.box(*corners, colour, opacity=_strength(level, levels))
+            frame.chart.box(*corners, "none", stroke=colour, width=0.7)
+        if level == row.center:
+            mark = "diamond" if row.role in {"cst", "counterfactual"} else "circle"
+            at = frame.at(start + share / 2, place)
+            frame.chart.mark(mark, at, "#111111", fill="#ffffff")
+        start += share

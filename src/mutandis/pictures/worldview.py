@@ -51,6 +51,7 @@ class _ArrowKind(Enum):
     CAUSE = "is a cause of"
     HIDDEN = "drives, unobserved"
     READ = "is used to decide"
+    COMPARED = "is what people are compared on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,7 @@ _STROKES: Mapping[_ArrowKind, Mapping[str, str]] = {
     _ArrowKind.CAUSE: {"stroke": "#55524a"},
     _ArrowKind.HIDDEN: {"stroke": "#55524a", **_DASHED},
     _ArrowKind.READ: {"stroke": "#1f5fa8", "stroke_dasharray": "0.5 4", "stroke_linecap": "round"},
+    _ArrowKind.COMPARED: {"stroke": "#8a857a", "stroke_dasharray": "8 3 1 3"},
 }
 
 
@@ -140,16 +142,22 @@ def draw_worldview(
     protected: Collection[str] | str = (),
     outcome: str | None = None,
     decision_inputs: Collection[str] = (),
+    compared: Collection[str] = (),
     label: Callable[[str], str] = str,
 ) -> Picture:
-    """Draw a worldview: see `Worldview.draw`. `label` says what a column is called."""
+    """Draw a worldview: see `Worldview.draw`.
+
+    Where it is not known what a decision reads, `compared` are the attributes that people are
+    compared on; `label` says what a column is called.
+    """
     marked = (protected,) if isinstance(protected, str) else tuple(protected)
     inputs = (decision_inputs,) if isinstance(decision_inputs, str) else tuple(decision_inputs)
     if inputs and outcome is None:
         raise PlanError(
             "decision_inputs are given, but not the outcome that they lead to. Give outcome= too."
         )
-    graph = _with_decision(worldview.graph.parents, marked, outcome, inputs)
+    alike = () if inputs or outcome is None else tuple(compared)
+    graph = _with_decision(worldview.graph.parents, marked, outcome, (*inputs, *alike))
     hidden = [_Node(name=latent.name, kind=_NodeKind.LATENT) for latent in worldview.latents]
     nodes = [
         replace(_node(name, worldview, marked, outcome), name=label(name)) for name in graph.names
@@ -164,6 +172,7 @@ def draw_worldview(
         arrows.update({(index, place[child]): _ArrowKind.HIDDEN for child in latent.equations})
     if outcome is not None:
         arrows.update({(place[name], place[outcome]): _ArrowKind.READ for name in inputs})
+        arrows.update({(place[name], place[outcome]): _ArrowKind.COMPARED for name in alike})
     layers = longest_paths(len(hidden) + len(nodes), tuple(arrows))
     _move_hidden(layers, len(hidden), arrows)
     if outcome is not None:

@@ -382,7 +382,8 @@ def _draw_worldview(audit: Audit) -> Picture | None:
     return draw_worldview(
         plan.worldview,
         protected=[each.attribute for each in plan.protections],
-        outcome=plan.outcome.column if needed else None,
+        outcome=plan.outcome.column,
         decision_inputs=needed,
+        compared=[each.name for each in plan.attributes],
         label=plan.labels.column,
     )

@@ -14,8 +14,18 @@ from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.decision.maker import required_columns
 from mutandis.evidence.methods import CST_MATCHED
-from mutandis.pictures.attributes import Spread, box_of, plot_groups, plot_levels, plot_numbers
-from mutandis.pictures.findings import Differences, plot_agreement, plot_delta_p, plot_k_sweep
+from mutandis.pictures.attributes import (
+    Spread,
+    Stack,
+    box_of,
+    plot_group_legend,
+    plot_groups,
+    plot_levels,
+    plot_numbers,
+    plot_roles,
+    plot_stacks,
+)
+from mutandis.pictures.findings import Differences, plot_delta_p, plot_k_sweep
 from mutandis.pictures.robustness import plot_tipping_points
 from mutandis.pictures.worldview import draw_worldview
 from mutandis.report.context import compared, rows_of
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.evidence.groups import Members
     from mutandis.pictures.attributes import Box, GroupName
+    from mutandis.pictures.attributes import Role as WorldRole
     from mutandis.pictures.picture import Picture
     from mutandis.report.context import ReportContext
     from mutandis.report.tables import Samples
@@ -45,6 +56,8 @@ __all__ = ["Pictures", "captioned_worldview", "draw_pictures"]
 _MOST_WORLDS = 12
 _MOST_GROUPS = 4
 _MOST_LEVELS = 10
+# of fewer group sizes, a chart says what the table says
+_FEWEST_KS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,39 +66,36 @@ class Pictures:
 
     worldview: CaptionedPicture | None
     worlds: tuple[CaptionedPicture, ...]
+    worlds_legend: CaptionedPicture | None
     k_sweep: CaptionedPicture | None
     delta_p: CaptionedPicture | None
-    agreement: CaptionedPicture | None
     tipping: CaptionedPicture | None
     hidden_cause: CaptionedPicture | None
     worldviews: CaptionedPicture | None
     groups: tuple[CaptionedPicture, ...]
+    groups_legend: CaptionedPicture | None
 
     def files(self) -> dict[str, str]:
         """Give the drawings as files: the stem of each name, and the SVG text."""
-        alone = [self.worldview, self.k_sweep, self.delta_p, self.agreement]
-        alone += [self.tipping, self.hidden_cause, self.worldviews]
+        alone = [self.worldview, self.k_sweep, self.delta_p, self.tipping, self.hidden_cause]
+        alone += [self.worldviews, self.worlds_legend, self.groups_legend]
         every = (*(each for each in alone if each is not None), *self.worlds, *self.groups)
         return {picture.name: picture.drawing.svg for picture in every}
 
 
-def draw_pictures(
-    context: ReportContext, samples: Samples, agreement: Sequence[dict[str, Any]]
-) -> Pictures:
-    """Draw everything that this audit gives reason for, and the groups of the samples.
-
-    A record of `agreement` counts the complainants whom one combination of methods finds.
-    """
+def draw_pictures(context: ReportContext, samples: Samples) -> Pictures:
+    """Draw everything that this audit gives reason for, and the groups of the samples."""
+    worlds = _draw_worlds(context)
     return Pictures(
         worldview=captioned_worldview(context),
-        worlds=_draw_worlds(context),
+        worlds=worlds,
+        worlds_legend=_explain_worlds(context) if worlds else None,
         k_sweep=_draw_sweep(context),
         delta_p=_draw_delta_p(context),
-        agreement=_draw_agreement(context, agreement),
         tipping=_draw_tipping(context),
         hidden_cause=_draw_hidden_cause(context),
         worldviews=_draw_worldviews(context),
-        groups=_draw_groups(context, samples),
+        **_draw_groups(context, samples),
     )
 
 
@@ -103,6 +113,12 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
         for child, causes in plan.worldview.graph.parents.items()
         if causes
     ]
+    alike = [each.name for each in plan.attributes]
+    leads = (
+        f"The decision on {outcome} reads {listed(map(column, used))}"
+        if used
+        else f"People are compared on {listed(map(column, alike))}, and by {outcome}"
+    )
     return CaptionedPicture(
         name="worldview",
         drawing=draw_worldview(
@@ -110,6 +126,7 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
             protected=protected,
             outcome=plan.outcome.column,
             decision_inputs=used,
+            compared=alike,
             label=column,
         ),
         title="The worldview",
@@ -118,16 +135,17 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
             + (
                 f"Dotted arrows show what the decision rule reads to decide {outcome}."
                 if used
-                else f"What the decision on {outcome} reads is not known here."
+                else f"What the decision on {outcome} reads is not known here; broken arrows come "
+                "from what people are compared on."
             )
         ),
-        description=f"{'; '.join(arrows)}." if arrows else "Nothing causes anything.",
+        description=f"{'; '.join(arrows) if arrows else 'Nothing causes anything'}. {leads}.",
     )
 
 
 def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
     ks = context.plan.settings.ks
-    if len(ks) < 2:
+    if len(ks) < _FEWEST_KS:
         return None
     records = sweep_records(context)
     titles = {method.name: method.title for method in context.methods}
@@ -227,35 +245,6 @@ def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
     )
 
 
-def _draw_agreement(
-    context: ReportContext, records: Sequence[dict[str, Any]]
-) -> CaptionedPicture | None:
-    if len(context.methods) < 2 or not records:
-        return None
-    titles = {method.name: method.title for method in context.methods}
-    totals = {name: sum(record["cases"] for record in records if record[name]) for name in titles}
-    said = [
-        f"{count(record['cases'])} by exactly "
-        f"{listed(titles[name] for name in titles if record[name])}"
-        for record in records
-    ]
-    return CaptionedPicture(
-        name="agreement",
-        drawing=plot_agreement(
-            records,
-            totals,
-            titles=titles,
-            caption=f"complainants with evidence, k = {context.primary[1]}",
-        ),
-        title="Agreement of the methods",
-        caption=(
-            "Each bar counts the complainants whom exactly the methods marked below it find. The "
-            "numbers beside the methods are their totals."
-        ),
-        description=f"Found {'; '.join(said)}.",
-    )
-
-
 def _draw_tipping(context: ReportContext) -> CaptionedPicture | None:
     counts = count_verdict_grades(context)
     if counts is None or not any(sum(grades.values()) for grades in counts.values()):
@@ -348,6 +337,7 @@ def _draw_world(
         drawing, said = _numbers(called, groups)
     else:
         drawing, said = _levels(attribute, groups, context.labels)
+    draws = _count_draws(audit, attribute.name) if moves else 0
     held = attribute.name in audit.provenance.computed["held"]
     why = "held: it is resolving" if held else "the same in both worlds"
     known = audit.situation.counterfactual is not None
@@ -355,29 +345,62 @@ def _draw_world(
         name=name,
         drawing=drawing,
         title=f"{called}{context.by_part(part)}",
-        caption="" if moves or not known else f"For the complainants, {why}.",
+        caption=f"The counterfactual over {draws} draws."
+        if draws
+        else ""
+        if moves or not known
+        else f"For the complainants, {why}.",
         description=f"{called}. {said}",
     )
 
 
-_Group = tuple[str, str, "Column"]
+_Group = tuple["WorldRole", str, "Column"]
+_ROLES: dict[WorldRole, str] = {
+    "factual": "complainants, as they are",
+    "counterfactual": "complainants, counterfactual",
+    "reference": "those compared with",
+}
+
+
+_SHORT: dict[WorldRole, str] = {
+    "factual": "as they are",
+    "counterfactual": "counterfactual",
+    "reference": "compared with",
+}
+
+
+def _explain_worlds(context: ReportContext) -> CaptionedPicture:
+    """Draw the one legend of all pictures of both worlds."""
+    known = any(audit.situation.counterfactual is not None for audit in context.parts.values())
+    labels = {role: said for role, said in _ROLES.items() if known or role != "counterfactual"}
+    return CaptionedPicture(
+        name="legend-worlds",
+        drawing=plot_roles(labels),
+        title="",
+        caption="",
+        description=f"Drawn are: {'; '.join(labels.values())}.",
+    )
 
 
 def _world_groups(audit: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
     """Give the complainants in one world or both, and those they are compared with."""
     situation = audit.situation
     rows = situation.complainants
-    yield "factual", "complainants, as they are", situation.population.columns[name].take(rows)
+    yield "factual", _ROLES["factual"], situation.population.columns[name].take(rows)
     if moves and situation.counterfactual is not None:
-        drawn = [draw.part(name, rows) for draw in situation.draws]
-        if len(set(map(_bytes_of, drawn))) > 1:
-            label = f"complainants, counterfactual (over {len(drawn)} draws)"
-            yield "counterfactual", label, _joined(drawn)
-        else:
-            moved = situation.counterfactual.part(name, rows)
-            yield "counterfactual", "complainants, counterfactual", moved
+        open_to = _count_draws(audit, name)
+        drawn = [draw.part(name, rows) for draw in situation.draws[:open_to]]
+        moved = _joined(drawn) if drawn else situation.counterfactual.part(name, rows)
+        yield "counterfactual", _ROLES["counterfactual"], moved
     others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
-    yield "reference", "those compared with", situation.population.columns[name].take(others)
+    yield "reference", _ROLES["reference"], situation.population.columns[name].take(others)
+
+
+def _count_draws(audit: Audit, name: str) -> int:
+    """Count the draws of an attribute of the complainants; none where all are the same."""
+    rows = audit.situation.complainants
+    drawn = [_bytes_of(draw.part(name, rows)) for draw in audit.situation.draws]
+    return len(drawn) if len(set(drawn)) > 1 else 0
 
 
 def _bytes_of(column: Column) -> bytes:
@@ -395,12 +418,12 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 def _numbers(called: str, groups: Sequence[_Group]) -> tuple[Picture, str]:
     spreads = [
-        Spread(role=role, label=label, values=column.values)  # type: ignore[arg-type]
+        Spread(role=role, label=label, values=column.values)
         for role, label, column in groups
         if isinstance(column, Numbers)
     ]
     said = "; ".join(f"{each.label}: mean {value(float(each.values.mean()))}" for each in spreads)
-    return plot_numbers(called, spreads), f"{said[0].upper()}{said[1:]}."
+    return plot_numbers(called, spreads, legend=False), f"{said[0].upper()}{said[1:]}."
 
 
 def _levels(attribute: Attribute, groups: Sequence[_Group], labels: Labels) -> tuple[Picture, str]:
@@ -414,9 +437,7 @@ def _levels(attribute: Attribute, groups: Sequence[_Group], labels: Labels) -> t
     for role, label, shares in named:
         values = [shares.get(level, 0.0) for level in shown]
         values += [sum(shares.get(level, 0.0) for level in rest)] if rest else []
-        spreads.append(
-            Spread(role=role, label=label, values=np.array(values))  # type: ignore[arg-type]
-        )
+        spreads.append(Spread(role=role, label=label, values=np.array(values)))
     said = "; ".join(
         f"{each.label}: "
         + ", ".join(
@@ -425,8 +446,13 @@ def _levels(attribute: Attribute, groups: Sequence[_Group], labels: Labels) -> t
         )
         for each in spreads
     )
-    called = labels.column(attribute.name)
-    return plot_levels(called, levels, spreads), f"{said[0].upper()}{said[1:]}."
+    called, said = labels.column(attribute.name), f"{said[0].upper()}{said[1:]}."
+    if attribute.kind is AttributeKind.ORDINAL and not rest:
+        stacks = [
+            Stack(label=_SHORT[s.role], role=s.role, shares=s.values.tolist()) for s in spreads
+        ]
+        return plot_stacks(called, levels, stacks), said
+    return plot_levels(called, levels, spreads, legend=False), said
 
 
 def _level_shares(column: Column) -> dict[object, float]:
@@ -452,9 +478,10 @@ def _level_order(attribute: Attribute, shares: Sequence[dict[object, float]]) ->
 _Found = dict["GroupName", tuple["NDArray[np.intp]", "NDArray[np.float64]", "Population"]]
 
 
-def _draw_groups(context: ReportContext, samples: Samples) -> tuple[CaptionedPicture, ...]:
-    """Draw the groups of the samples, for the attributes that have an order."""
+def _draw_groups(context: ReportContext, samples: Samples) -> dict[str, Any]:
+    """Draw the groups of the samples, for the attributes that have an order, and their legend."""
     pictures: list[CaptionedPicture] = []
+    names: set[GroupName] = set()
     for number, (part, audit) in enumerate(context.parts.items(), start=1):
         prefix = f"groups-{number}" if part else "groups"
         attributes = [
@@ -468,7 +495,34 @@ def _draw_groups(context: ReportContext, samples: Samples) -> tuple[CaptionedPic
         for place, attribute in enumerate(attributes, start=1):
             name = f"{prefix}-{place}-{_slug(attribute.name)}"
             pictures.append(_draw_group(context, part, attribute, found, name))
-    return tuple(pictures)
+        names |= {group for groups in found.values() for group in groups}
+    order: tuple[GroupName, ...] = ("control", "st", "cst")
+    return {
+        "groups": tuple(pictures),
+        "groups_legend": CaptionedPicture(
+            name="legend-groups",
+            drawing=plot_group_legend([name for name in order if name in names]),
+            title="",
+            caption=_explain_groups(context),
+            description=f"Drawn are: {listed(_GROUPS[name] for name in order if name in names)}.",
+        )
+        if pictures
+        else None,
+    }
+
+
+def _explain_groups(context: ReportContext) -> str:
+    """Say once how all pictures of groups are read."""
+    return (
+        f"k = {context.primary[1]}. Boxes hold the middle half of a group, thick lines are "
+        "medians, whiskers reach to the smallest and the largest value."
+        + (
+            " The facts leave counterfactuals open: a diamond is the most likely one, and the CST "
+            "test group holds the people around all draws."
+            if any(audit.situation.draws for audit in context.parts.values())
+            else ""
+        )
+    )
 
 
 def _find_groups(context: ReportContext, audit: Audit, place: int) -> _Found:
@@ -521,30 +575,49 @@ def _draw_group(
     called = context.labels.column(attribute.name)
     return CaptionedPicture(
         name=name,
-        drawing=plot_groups(
-            called,
-            boxes,
-            levels=[context.labels.level(attribute.name, level) for level in attribute.levels],
-        ),
+        drawing=_stack_groups(context, audit, attribute, found)
+        if attribute.levels
+        else plot_groups(called, boxes, legend=False),
         title=f"{called} in the groups of the sample complainants{context.by_part(part)}",
-        caption=(
-            f"k = {context.primary[1]}. Boxes hold the middle half of a group, thick lines are "
-            "medians, whiskers reach to the smallest and the largest value."
-            + (
-                " The facts leave counterfactuals open: a diamond is the most likely one, and the "
-                "CST test group holds the people around all draws."
-                if audit.situation.draws
-                else ""
-            )
-        ),
+        caption="Each bar is a group, divided by level." if attribute.levels else "",
         description=f"Medians: {said}.",
     )
 
 
+def _stack_groups(
+    context: ReportContext, audit: Audit, attribute: Attribute, found: Mapping[int, _Found]
+) -> Picture:
+    """Draw the groups of the samples by the levels of an ordinal attribute."""
+    rows, ids, labels = audit.situation.complainants, context.headline.ids, context.labels
+    short = {"control": "control group", "st": "ST test group", "cst": "CST test group"}
+    stacks = []
+    for place, groups in found.items():
+        for number, (group, (members, held, world)) in enumerate(groups.items()):
+            ranks = _numbers_of(audit.situation.population, attribute)[members].astype(np.intp)
+            shares = np.bincount(ranks, weights=held, minlength=len(attribute.levels)) / held.sum()
+            stacks.append(
+                Stack(
+                    label=short[group],
+                    role=group,
+                    shares=shares.tolist(),
+                    center=int(_numbers_of(world, attribute)[rows[place]]),
+                    head=str(ids[place]) if not number else "",
+                )
+            )
+    levels = [labels.level(attribute.name, level) for level in attribute.levels]
+    return plot_stacks(labels.column(attribute.name), levels, stacks)
+
+
+_GROUPS: dict[GroupName, str] = {
+    "control": "control group",
+    "st": "test group of ST",
+    "cst": "test group of CST",
+}
+
+
 def _medians(boxes: Mapping[GroupName, Box], attribute: Attribute, labels: Labels) -> str:
-    names = {"control": "control group", "st": "test group of ST", "cst": "test group of CST"}
     return ", ".join(
-        f"{names[group]} {_shown(box.median, attribute, labels)}" for group, box in boxes.items()
+        f"{_GROUPS[group]} {_shown(box.median, attribute, labels)}" for group, box in boxes.items()
     )
 
 

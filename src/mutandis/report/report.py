@@ -68,7 +68,7 @@ def make_report(
         diagnosis = diagnosis.with_labels(context.labels)
     samples = tables.choose_samples(context)
     agreement = tables.agreement_of(context).records()
-    pictures = draw_pictures(context, samples, agreement)
+    pictures = draw_pictures(context, samples)
     html = render(
         "report.html",
         context=context,
