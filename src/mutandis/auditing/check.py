@@ -44,8 +44,9 @@ class PlanCheck:
         record; None without a decision maker.
     worldview
         What the table says about the worldview; None without one.
-    labels, called
-        The words of sentences, and what complainants of each status are called.
+    labels, called, called_reference
+        The words of sentences, what complainants of each status are called, and those whom they
+        are compared with.
     """
 
     rows: int
@@ -60,6 +61,7 @@ class PlanCheck:
     worldview: Diagnosis | None
     labels: Labels = PLAIN
     called: Mapping[str, str] = field(default_factory=dict)
+    called_reference: str = "people of the reference status"
 
     @property
     def diagnosis(self) -> Diagnosis | None:
@@ -91,7 +93,7 @@ class PlanCheck:
         methods, ks = ", ".join(self.methods), ", ".join(map(str, self.ks))
         lines = [
             f"{self.rows:,} decisions, {self.refused:,} of them negative.",
-            f"Complainants: {who}; {self.reference_rows:,} people of the reference status.",
+            f"Complainants: {who}; {self.reference_rows:,} {self.called_reference}.",
             f"The audit can run {methods} at k = {ks}.",
         ]
         if self.dropped:
@@ -127,20 +129,23 @@ def check_plan(plan: Plan) -> PlanCheck:
         as_recorded=as_recorded,
         worldview=plan.check_worldview(),
         labels=plan.labels,
-        called=_called(plan),
+        **_called(plan),
     )
 
 
-def _called(plan: Plan) -> dict[str, str]:
-    """Say what the complainants of each stratum are called, where one attribute is protected."""
+def _called(plan: Plan) -> dict[str, Any]:
+    """Say what people are called, where one attribute is protected and they have labels."""
     if len(plan.protections) > 1:
         return {}
-    attribute, labels = plan.protections[0].attribute, plan.labels
+    protection, labels = plan.protections[0], plan.labels
+    name = protection.attribute
     named = {
-        each.label: labels.people(attribute, each.label) or labels.level(attribute, each.label, str)
+        each.label: labels.people(name, each.label) or labels.level(name, each.label)
         for each in plan.strata
     }
-    return {label: said for label, said in named.items() if said != label}
+    others = labels.people(name, protection.reference)
+    said = {"called_reference": others} if others else {}
+    return {"called": {label: each for label, each in named.items() if each != label}, **said}
 
 
 def _try_decision(plan: Plan) -> tuple[int | None, int | None]:

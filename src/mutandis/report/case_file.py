@@ -11,6 +11,7 @@ import numpy as np
 
 from mutandis.data.columns import plain_value
 from mutandis.evidence.methods import METHODS, Center
+from mutandis.files.audit_file import write_plan
 from mutandis.files.case_files import case_name, write_case_files
 from mutandis.files.output_folder import read_settled
 from mutandis.files.results_folder import CASES, RECORD
@@ -105,6 +106,7 @@ def case_document(
         measure=settings.evidence.measure,
         worldview=_draw_worldview(audit),
         labels=_labels(audit.plan),
+        settings_text=write_plan(audit.plan),
     )
     return redact_case(document, whole, cases) if redact else document
 

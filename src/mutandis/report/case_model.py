@@ -379,6 +379,8 @@ class CaseDocument:
         A drawing for the page; it is not part of the data.
     labels
         What columns, values and outcomes are called on the page; the data have their names.
+    settings_text
+        The settings as an audit file has them, for the page; empty in a redacted file.
 
     Examples
     --------
@@ -416,6 +418,7 @@ class CaseDocument:
     measure: MeasureName = "risk-difference"
     worldview: Picture | None = None
     labels: Labels = PLAIN
+    settings_text: str = ""
 
     @property
     def primary(self) -> Figures:
@@ -427,7 +430,7 @@ class CaseDocument:
         named = {
             each.name: jsonable(getattr(self, each.name))
             for each in fields(self)
-            if each.name not in {"worldview", "labels"}
+            if each.name not in {"worldview", "labels", "settings_text"}
         }
         return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **named}
 

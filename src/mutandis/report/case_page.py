@@ -44,7 +44,10 @@ def render_case(document: CaseDocument) -> str:
         # a redacted file has no Δp to draw
         forest=None if document.redaction.redacted else _draw_forest(document, figures),
         worldview=_show_worldview(document),
-        settings=_yaml(document.provenance),
+        settings=document.settings_text or _yaml(document.provenance),
+        record=_yaml({n: each for n, each in document.provenance.items() if n != "settings"})
+        if document.settings_text
+        else "",
         found=document.verdict.verdict in _FOUND,
         has_k=_has_k,
         interval=_interval,

@@ -186,6 +186,7 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
             "settings": {name: settings[name] for name in settings if name in kept},
             "redacted": True,
         },
+        settings_text="",
         labels=document.labels.restricted(_told_values(document, parts)),
     )
 
