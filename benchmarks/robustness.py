@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,12 +70,20 @@ def right(rng: np.random.Generator, n: int, *, sharp: bool) -> tuple[pd.DataFram
 
 
 def hidden(
-    rng: np.random.Generator, n: int, *, sharp: bool, effect: float = 0.3
+    rng: np.random.Generator,
+    n: int,
+    *,
+    sharp: bool,
+    effect: float = 0.3,
+    strength: float = 0.8,
+    loading: float = 0.6,
+    slope: float = 2.0,
+    beside: float = 0.0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     cause = rng.normal(size=n)
-    a = (rng.random(n) < expit(-1 - 0.8 * cause)).astype(int)
-    x1 = 0.6 * cause + 0.8 * rng.normal(size=n) - effect * a
-    return _table(rng, a, x1, effect, sharp=sharp)
+    a = (rng.random(n) < expit(-1 - strength * cause)).astype(int)
+    x1 = loading * cause + (1 - loading**2) ** 0.5 * rng.normal(size=n) - effect * a
+    return _table(rng, a, x1, effect, sharp=sharp, slope=slope, beside=beside)
 
 
 def hidden_any(
@@ -112,16 +121,9 @@ def half_hidden(
 
 
 def beside_selection(
-    rng: np.random.Generator,
-    n: int,
-    *,
-    sharp: bool,
-    beside: float = 0.6,
-    strength: float = 1.2,
-    slope: float = 1.0,
+    rng: np.random.Generator, n: int, *, sharp: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    options = {"strength": strength, "slope": slope, "beside": beside}
-    return selection(rng, n, sharp=sharp, effect=0.0, **options)
+    return selection(rng, n, sharp=sharp, effect=0.0, strength=1.2, beside=0.6, slope=1.0)
 
 
 def no_effect(
@@ -165,18 +167,16 @@ WORLDS = {
     "beside selection": beside_selection,
 }
 
-# the strengths at which the shares are looked at, one by one
+# the strengths at which the shares are looked at, one by one; a cause that is x1 itself selects
 SCAN: dict[str, Callable[..., tuple[pd.DataFrame, pd.DataFrame]]] = {
     **{f"hidden, effect {e:g}": partial(hidden, effect=e) for e in (0.2, 0.3, 0.4, 0.5, 0.6)},
-    **{f"selection, effect {e:g}": partial(selection, effect=e) for e in (0.0, 0.1, 0.2, 0.3, 0.4)},
     **{
-        f"beside, strength {s:g}, effect {e:g}, slope {slope:g}": partial(
-            beside_selection, strength=s, beside=e, slope=slope
+        f"beside selection, strength {strength:g}, effect {beside:g}, slope {slope:g}": partial(
+            hidden, effect=0.0, loading=1.0, strength=strength, beside=beside, slope=slope
         )
-        for s, e, slope in (
-            *((1.2, effect, 1.0) for effect in (0.4, 0.5, 0.6, 0.7)),
-            *((1.2, 0.6, slope) for slope in (2.0, 4.0)),
-            *((strength, 0.6, 1.0) for strength in (0.8, 1.6)),
+        for strength, beside, slope in (
+            *product((0.8, 1.2), (0.4, 0.6), (1.0, 4.0)),
+            *((1.2, 0.5, 2.0), (1.2, 0.7, 2.0), (2.0, 0.6, 1.0), (2.0, 0.8, 2.0)),
         )
     },
 }
@@ -247,6 +247,18 @@ def _shares(table: pd.DataFrame, by: str) -> pd.DataFrame:
     )
 
 
+def _scan(tables: int, *, n: int, k: int) -> None:
+    """Print the shares at each strength: half of the tables with sharp rules, or none."""
+    for world in SCAN:
+        sharp = tables // 2 if world.startswith("hidden") else 0
+        each = [(seed, False) for seed in range(tables - sharp)]
+        rows = [
+            grade(world, np.random.default_rng([seed, 77]), n=n, k=k, sharp=is_sharp)
+            for seed, is_sharp in [*each, *((seed, True) for seed in range(sharp))]
+        ]
+        print(_shares(pd.concat(rows), "band").T.to_string(header=False), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=int, default=10)
@@ -255,22 +267,20 @@ def main() -> None:
     parser.add_argument("--worlds", nargs="*")
     parser.add_argument("--scan", action="store_true")
     options = parser.parse_args()
-    worlds = SCAN if options.scan else WORLDS
+    if options.scan:
+        _scan(options.tables, n=options.rows, k=options.k)
+        return
     rows = [
         grade(
             world, np.random.default_rng([seed, number]), n=options.rows, k=options.k, sharp=sharp
         )
-        for number, world in enumerate(worlds)
+        for number, world in enumerate(WORLDS)
         if options.worlds is None or world in options.worlds
         for sharp in (False, True)
-        # a sharp rule has no slope
-        if not (sharp and "beside" in world)
+        if not (sharp and world == "beside selection")  # a sharp rule has no slope
         for seed in range(options.tables)
     ]
     table = pd.concat(rows)
-    if options.scan:
-        print(_shares(table, "band").T.to_string())
-        return
     for by in ("band", "grade", "without", "true share"):
         print(_shares(table, by).to_string(), end="\n\n")
     shown = table.pivot_table("stands", ["decisions", "band"], "world")

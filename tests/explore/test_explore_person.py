@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from html import unescape
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import mutandis as mm
 from mutandis.auditing.tipping import find_tipping, find_with_part
 from mutandis.evidence.methods import METHODS
 from mutandis.explore.person import Person, draw_dots
@@ -107,6 +109,26 @@ def test_the_case_file_is_that_of_the_audit(
         assert answer.text == expected
         assert "attachment" in answer.headers["content-disposition"]
         assert str(id_) not in answer.headers["content-disposition"]
+
+
+def test_her_verdicts_under_other_worldviews_are_listed(
+    visit: Callable[[Audit], Any], loan: Audit
+) -> None:
+    name = "<b>the bank's</b>"
+    bank = mm.Worldview({"AnnualSalary": mm.Linear("Gender")})
+    compared = loan.with_worldviews({name: bank})
+    found = compared.measure_worldviews()
+    assert found is not None
+    place = int(np.flatnonzero(found.stays_under == 1)[0])
+    page = visit(compared).get(f"/person/{place}").text
+    assert "<b>" not in page
+    assert "Under 2 worldviews:" in page
+    text = " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
+    for each, verdict in found.verdicts_of(place).items():
+        assert f"{each} {verdict}" in text
+    assert "holds under 1 of 2 worldviews" in text
+    people = visit(compared).get("/people").text
+    assert "sensitive" in people
 
 
 def test_another_format_is_refused(visit: Callable[[Audit], Any], loan: Audit) -> None:
