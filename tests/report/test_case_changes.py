@@ -28,6 +28,10 @@ WORLDVIEW_WITH_ORIGIN = mm.Worldview(
 )
 
 
+# audits that are run again and again, and asked for nothing but verdicts
+VERDICTS_ALONE = mm.Uncertainty(placebo=0, tipping=False)
+
+
 def changes(audit: mm.Audit, who: Any) -> Changes:
     return case_document(audit, who).parts[0].changes
 
@@ -99,6 +103,7 @@ def test_so_many_outcomes_change_the_verdict(
     # nobody else is looked at: their outcomes change with hers
     evidence = mm.Evidence(adjust="none", direction=direction)
     options: dict[str, Any] = {"worldview": WORLDVIEW, "evidence": evidence, "ks": (8,)}
+    options["uncertainty"] = VERDICTS_ALONE
     audit = audit_applicants(table, **options)
     who = audit.findings()["id"].iloc[place]
     groups = audit.case(who).groups("cst_without", k=8)
