@@ -332,7 +332,8 @@ def plan(
     id
         A column of unique ids. Default: row positions.
     preset
-        "eaamo23" repeats the publication's run, with all its quirks.
+        "eaamo23" repeats the publication's run, with all its quirks; "jair25" that of its journal
+        extension, with both directions, and multiple discrimination at α divided by the grounds.
 
     Examples
     --------
@@ -539,9 +540,9 @@ def _read_population(
 def _read_semantics(preset: str | None) -> Semantics:
     if preset is None:
         return PAPER_DEFINITIONS
-    from mutandis.published.semantics import AS_PUBLISHED
+    from mutandis.published.semantics import READINGS
 
-    return AS_PUBLISHED
+    return READINGS[preset]
 
 
 def _settle_doubt(

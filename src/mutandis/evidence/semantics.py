@@ -230,6 +230,10 @@ class Semantics(Protocol):
         """Fill in defaults that depend on other settings, and refuse what contradicts them."""
         ...
 
+    def alpha_of_parts(self, alpha: float, grounds: int) -> float:
+        """Give the level of the test on each ground, where all of them have to reject."""
+        ...
+
     def worldview(self, worldview: Worldview) -> Worldview:
         """Give the worldview whose equations are to be used."""
         ...
@@ -295,6 +299,10 @@ class PaperDefinitions:
             )
         interval = evidence.interval or DEFAULT_INTERVAL
         return replace(settings, evidence=replace(evidence, interval=interval))
+
+    def alpha_of_parts(self, alpha: float, grounds: int) -> float:  # noqa: ARG002
+        """Take the level itself: an intersection–union test has it without a correction."""
+        return alpha
 
     def worldview(self, worldview: Worldview) -> Worldview:
         """Take the equations as they were declared."""

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 MethodName = Literal["st", "cst_without", "cst_with", "cf", "cst_matched"]
-Preset = Literal["eaamo23"]
+Preset = Literal["eaamo23", "jair25"]
 
 Reader = Callable[[str, Any], Any]
 

@@ -254,6 +254,10 @@ class PublishedGroups:
         return taken, ~crowded
 
 
+EXTENSION = "jair25"
+"""The preset of the journal extension (JAIR 2025)."""
+
+
 @dataclass(frozen=True, slots=True)
 class AsPublished:
     """What was run for the publication."""
@@ -275,33 +279,37 @@ class AsPublished:
 
     def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:
         """Take the publication's interval, and refuse settings that it did not have."""
-        similarity, evidence = settings.similarity, settings.evidence
+        similarity, evidence, preset = settings.similarity, settings.evidence, self.preset
         if (similarity.ties, similarity.scaling, similarity.group_size) != ("fair", "range", "k"):
             raise PlanError(
-                f"preset='eaamo23' has its own ties, scale and groups: ties={similarity.ties!r}, "
+                f"preset={preset!r} has its own ties, scale and groups: ties={similarity.ties!r}, "
                 f"scaling={similarity.scaling!r} and group_size={similarity.group_size!r} would "
                 "have no effect. Leave them out, or leave the preset out."
             )
         if similarity.distance != "gower":
             raise PlanError(
-                "preset='eaamo23' repeats a publication with a distance of its own: "
+                f"preset={preset!r} repeats a publication with a distance of its own: "
                 f"distance={similarity.distance!r} would have no effect. Leave it out, or leave "
                 "the preset out."
             )
         if similarity.max_distance is not None or similarity.min_group != 1:
             raise PlanError(
-                "preset='eaamo23' repeats a publication that compared with the k nearest however "
+                f"preset={preset!r} repeats a publication that compared with the k nearest however "
                 "far they were: it knows no max_distance and no min_group. Leave them out, or "
                 "leave the preset out."
             )
-        _check_evidence(evidence)
+        _check_evidence(evidence, preset)
         for attribute in attributes:
             if attribute.kind is AttributeKind.ORDINAL or attribute.weight != 1:
                 raise PlanError(
-                    "preset='eaamo23' knows no ordinal and no weighted attributes, but "
+                    f"preset={preset!r} knows no ordinal and no weighted attributes, but "
                     f"{attribute.name!r} is one. Declare it otherwise, or leave the preset out."
                 )
         return replace(settings, evidence=replace(evidence, interval="wald"))
+
+    def alpha_of_parts(self, alpha: float, grounds: int) -> float:
+        """Divide the level by the grounds of multiple discrimination, as the extension did."""
+        return alpha / grounds if self.preset == EXTENSION else alpha
 
     def worldview(self, worldview: Worldview) -> Worldview:
         """Round in each equation what was rounded there."""
@@ -380,23 +388,23 @@ class AsPublished:
         )
 
 
-def _check_evidence(evidence: Evidence) -> None:
+def _check_evidence(evidence: Evidence, preset: str) -> None:
     if evidence.interval not in (None, "wald"):
         raise PlanError(
-            "preset='eaamo23' repeats a publication that used the Wald interval, and "
+            f"preset={preset!r} repeats a publication that used the Wald interval, and "
             f"interval={evidence.interval!r} is another one. Leave interval out, or leave the "
             "preset out."
         )
     if evidence.measure != "risk-difference":
         raise PlanError(
-            "preset='eaamo23' repeats a publication that compared by the difference of two "
+            f"preset={preset!r} repeats a publication that compared by the difference of two "
             f"shares, and measure={evidence.measure!r} is another measure. Leave measure out, "
             "or leave the preset out."
         )
-    if evidence.direction == "positive":
+    if evidence.direction == "positive" and preset != EXTENSION:
         raise PlanError(
-            "preset='eaamo23' repeats a publication that looked for negative discrimination "
-            "only. Leave direction out, or leave the preset out."
+            f"preset={preset!r} repeats a publication that looked for negative discrimination "
+            f"only. Leave direction out, take preset={EXTENSION!r}, or leave the preset out."
         )
 
 
@@ -444,3 +452,15 @@ def _pair(
 
 AS_PUBLISHED = AsPublished()
 """The semantics behind ``preset="eaamo23"``."""
+
+AS_EXTENDED = AsPublished(
+    name=EXTENSION,
+    preset=EXTENSION,
+    caution=AS_PUBLISHED.caution.replace(
+        "the publication (eaamo23)", f"its extension ({EXTENSION})"
+    ),
+)
+"""The semantics behind ``preset="jair25"``: the same, in both directions and on several grounds."""
+
+READINGS = {each.preset: each for each in (AS_PUBLISHED, AS_EXTENDED)}
+"""The semantics of every preset."""
