@@ -71,6 +71,13 @@ class DescribedMaker(ABC):
         """Give the same decision maker, which is to answer with scores for a threshold."""
         return self
 
+    def explain_change(self, before: Any, after: Any) -> tuple[str, ...]:  # noqa: ARG002
+        """Say why it decides otherwise on another record: two tables of one row.
+
+        Empty where its inside is not known.
+        """
+        return ()
+
     def with_progress(self, on_progress: Callable[[int, int], None]) -> DescribedMaker:  # noqa: ARG002
         """Give the same decision maker, which reports its progress if it is slow."""
         return self
@@ -93,6 +100,10 @@ class MakerWrapper(DescribedMaker):
     @property
     def queries(self) -> tuple[dict[str, Any], ...]:
         return query_records(self.maker)
+
+    def explain_change(self, before: Any, after: Any) -> tuple[str, ...]:
+        inner = self.maker
+        return inner.explain_change(before, after) if isinstance(inner, DescribedMaker) else ()
 
     def with_progress(self, on_progress: Callable[[int, int], None]) -> Self:
         return replace(self, maker=with_progress(self.maker, on_progress))

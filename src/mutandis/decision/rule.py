@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.columns import read_numbers
-from mutandis.data.expression import ValueKind
+from mutandis.data.expression import ComparisonChain, Constant, ValueKind
 from mutandis.data.formula import Formula
 from mutandis.decision.maker import BooleanMaker, DescribedMaker
 from mutandis.errors import FormulaError
 from mutandis.frames import check_columns, open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import narwhals as nw
     from numpy.typing import NDArray
+
+    from mutandis.data.expression import Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,15 @@ class _FormulaMaker(DescribedMaker):
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "rule", "rule": self.formula.text}
+
+    def explain_change(self, before: Any, after: Any) -> tuple[str, ...]:
+        """Name the conditions that hold for one of the records and not for the other."""
+        opened = [open_frame(frame) for frame in (before, after)]
+        columns = {
+            name: np.concatenate([_values(each[name]) for each in opened]) for name in self.names
+        }
+        found = (_compare(each, columns) for each in _conditions(self.formula.root))
+        return tuple(line for line in found if line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +102,41 @@ class FormulaScores(_FormulaMaker):
 
 def _values(series: nw.Series[Any]) -> NDArray[Any]:
     return read_numbers(series).values if series.dtype.is_numeric() else series.to_numpy()
+
+
+def _conditions(expression: Expression) -> Iterator[ComparisonChain]:
+    """List the comparisons in a formula, from left to right, each once."""
+    if isinstance(expression, ComparisonChain):
+        yield expression
+        return
+    for operand in expression.operands:
+        yield from _conditions(operand)
+
+
+def _compare(condition: ComparisonChain, columns: Mapping[str, NDArray[Any]]) -> str:
+    """Say that one condition holds for one record and not for the other; empty if not so."""
+    try:
+        holds = Formula.parse(condition.place.text).evaluate(columns, length=2).tolist()
+    except FormulaError:  # a condition that another one guards, such as a division by 0
+        return ""
+    if holds[0] == holds[1]:
+        return ""
+    sides = []
+    for side in condition.operands:
+        if not isinstance(side, Constant):
+            with suppress(FormulaError):  # a text is no formula by itself
+                found = Formula.parse(side.place.text).evaluate(columns, length=2)
+                sides.append((side.place.text, found))
+    words = ("holds", "does not hold")
+    first, second = words if holds[0] else words[::-1]
+    values = "".join(
+        f"; {text} is {_number(found[0])} and {_number(found[1])}" for text, found in sides
+    )
+    return (
+        f"The condition {condition.place.text} {first} on record and {second} for her "
+        f"counterfactual{values}."
+    )
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):,.6g}".replace("-", "−")

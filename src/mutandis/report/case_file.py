@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import plain_value
+from mutandis.decision.maker import DescribedMaker, describe_maker
+from mutandis.decision.rule import Rule
+from mutandis.errors import FormulaError
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.files.audit_file import write_plan
 from mutandis.files.case_files import case_name, write_case_files
@@ -250,7 +254,23 @@ def _part(case: Case) -> Part:
         test=None if groups is None else _GroupLister(case, "test", groups).group(),
         support=_support(case),
         changes=changes_of(case),
+        decision=_explain_decision(case),
     )
+
+
+def _explain_decision(case: Case) -> tuple[str, ...]:
+    """Say why b() decides otherwise on her counterfactual, where its inside is known."""
+    plan, other = case.audit.plan, case.audit.situation.counterfactual
+    maker: object = plan.decision
+    described = {} if maker is None else describe_maker(maker)
+    if described.get("kind") == "rule" and not isinstance(maker, Rule):
+        # of an audit that was opened from its folder; a score for a threshold is no rule
+        with suppress(FormulaError):
+            maker = Rule.parse(described["rule"])
+    if other is None or not isinstance(maker, DescribedMaker):
+        return ()
+    row = np.array([case.row])
+    return maker.explain_change(plan.population.take(row).frame(), other.take(row).frame())
 
 
 class _GroupLister:

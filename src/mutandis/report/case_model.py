@@ -330,6 +330,8 @@ class Part:
     test: GroupList | None
     support: tuple[SupportCheck, ...]
     changes: Changes
+    # why b() decides otherwise on her counterfactual, in words; none where its inside is not known
+    decision: tuple[str, ...] = ()
 
     @property
     def groups(self) -> tuple[GroupList, ...]:

@@ -241,6 +241,7 @@ def _part(part: Part, pair: Pair[People] | None, population: Population) -> Part
             SupportCheck(role=each.role, off_support=each.off_support) for each in support
         ),
         changes=Changes(),
+        decision=(),
     )
 
 
