@@ -69,7 +69,7 @@ def test_negative_discrimination_is_that_of_the_first_publication(data_folder: P
     table = LOAN.read(data_folder)
     settings = {**LOAN.settings, "ks": KS, "methods": METHODS}
     here, there = (
-        mm.audit(table, **settings, preset=preset, uncertainty=QUIET)  # type: ignore[arg-type]
+        mm.audit(table, **settings, preset=preset, uncertainty=QUIET)
         for preset in ("jair25", "eaamo23")
     )
     assert here.counts().equals(there.counts())
