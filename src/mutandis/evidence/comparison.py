@@ -78,15 +78,18 @@ def compare(
     sizes are insufficient or not together.
     """
     first, pair = distinct_pairs(control, test)
-    control, test = control.take(first), test.take(first)
+    alone = first is pair  # no two complainants have the same
+    if not alone:
+        control, test = control.take(first), test.take(first)
     enough = np.arange(len(first))
-    if insufficient is not None:
+    here, there = control, test
+    if insufficient is not None and insufficient[first].any():
         enough = np.flatnonzero(~insufficient[first])
-    here, there = control.take(enough), test.take(enough)
+        here, there = control.take(enough), test.take(enough)
     found = rule(here, there) if direction == "negative" else rule(there, here).mirrored()
     if len(enough) < len(first):
         found = _among_insufficient(found, enough, _known_differences(control, test))
-    return found.take(pair)
+    return found if alone else found.take(pair)
 
 
 def _known_differences(control: Share, test: Share) -> NDArray[np.float64]:

@@ -293,6 +293,10 @@ def constrained_shares(
     """
     ratio = n_test / n_control
     cubic = 1 + ratio
+    if not delta.any():
+        # without a difference it is the share of both groups together, to the last bit
+        first = (p_control + ratio * p_test) / cubic
+        return first, first
     square = -(cubic + p_control + ratio * p_test + delta * (ratio + 2))
     linear = delta**2 + delta * (2 * p_control + cubic) + p_control + ratio * p_test
     constant = -p_control * delta * (1 + delta)
@@ -303,7 +307,6 @@ def constrained_shares(
     with np.errstate(divide="ignore", invalid="ignore"):
         angle = np.arccos(np.clip(np.where(u == 0, 0.0, v / u**3), -1.0, 1.0))
     first = 2 * u * np.cos((np.pi + angle) / 3) - third
-    # without a difference it is the share of both groups together, to the last bit
     first = np.where(delta == 0, (p_control + ratio * p_test) / cubic, first)
     low, high = np.maximum(0.0, delta), np.minimum(1.0, 1 + delta)
     first = np.clip(first, low, high)

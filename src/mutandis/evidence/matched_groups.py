@@ -33,7 +33,7 @@ from mutandis.search.engine import group_rows
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -69,6 +69,10 @@ class _Cells:
 
     @classmethod
     def of(cls, standing: NDArray[np.intp], key: NDArray[np.intp]) -> _Cells:
+        rows = np.arange(len(standing))
+        if np.array_equal(standing, rows):  # each on a point of his own
+            ones = np.broadcast_to(np.int64(1), len(rows))
+            return cls(key=key, count=ones, of_row=rows, first=rows, number=ones)
         first, cell = group_equal(standing, key)
         order = np.argsort(standing[first], kind="stable")
         place = np.empty(len(order), dtype=np.intp)
@@ -119,17 +123,17 @@ def compare_matched(
         found = found.take(mine)
     limits = None if caliper is None else caliper.limits[mine]
 
-    def places(index: int, rows: NDArray[np.intp] | slice = slice(None)) -> Places:
-        reach = None if limits is None else limits[rows]
-        return Places.of(found.take(rows), index, control.ks[index], control.ties, reach)
+    def places(rows: NDArray[np.intp] | slice = slice(None)) -> Iterator[Places]:
+        few, reach = found.take(rows), None if limits is None else limits[rows]
+        for index, k in enumerate(control.ks):
+            yield Places.of(few, index, k, control.ties, reach)
 
-    ks = range(len(control.ks))
-    parts = max(int(places(index).down.max(initial=1)) for index in ks)
-    totals = _Totals.empty((len(ks), len(mine)), matches, parts)
+    parts = max(int(each.down.max(initial=1)) for each in places())
+    totals = _Totals.empty((len(control.ks), len(mine)), matches, parts)
     add = _choose_adder(len(mine) * sum(control.ks), totals)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        among = [places(index, chosen) for index in ks]
+        among = list(places(chosen))
         add(chosen, listing, own[chosen], among, cells, matches, scale, totals)
 
     reach = found.radius.max(axis=1)
@@ -138,10 +142,8 @@ def compare_matched(
     within = found.inside.max(axis=1) + found.rim.max(axis=1) + 1
     search.visit(queries, reach, within, use)
     groups = (
-        totals.group(
-            index, matches, places(index).down, control.at(index).share.size[mine], names=names
-        )
-        for index in ks
+        totals.group(index, matches, each.down, control.at(index).share.size[mine], names=names)
+        for index, each in enumerate(places())
     )
     return tuple(groups if first is same else (each.take(same) for each in groups))
 
@@ -374,7 +376,6 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
         levels.data,
     )
     matched = sums.Matched(
-        matches.found,
         matches.negatives,
         np.where(matches.found, matches.reach, np.inf),
         starts(people),

@@ -146,6 +146,7 @@ class Search(Protocol):
 
         `rows` is the number of rows within each limit, the query's own included. `use` is called
         with queries and their listing, on any thread and in any order, with each query once.
+        Queries that are no rows of the space should come in the order that `arrange` gives.
         """
         ...
 

@@ -173,7 +173,11 @@ class CompiledSearch:
             for part in np.split(chunk, _cuts(capacity[chunk])):
                 use(part, self._list(queries.take(part), limits[part], capacity[part]))
 
-        self._in_chunks(work, self._in_tree_order(queries), discard_progress)
+        # rows of the space have a place in the tree; others come as `arrange` has put them
+        order = np.arange(len(queries))
+        if (queries.own >= 0).all():
+            order = np.argsort(self._place[queries.own], kind="stable")
+        self._in_chunks(work, order, discard_progress)
 
     def _list(
         self, queries: Queries, limits: NDArray[np.int64], capacity: NDArray[np.int64]

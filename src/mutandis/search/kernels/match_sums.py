@@ -74,7 +74,6 @@ class Matched(NamedTuple):
     stand on one point.
     """
 
-    found: NDArray[np.bool_]
     negatives: NDArray[np.int64]
     apart: NDArray[np.float64]
     start: NDArray[np.int64]
@@ -279,7 +278,7 @@ def _add_inside(
     for place in range(first, stop):
         who, people = around.who[place], around.people[place]
         everyone += people
-        with_matches += people * matched.found[who]
+        with_matches += people * (around.apart[place] < np.inf)
         refused += people * matched.negatives[who]
         _add_moments(room.inside, matched.moments, who, people)
         for entry in range(matched.start[who], matched.start[who + 1]):
@@ -318,7 +317,7 @@ def _add_rim(
             continue
         who, people = around.who[place], around.people[place]
         everyone += people
-        with_matches += people * matched.found[who]
+        with_matches += people * (around.apart[place] < np.inf)
         refused += people * matched.negatives[who]
         are_near += people if around.apart[place] <= near else 0
         _add_moments(room.at_rim, matched.moments, who, people)
