@@ -42,6 +42,8 @@ __all__ = [
 
 _SHOWN = 60
 _LISTED = 12
+_COMPARED = 200  # characters of a name
+_ALIKE = 0.5  # of names that share half of their letters in the same order
 _ADDRESS = re.compile(r"://[^\s\'\"]*")
 # control characters, half and unknown ones, separators of lines; marks that turn the direction
 _NOT_SHOWN = {"Cc", "Cs", "Cn", "Zl", "Zp"}
@@ -177,10 +179,38 @@ def shown(name: object) -> str:
     return quoted if len(quoted) <= _SHOWN else f"{quoted[:half]}…{quoted[-half:]}"
 
 
-def listed(names: Collection[str]) -> str:
-    """Quote names one after the other, the first 12 of them."""
-    some = ", ".join(shown(name) for name in list(names)[:_LISTED])
-    return some if len(names) <= _LISTED else f"{some} and {len(names) - _LISTED} more"
+def listed(names: Collection[str], *, near: object = None, most: int = _LISTED) -> str:
+    """Quote names one after the other; of more than `most`, those that are like `near` come first.
+
+    Examples
+    --------
+    >>> listed([*(f"column_{n}" for n in range(30)), "annual_salary"], near="salary")[:28]
+    "'annual_salary', 'column_0',"
+    """
+    order = list(names)
+    if near is not None and len(order) > most:
+        order = _nearest_first(str(near), order)
+    some = ", ".join(map(shown, order[:most]))
+    return some if len(order) <= most else f"{some} and {len(order) - most} more"
+
+
+def _nearest_first(name: str, others: Iterable[str]) -> list[str]:
+    """Put names that are like one, or contain it, before the others, which keep their order."""
+    from difflib import SequenceMatcher
+
+    wanted = name.casefold()[:_COMPARED]
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+
+    def distance(other: str) -> float:
+        known = str(other).casefold()[:_COMPARED]
+        matcher.set_seq1(known)
+        ratio = matcher.ratio()
+        # of names without anything in common, none is nearer than another
+        contained = bool(known and wanted) and (wanted in known or known in wanted)
+        return -ratio - contained if contained or ratio > _ALIKE else 0.0
+
+    return sorted(others, key=distance)
 
 
 def suggest(name: object, known: Iterable[str]) -> str:
@@ -194,5 +224,5 @@ def suggest(name: object, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     folded = {other.casefold(): other for other in known}
-    close = get_close_matches(str(name).casefold()[:200], folded, n=1)
+    close = get_close_matches(str(name).casefold()[:_COMPARED], folded, n=1)
     return f" Did you mean {shown(folded[close[0]])}?" if close else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.errors import InputError, UnknownColumnError, suggest
+from mutandis.errors import InputError, UnknownColumnError, listed, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["EncodedTable", "check_columns", "columns_of", "open_frame", "to_frame", "with_text"]
+
+_SHOWN = 30  # names of columns in a message
 
 
 def open_frame(frame: Any) -> nw.DataFrame[Any]:
@@ -93,11 +95,11 @@ def check_columns(names: Iterable[str], have: list[str]) -> None:
     """Refuse names that are not columns of a table, with the nearest one that is."""
     for name in names:
         if name not in have:
-            shown = ", ".join(map(repr, have[:20])) + (", …" if len(have) > 20 else "")
             # pandas allows names that are not text
             near = suggest(name, [other for other in have if isinstance(other, str)])
             raise UnknownColumnError(
-                f"Unknown column {name!r}.{near} The table's columns are {shown}."
+                f"Unknown column {name!r}.{near} The table's columns are "
+                f"{listed(have, near=name, most=_SHOWN)}."
             )
 
 

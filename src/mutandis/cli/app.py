@@ -135,7 +135,11 @@ def init(
     *,
     out: Annotated[Path, typer.Option(help="The audit file to write.")] = Path("audit.yaml"),
     outcome: Annotated[str | None, typer.Option(help="The column with the decision.")] = None,
+    negative: Annotated[str | None, typer.Option(help="Its unfavourable value.")] = None,
     protected: Annotated[str | None, typer.Option(help="The protected attribute.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Its value that the others are compared with.")
+    ] = None,
     id: Annotated[  # noqa: A002 - the name of the option
         str | None, typer.Option(help="A column with a unique value a row.")
     ] = None,
@@ -145,7 +149,10 @@ def init(
     encoding: Annotated[str | None, typer.Option(help="Of CSV, if it is not UTF-8.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
 ) -> None:
-    """Look at a table, and write a commented audit file with guesses to be corrected."""
+    """Look at a table, and write a commented audit file with guesses to be corrected.
+
+    On a terminal it asks for the outcome and the protected attribute where they are not clear.
+    """
     check_address_space()
     from mutandis.cli.init import run_init
 
@@ -158,9 +165,13 @@ def init(
             "decimal": decimal,
             "encoding": encoding,
         },
-        outcome=outcome,
-        protected=protected,
-        id=id,
+        known={
+            "outcome": outcome,
+            "negative": negative,
+            "protected": protected,
+            "reference": reference,
+            "id": id,
+        },
         force=force,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mutandis.cli.render import invocation
 from mutandis.cli.terminal import echo
 from mutandis.report.case_file import save_case
 
@@ -29,6 +30,7 @@ def run_case(
         echo(answer)
     for path in files:
         echo(str(path))
+    echo(f"Next: {invocation()} verify {folder}")
 
 
 def _answers(document: CaseDocument) -> tuple[str, str]:

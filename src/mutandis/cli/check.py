@@ -6,6 +6,7 @@ import json
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from mutandis.cli.render import invocation
 from mutandis.cli.run import collected_notes, show_notes
 from mutandis.cli.terminal import echo
 from mutandis.files.audit_file import read_plan
@@ -34,6 +35,7 @@ def run_check(path: Path, *, trust_code: bool, full: bool, as_json: bool) -> Non
         _show(sentence)
     if found.diagnosis is not None:
         _show_diagnosis(found.diagnosis, full=full)
+    echo(f"Run the audit: {invocation()} audit {path}")
 
 
 def _show_diagnosis(diagnosis: Diagnosis, *, full: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.auditing.worldview_comparison import compare_worldviews
 from mutandis.auditing.worldview_variants import merge_worldviews, vary_worldview
 from mutandis.cli.progress import progress_bars
+from mutandis.cli.render import invocation
 from mutandis.cli.run import collected_notes, show_notes
 from mutandis.cli.terminal import echo
 from mutandis.errors import PlanError, SettingsError
@@ -64,6 +65,8 @@ def run_compare(
     _show(found)
     if is_saved:
         echo(f"\nThe results in {config} say so now: findings, report, and case files to come.")
+    doing = "explore" if is_saved else "audit"
+    echo(f"Next: {invocation()} {doing} {config}")
 
 
 def _compare_plan(

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mutandis.auditing.impact_ratios import compute_impact_ratios
+from mutandis.cli.render import invocation
 from mutandis.cli.terminal import echo
 from mutandis.files.people_file import write_people
 from mutandis.files.saved_audit import open_results
@@ -26,6 +27,7 @@ def run_export(folder: Path, out: Path, *, method: str | None, k: int | None) ->
     people = len(audit.situation.complainants)
     echo(f"{people:,} complainants, {chosen.title} with k = {size}: {out}")
     echo("The file holds personal data: everyone's id, attributes and outcome.")
+    echo(f"Next, one person's case file: {invocation()} case {folder} ID")
 
 
 def run_impact_ratios(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from mutandis.cli.render import invocation
 from mutandis.cli.terminal import echo
 from mutandis.evidence.power import analyse_power as power
 from mutandis.files.text_files import write_atomically
@@ -44,4 +45,8 @@ def run_power(
         from mutandis.pictures.power import plot_power
 
         write_atomically(plot, plot_power(found).svg)
-    echo(json.dumps(found.as_dict(), indent=2) if as_json else str(found))
+    if as_json:
+        echo(json.dumps(found.as_dict(), indent=2))
+        return
+    echo(str(found))
+    echo(f"Next, write such a k into the line ks of an audit file: {invocation()} init TABLE")

@@ -89,10 +89,11 @@ def _show_published(console: Console, found: Reproduction) -> None:
 
 
 def _show_defined(console: Console, found: Reproduction) -> None:
-    from mutandis.cli.render import counts_table
+    from mutandis.cli.render import counts_table, invocation
 
     for scenario in SCENARIOS:
         console.print(
             counts_table(found.defined[scenario.key], f"{scenario.title} (* significant, α = 5 %)")
         )
     console.print(_WHY, highlight=False)
+    console.print(f"Next, the same on new data: {invocation()} demo", highlight=False)

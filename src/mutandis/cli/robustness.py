@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mutandis.auditing.tipping import count_grades, rules_of
 from mutandis.cli.progress import progress_bars
+from mutandis.cli.render import invocation
 from mutandis.cli.terminal import echo
 from mutandis.files.saved_audit import open_results
 from mutandis.files.text_files import write_csv
@@ -46,4 +47,5 @@ def run_robustness(
         for grade, rule in rules.items():
             echo(f"  {grade:<10} {grades[grade]:>7,}  {rule}")
     if out is None:
-        echo("\nNext: --out robustness.csv writes one row per complainant.")
+        echo("\nTo write one row per complainant, add --out robustness.csv.")
+    echo(f"Next, one person's case file: {invocation()} case {folder} ID")

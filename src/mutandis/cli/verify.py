@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mutandis.cli.progress import progress_bars
+from mutandis.cli.render import invocation
 from mutandis.cli.run import collected_notes, run_with_bars
 from mutandis.cli.terminal import echo
 from mutandis.files.verification import verify_results
@@ -70,3 +71,13 @@ def _show(folder: Path, found: Verification, key: Path | None) -> None:
         echo("The source cannot be reached from here and was not checked.")
     elif not found.differences:
         echo("The source is the table that was audited.")
+    _show_next(folder, found)
+
+
+def _show_next(folder: Path, found: Verification) -> None:
+    if found.differences:
+        return
+    if not found.rerun:
+        echo(f"Next, to see whether they come out again: {invocation()} verify {folder} --rerun")
+    else:
+        echo(f"Next: {invocation()} explore {folder}")

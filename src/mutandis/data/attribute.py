@@ -13,6 +13,9 @@ from mutandis.limits import explain_limit, limit
 
 _MOST = 1_000
 
+CATEGORICAL = "categorical"
+"""Another word for nominal, which is understood wherever a kind is named."""
+
 
 class AttributeKind(StrEnum):
     """How the values of an attribute are compared.
@@ -28,7 +31,11 @@ class AttributeKind(StrEnum):
     ORDINAL = "ordinal"
     """Declared levels in order: compared by their ranks."""
     NOMINAL = "nominal"
-    """Names: equal or different."""
+    """Names: equal or different; also called categorical."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> AttributeKind | None:
+        return cls.NOMINAL if value == CATEGORICAL else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +87,9 @@ class Attribute:
         return Fraction(str(self.weight))
 
 
-AttributeDeclaration = Attribute | Literal["continuous", "ordinal", "nominal"] | Mapping[str, Any]
+AttributeDeclaration = (
+    Attribute | Literal["continuous", "ordinal", "nominal", "categorical"] | Mapping[str, Any]
+)
 
 
 def read_attributes(declarations: Mapping[str, AttributeDeclaration]) -> tuple[Attribute, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from mutandis.auditing.plan import Origin, plan
-from mutandis.data.attribute import AttributeKind
+from mutandis.data.attribute import CATEGORICAL, AttributeKind
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import Labels
 from mutandis.data.protection import Protection
@@ -35,6 +35,7 @@ from mutandis.files.yaml_nodes import (
     Entries,
     Items,
     YamlNode,
+    YamlPlace,
     located,
     one_of,
     optional,
@@ -54,7 +55,7 @@ from mutandis.files.yaml_nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from mutandis.files.sources import Source
 
 __all__ = [
+    "FILL_IN",
     "SavedInputs",
     "read_arguments",
     "read_plan",
@@ -105,7 +107,8 @@ def _read_section(kind: type[Any], what: str, node: YamlNode) -> Any:
         return kind(**found)
 
 
-_read_kind = one_of(*(kind.value for kind in AttributeKind), what="a kind of attribute")
+_KINDS = (*(kind.value for kind in AttributeKind), CATEGORICAL)
+_read_kind = one_of(*_KINDS, what="kind of attribute")
 _SETTINGS = _readers(Settings)
 _AUDIT = {
     "data": read_node,
@@ -127,6 +130,14 @@ _PROTECTED = {
     "pool": read_flag,
 }
 _LABELS = {each.name: read_node for each in fields(Labels)}
+FILL_IN = "FILL IN"
+"""What stands in a draft where nothing could be guessed."""
+_EDITS = {
+    "outcome": ("EDIT 1", "the column with the decision and its unfavourable value belong"),
+    "protected": ("EDIT 2", "the protected attribute and its values belong"),
+    "attributes": ("EDIT 3", "what people are compared on belongs"),
+}
+"""The lines that a draft leaves to its reader, by section: their numbers, what belongs there."""
 _ATTRIBUTE = {"kind": _read_kind, "levels": optional(read_levels), "weight": read_number}
 
 
@@ -242,6 +253,7 @@ def read_arguments(
             Settings(tau=sections["tau"], evidence=sections.get("evidence", Evidence()))
         except PlanError as error:
             raise root.entries["tau"].place.error(str(error)) from None
+    _check_filled_in(sections)
     source, rows = read_data_section(sections["data"], folder=folder)
     outcome = read_keys(
         sections["outcome"], _OUTCOME, required=tuple(_OUTCOME), what="the section 'outcome'"
@@ -282,6 +294,26 @@ def read_arguments(
         trust_code=trust_code,
     )
     return source, decided.files, {**arguments, "decision": decided.decision}
+
+
+def _check_filled_in(sections: Mapping[str, Any]) -> None:
+    """Say which of the lines that a draft leaves to its reader are still to be filled in."""
+    for name, (edit, what) in _EDITS.items():
+        place = _find_blank(sections[name])
+        if place is not None:
+            raise place.error(f"Fill in {edit}: {FILL_IN!r} still stands where {what}.")
+
+
+def _find_blank(node: YamlNode) -> YamlPlace | None:
+    if isinstance(node, Entries):
+        if FILL_IN in node.keys:
+            return node.keys[FILL_IN]
+        parts: Iterable[YamlNode] = node.entries.values()
+    elif isinstance(node, Items):
+        parts = node.items
+    else:
+        return node.place if node.text == FILL_IN else None
+    return next(filter(None, map(_find_blank, parts)), None)
 
 
 def _read_protected(node: YamlNode) -> Protection:

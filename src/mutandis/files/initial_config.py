@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mutandis.data.columns import plain_value
-from mutandis.errors import shown
+from mutandis.errors import InputError, listed, shown
+from mutandis.files.audit_file import FILL_IN
 from mutandis.files.worldview_file import PROTECTED
 from mutandis.files.yaml_nodes import write_yaml
 
@@ -23,13 +24,17 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["draft_config"]
+__all__ = [
+    "Profile",
+    "draft_config",
+    "find_level",
+    "name_outcomes",
+    "name_statuses",
+    "profile_columns",
+]
 
 Role = Literal["id", "outcome", "protected", "continuous", "ordinal", "nominal", "left out"]
 Kind = Literal["number", "boolean", "text", "date", "other"]
-
-FILL_IN = "FILL IN"
-"""What stands where nothing could be guessed."""
 
 # beginnings of words, the more telling first
 _OUTCOME = {
@@ -54,6 +59,8 @@ _LACKING = 0.05  # a column that lacks more of its values costs more rows than i
 _FAR = 100  # this many times the spread of the middle half
 
 _GROUND = "sounds like a protected ground"
+_OPEN = "may be the decision or the protected attribute, which are not clear from the names: once \
+they are, add it, or run `mutandis init` again with --outcome and --protected"
 _SEVERAL = 20  # people who are alike in more attributes than this are hardly ever found
 _BEYOND = "people could be compared on it, but others are more associated with the decision"
 _NAMED = 100  # this many names help to find one
@@ -135,13 +142,16 @@ def draft_config(
     data: Mapping[str, Any],
     title: str,
     outcome: str | None = None,
+    negative: str | None = None,
     protected: str | None = None,
+    reference: str | None = None,
     id: str | None = None,  # noqa: A002 - the public name of the option
 ) -> str:
     r"""Write an audit file with every guess explained.
 
     `table` may be only some rows; `data` is what the section of that name is to say, and `title`
-    what the table is called in the first line. Columns that are named are not guessed.
+    what the table is called in the first line. Columns that are named are not guessed, nor are
+    values: `negative` of the outcome and `reference` of the protected attribute, as text.
 
     Examples
     --------
@@ -152,9 +162,59 @@ def draft_config(
     outcome: {column: approved, negative: 0}
     """
     guesses = guess_columns(profile_columns(table), outcome=outcome, protected=protected, id=id)
-    guesses = _leave_out_leaks(guesses, table)
+    given: tuple[tuple[Role, str | None], ...] = (("outcome", negative), ("protected", reference))
+    for role, value in given:
+        if value is not None and _of_role(guesses, role) is None:
+            raise InputError(
+                f"{shown(value)} is given as a value of the {role} column, and it is not clear "
+                f"which column that is. Name it with --{role}."
+            )
+    guesses = _leave_out_leaks(_leave_out_open(guesses), table)
     guesses = _leave_out_weakest([_leave_out_unnameable(guess) for guess in guesses], table)
-    return _Draft(guesses, table).write(data, title)
+    return _Draft(guesses, table, negative=negative, reference=reference).write(data, title)
+
+
+def name_outcomes(profiles: Iterable[Profile]) -> tuple[list[str], list[str]]:
+    """Name the columns whose names tell that they hold the decision, and those that may hold it.
+
+    The more telling come first. The outcome is clear if there is one such name.
+    """
+    return _part(profiles, _OUTCOME, most=2)
+
+
+def name_statuses(profiles: Iterable[Profile]) -> tuple[list[str], list[str]]:
+    """Name the columns that sound like the protected attribute, and those that may be it."""
+    return _part(profiles, _PROTECTED, most=_FEW)
+
+
+def _part(
+    profiles: Iterable[Profile], stems: Iterable[str], *, most: int
+) -> tuple[list[str], list[str]]:
+    """Part the columns with few values into those with telling names, and the others."""
+    order = list(stems)
+    telling, others = [], []
+    for each in profiles:
+        if 2 <= each.distinct <= most and each.kind != "date":
+            stem = each.sounds_like(order)
+            if stem is None:
+                others.append(each.name)
+            else:
+                telling.append((order.index(stem), each.name))
+    return [name for _, name in sorted(telling, key=lambda pair: pair[0])], others
+
+
+def find_level(profile: Profile, text: str) -> Any:
+    """Find the value of a column with few values that is written like this."""
+    for form in (str, lambda each: str(each).casefold()):  # a file says false, and Python False
+        found = [level for level in profile.levels if form(level) == form(text)]
+        if len(found) == 1:
+            return found[0]
+    texts = [str(level) for level in profile.levels]
+    has = listed(texts, near=text) if texts else f"more than {_NAMES} values"
+    raise InputError(
+        f"{shown(text)} is not a value of the column {shown(profile.name)}, which has {has}. Give "
+        "one of its values, as it is written there."
+    )
 
 
 def _of_role(guesses: Iterable[Guess], role: Role) -> Guess | None:
@@ -167,6 +227,17 @@ def _compared(guesses: Iterable[Guess]) -> list[Guess]:
 
 def _leave_out(guess: Guess, why: str) -> Guess:
     return replace(guess, role="left out", why=why)
+
+
+def _leave_out_open(guesses: Sequence[Guess]) -> list[Guess]:
+    """Leave out what may turn out to be the outcome or the status: neither is ever compared on."""
+    profiles = [guess.profile for guess in guesses if guess.role in _EQUATIONS]
+    # what sounds like one of them is left out already
+    possible = {
+        *(name_outcomes(profiles)[1] if _of_role(guesses, "outcome") is None else ()),
+        *(name_statuses(profiles)[1] if _of_role(guesses, "protected") is None else ()),
+    }
+    return [_leave_out(guess, _OPEN) if guess.name in possible else guess for guess in guesses]
 
 
 def _leave_out_leaks(guesses: Sequence[Guess], table: pd.DataFrame) -> list[Guess]:
@@ -231,9 +302,18 @@ def _name_some(guesses: Sequence[Guess], most: int) -> str:
 class _Draft:
     """The blocks of the file, one method each."""
 
-    def __init__(self, guesses: Sequence[Guess], table: pd.DataFrame) -> None:
+    def __init__(
+        self,
+        guesses: Sequence[Guess],
+        table: pd.DataFrame,
+        *,
+        negative: str | None,
+        reference: str | None,
+    ) -> None:
         self._guesses = guesses
         self._table = table
+        self._negative = negative
+        self._reference = reference
         self._compared = _compared(guesses)
         self._left_out = [guess for guess in guesses if guess.role == "left out"]
 
@@ -268,7 +348,11 @@ class _Draft:
         others = [g for g in self._guesses if g.profile.distinct == 2 and g.role != "outcome"]
         negative, values = FILL_IN, "two values"
         if chosen and len(levels := chosen.profile.levels) == 2:
-            negative = unfavourable(chosen.profile)
+            negative = (
+                unfavourable(chosen.profile)
+                if self._negative is None
+                else find_level(chosen.profile, self._negative)
+            )
             values = " or ".join(shown(v) if isinstance(v, str) else str(v) for v in levels)
         return [
             f"# EDIT 1. The column with the decision, and its unfavourable value ({values}).",
@@ -281,7 +365,7 @@ class _Draft:
         return [
             *_comment(_PROTECTED_LINE),
             *_candidates("Others that sound like protected grounds", others),
-            f"protected: {_flow(**_status(_of_role(self._guesses, 'protected')))}",
+            f"protected: {_flow(**_status(_of_role(self._guesses, 'protected'), self._reference))}",
         ]
 
     def _attributes(self) -> Iterator[str]:
@@ -290,6 +374,9 @@ class _Draft:
         if beyond:
             considered = len(self._compared) + beyond
             yield f"# Of {considered} columns, these are most associated with the decision."
+        if not self._compared:
+            yield "# EDIT 3. None could be guessed: name columns, and whether they are continuous,"
+            yield "# ordinal or nominal."
         yield "attributes:" if self._compared else f"attributes: {{{FILL_IN}: continuous}}"
         for guess in self._compared:
             comment = f"  # {guess.why}" if guess.why else ""
@@ -331,10 +418,12 @@ class _Draft:
         return ", ".join(map(str, fitting or (max(1, smaller // 2),)))
 
 
-def _status(chosen: Guess | None) -> dict[str, Any]:
+def _status(chosen: Guess | None, reference: str | None) -> dict[str, Any]:
     if chosen is None:
         return {"attribute": FILL_IN, "value": FILL_IN, "reference": FILL_IN}
     levels, common = chosen.profile.levels, chosen.profile.common
+    if reference is not None:
+        common = find_level(chosen.profile, reference)
     if len(levels) == 2:
         other = levels[0] if levels[1] == common else levels[1]
         return {"attribute": chosen.name, "value": other, "reference": common}
@@ -411,13 +500,13 @@ def guess_columns(
 ) -> list[Guess]:
     """Guess what each column is; what the caller knows is taken for granted."""
     chosen = {
-        "outcome": _best(profiles, _OUTCOME, most=2) if outcome is None else outcome,
+        "outcome": next(iter(name_outcomes(profiles)[0]), None) if outcome is None else outcome,
         "protected": protected,
         "id": _find_id(profiles) if id is None else id,
     }
     if protected is None:
         others = [each for each in profiles if each.name != chosen["outcome"]]
-        chosen["protected"] = _best(others, _PROTECTED, most=_FEW)
+        chosen["protected"] = next(iter(name_statuses(others)[0]), None)
     # the outcome last: a column that the caller names twice is refused later, as the outcome
     order: tuple[Role, ...] = ("id", "protected", "outcome")
     roles: dict[str | None, Role] = {chosen[role]: role for role in order}
@@ -425,19 +514,6 @@ def guess_columns(
         Guess(profile=each, role=roles[each.name]) if each.name in roles else _guess(each)
         for each in profiles
     ]
-
-
-def _best(profiles: Sequence[Profile], stems: Iterable[str], *, most: int) -> str | None:
-    """Choose the column with the most telling name among those with few values."""
-    order = list(stems)
-    found = [
-        (order.index(stem), place)
-        for place, each in enumerate(profiles)
-        if 2 <= each.distinct <= most
-        and each.kind != "date"
-        and (stem := each.sounds_like(order)) is not None
-    ]
-    return profiles[min(found)[1]].name if found else None
 
 
 def _find_id(profiles: Sequence[Profile]) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.causal import Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
 from mutandis.causal.graph import Graph
+from mutandis.data.attribute import CATEGORICAL
 from mutandis.data.columns import plain_value
 from mutandis.errors import SettingsError, WorldviewError, listed, shown, suggest
 from mutandis.files.graph_files import GRAPH_READERS
@@ -338,7 +339,8 @@ class _WorldviewReader:
             if isinstance(item, Scalar) and item.text not in known:
                 raise item.place.error(
                     f"The resolving attribute {shown(item.text)} is not in the worldview."
-                    f"{suggest(item.text, known)} It has {listed(sorted(known))}."
+                    f"{suggest(item.text, known)} It has "
+                    f"{listed(sorted(known), near=item.text)}."
                 )
 
 
@@ -356,6 +358,7 @@ def read_equation(node: YamlNode) -> Equation:
             f"{{equation: linear, parents: [gender]}}. {_list_families()}"
         )
     families = {family.name: family for family in FAMILIES}
+    families["nominal"] = families[CATEGORICAL]  # the kind of attribute that it is for
     if named.text in families:
         return families[named.text].read(entries)
     if named.text.casefold() == "additive":

@@ -452,7 +452,7 @@ def read_keys(
         if key not in readers:
             raise mapping.keys[key].error(
                 f"{shown(key)} is not a key of {what}.{suggest(key, readers)} "
-                f"It can have {listed(readers)}."
+                f"It can have {listed(readers, near=key)}."
             )
         found[key] = readers[key](part)
     for key in required:
