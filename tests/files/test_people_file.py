@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -132,3 +133,35 @@ def test_from_the_command_line(audit: mm.Audit, tmp_path: Path) -> None:
     assert "k = 8" in result.output
     assert "personal data" in result.output
     assert read(tmp_path / "people.csv")["id"].tolist() == audit.people(k=8)["id"].tolist()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_counts_in_every_format(audit: mm.Audit, tmp_path: Path, ending: str) -> None:
+    if ending == "xlsx":
+        pytest.importorskip("openpyxl", reason="the extra `excel` is not installed")
+    path = tmp_path / f"counts.{ending}"
+    audit.export(path, table="counts")
+    expected = audit.counts()
+    found = read(path)
+    assert found.columns.tolist() == expected.columns.tolist()
+    # Excel writes 15 or 16 digits
+    rtol = 1e-14 if ending == "xlsx" else 0
+    pd.testing.assert_frame_equal(found.astype(expected.dtypes), expected, rtol=rtol, atol=0)
+
+
+def test_counts_have_no_method_of_their_own(audit: mm.Audit, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="all methods and group sizes"):
+        audit.export(tmp_path / "counts.csv", k=8, table="counts")
+    with pytest.raises(PlanError, match="Allowed: people, counts"):
+        audit.export(tmp_path / "counts.csv", table="findings")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_csv_needs_no_optional_package(
+    audit: mm.Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("openpyxl", "pyarrow", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    audit.export(tmp_path / "people.csv")
+    audit.export(tmp_path / "counts.csv", table="counts")
+    assert len((tmp_path / "people.csv").read_text("utf-8").splitlines()) == 1 + len(audit.people())

@@ -250,20 +250,34 @@ class Audit:
         return self._frame(self._people_columns(method, k))
 
     def export(
-        self, path: str | PathLike[str], method: str | None = None, *, k: int | None = None
+        self,
+        path: str | PathLike[str],
+        method: str | None = None,
+        *,
+        k: int | None = None,
+        table: Literal["people", "counts"] = "people",
     ) -> None:
-        """Write `people` to a file: CSV, Parquet or Excel, as its name ends.
+        """Write `people`, or `counts`, to a file: CSV, Parquet or Excel, as its name ends.
 
         Parameters
         ----------
         path
             Such as "people.csv", "people.parquet" or "people.xlsx" (needs openpyxl).
         method, k
-            Default: the primary ones.
+            Of `people`; default: the primary ones. The counts have all methods and group sizes.
+        table
+            "people" or "counts".
         """
         from mutandis.files.people_file import write_people
 
-        write_people(path, self._people_columns(method, k))
+        if table not in ("people", "counts"):
+            raise PlanError(f"table={table!r} is unknown. Allowed: people, counts.")
+        if table == "counts":
+            if method is not None or k is not None:
+                raise PlanError("The counts have all methods and group sizes: leave out both.")
+            write_people(path, columns_of(self.count_records()), sheet=table)
+        else:
+            write_people(path, self._people_columns(method, k))
 
     def impact_ratios(
         self,

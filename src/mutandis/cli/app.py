@@ -28,6 +28,7 @@ class ExportContent(StrEnum):
     """What `mutandis export` writes."""
 
     PEOPLE = "people"
+    COUNTS = "counts"
     LL144 = "ll144"
     PRIMA_FACIE = "prima-facie"
     MODEL_CARD = "model-card"
@@ -353,7 +354,7 @@ def export(
         ExportContent,
         typer.Option(
             "--as",
-            help="people: one row per complainant. ll144: rates and impact ratios of groups, as "
+            help="people: one row per complainant. counts: one per method and k. ll144: rates and impact ratios of groups, as "
             "New York's Local Law 144 asks for them. prima-facie, model-card: a text in Markdown.",
         ),
     ] = ExportContent.PEOPLE,
@@ -378,10 +379,12 @@ def export(
     ] = None,
 ) -> None:
     """Write an audit for others: people, rates of groups, or a text."""
-    from mutandis.cli.export import run_export, run_impact_ratios, run_text
+    from mutandis.cli.export import run_counts, run_export, run_impact_ratios, run_text
 
     if content is ExportContent.PEOPLE:
         run_export(folder, out, method=method, k=k)
+    elif content is ExportContent.COUNTS:
+        run_counts(folder, out)
     elif content is ExportContent.LL144:
         run_impact_ratios(
             folder, out, by=by, unknown=unknown, leave_out_below=leave_out_below, score=score

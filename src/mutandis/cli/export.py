@@ -16,7 +16,7 @@ from mutandis.report.compliance import write_compliance
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["run_export", "run_impact_ratios", "run_text"]
+__all__ = ["run_counts", "run_export", "run_impact_ratios", "run_text"]
 
 
 def run_export(folder: Path, out: Path, *, method: str | None, k: int | None) -> None:
@@ -28,6 +28,13 @@ def run_export(folder: Path, out: Path, *, method: str | None, k: int | None) ->
     echo(f"{people:,} complainants, {chosen.title} with k = {size}: {out}")
     echo("The file holds personal data: everyone's id, attributes and outcome.")
     echo(f"Next, one person's case file: {invocation()} case {folder} ID")
+
+
+def run_counts(folder: Path, out: Path) -> None:
+    """Open the results, and write the counts of all methods and group sizes."""
+    open_results(folder).export(out, table="counts")
+    echo(f"The counts of all methods and group sizes: {out}")
+    echo(f"Next, one row per complainant: {invocation()} export {folder} people{out.suffix}")
 
 
 def run_impact_ratios(

@@ -29,21 +29,24 @@ EXPORTS = {
 
 # of a sheet, its heading included
 _MOST_ROWS = 1_048_576
+_SHEET = "complainants"
 
 
-def write_people(path: str | PathLike[str], columns: Mapping[str, Any]) -> None:
+def write_people(
+    path: str | PathLike[str], columns: Mapping[str, Any], *, sheet: str = _SHEET
+) -> None:
     """Write columns to a file, in the format that its name ends with, whole or not at all."""
     kind = Path(path).suffix.removeprefix(".").lower()
     if kind not in EXPORTS:
         endings = ", ".join(f".{each}" for each in EXPORTS)
         raise PlanError(f"The name of the file says its format: let it end with one of {endings}.")
-    write_atomically(path, export_people(columns, kind))
+    write_atomically(path, export_people(columns, kind, sheet=sheet))
 
 
-def export_people(columns: Mapping[str, Any], kind: str) -> bytes:
-    """Write columns in one of the formats."""
+def export_people(columns: Mapping[str, Any], kind: str, *, sheet: str = _SHEET) -> bytes:
+    """Write columns in one of the formats; `sheet` is what an Excel sheet is called."""
     if kind == "xlsx":
-        return _to_excel(columns)
+        return _to_excel(columns, sheet)
     with tempfile.TemporaryDirectory(prefix="mutandis-") as folder:
         path = Path(folder, f"people.{kind}")
         if kind == "csv":
@@ -76,7 +79,7 @@ def _typed(values: Any) -> Any:
     return pd.array([None if each is None else str(each) for each in given], dtype="string")
 
 
-def _to_excel(columns: Mapping[str, Any]) -> bytes:
+def _to_excel(columns: Mapping[str, Any], title: str) -> bytes:
     if find_spec("openpyxl") is None:
         raise PlanError(
             "Excel files need openpyxl: pip install 'mutandis[excel]', or take CSV or Parquet."
@@ -91,7 +94,7 @@ def _to_excel(columns: Mapping[str, Any]) -> bytes:
             f"An Excel sheet has at most {_MOST_ROWS - 1:,} complainants. Filter, or take Parquet."
         )
     book = Workbook(write_only=True)
-    sheet = book.create_sheet("complainants")
+    sheet = book.create_sheet(title)
 
     def cell(value: Any) -> Any:
         if not isinstance(value, str):

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CASES",
     "COUNTS",
+    "CRATE",
     "FINDINGS",
     "PLOTS",
     "QUERIES",
     "RECORD",
     "REPORT",
+    "SCHEMAS",
     "STATE",
     "SUMS",
     "AuditRecord",
@@ -57,6 +59,8 @@ REPORT = "report.html"
 RECORD = "audit.json"
 QUERIES = "queries.jsonl"
 STATE = "audit.npz"
+CRATE = "ro-crate-metadata.json"
+SCHEMAS = "schemas"
 PLOTS = "plots"
 CASES = "cases"
 SUMS = "SHA256SUMS"

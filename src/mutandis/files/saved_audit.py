@@ -58,6 +58,7 @@ from mutandis.files.results_folder import (
     read_record,
     write_record,
 )
+from mutandis.files.ro_crate import write_crate, write_schemas
 from mutandis.files.signature import find_signature_fault, sign, signature_of
 from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import write_csv
@@ -175,7 +176,10 @@ def write_files(
     _write_report(folder, audit, diagnosis)
     _write_queries(folder, audit)
     _write_state(folder / STATE, audit)
-    write_record(folder, _record(audit, diagnosis, notes, out))
+    write_schemas(folder)
+    record = _record(audit, diagnosis, notes, out)
+    write_crate(folder, record)
+    write_record(folder, record)
 
 
 def write_numbers(

@@ -1,0 +1,279 @@
+"""Results that travel: the crate that describes them, and the schemas of what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pandas as pd
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+import mutandis as mm
+from mutandis.files.ro_crate import same_crate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = """\
+data: {source: secret-name.csv, id: person}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
+decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
+uncertainty: {placebo: 2, refits: 2}
+ks: [3]
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Audit a small table, and write two case files, one of them redacted."""
+    place = tmp_path_factory.mktemp("crate")
+    table = mm.datasets.loan(n=120, seed=1)
+    table["person"] = [f"Anna{row}" for row in range(len(table))]
+    table.to_csv(place / "secret-name.csv", index=False)
+    (place / "audit.yaml").write_text(CONFIG, encoding="utf-8")
+    mm.read_plan(place / "audit.yaml").run().save(place / "results")
+    who = table.loc[table["Gender"] == 1, "person"].iloc[0]
+    for redact in (False, True):
+        mm.save_case(place / "results", who, redact=redact)
+    return place
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> Path:
+    return folder / "results"
+
+
+@pytest.fixture(scope="module")
+def crate(results: Path) -> dict[str, Any]:
+    graph = json.loads((results / "ro-crate-metadata.json").read_text("utf-8"))["@graph"]
+    entities = {each["@id"]: each for each in graph}
+    assert len(entities) == len(graph)  # ids are unique
+    return entities
+
+
+def ids(references: list[dict[str, str]]) -> list[str]:
+    return [each["@id"] for each in references]
+
+
+def test_the_crate_is_a_process_run_crate(crate: dict[str, Any]) -> None:
+    # RO-Crate 1.1, "Root Data Entity"; Process Run Crate 0.5, "Requirements"
+    assert crate["ro-crate-metadata.json"]["conformsTo"] == {"@id": "https://w3id.org/ro/crate/1.1"}
+    assert crate["ro-crate-metadata.json"]["about"] == {"@id": "./"}
+    root = crate["./"]
+    assert root["@type"] == "Dataset"
+    assert {"name", "description", "datePublished", "license"} <= set(root)
+    profile = crate[root["conformsTo"]["@id"]]
+    assert profile["@id"] == "https://w3id.org/ro/wfrun/process/0.5"
+    assert profile["@type"] == "CreativeWork"
+    [action] = [crate[each] for each in ids(root["mentions"])]
+    assert action["@type"] == "CreateAction"
+    software = crate[action["instrument"]["@id"]]
+    assert (software["name"], software["softwareVersion"]) == ("mutandis", mm.__version__)
+    assert software["@type"] == "SoftwareApplication"
+    assert action["endTime"] == root["datePublished"]
+
+
+def test_every_reference_leads_to_an_entity(crate: dict[str, Any]) -> None:
+    def references(value: Any) -> list[str]:
+        if isinstance(value, dict):
+            return [value["@id"]]
+        return [each for part in value for each in references(part)] if type(value) is list else []
+
+    for entity in crate.values():
+        for name, value in entity.items():
+            for each in references(value):
+                outside = name == "conformsTo" and each == "https://w3id.org/ro/crate/1.1"
+                assert outside or each in crate
+
+
+def test_every_file_is_described_with_its_hash(crate: dict[str, Any], results: Path) -> None:
+    there = {
+        path.relative_to(results).as_posix(): path
+        for path in results.rglob("*")
+        if path.is_file() and "cases" not in path.parts and path.name != "ro-crate-metadata.json"
+    }
+    assert set(ids(crate["./"]["hasPart"])) == set(there)
+    assert set(ids(crate["#audit"]["result"])) == set(there)
+    for name, path in there.items():
+        assert crate[name]["@type"] == "File"
+        if name != "audit.json":  # which holds the hash of the crate
+            assert crate[name]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+            assert crate[name]["contentSize"] == str(path.stat().st_size)
+    record = json.loads((results / "audit.json").read_text("utf-8"))
+    crate_bytes = (results / "ro-crate-metadata.json").read_bytes()
+    assert record["outputs"]["ro-crate-metadata.json"] == hashlib.sha256(crate_bytes).hexdigest()
+    assert crate["./"]["datePublished"] == record["created"]
+
+
+def test_inputs_are_named_by_their_hashes_alone(crate: dict[str, Any], folder: Path) -> None:
+    table, audit_file = (crate[each] for each in ids(crate["#audit"]["object"]))
+    record = json.loads((folder / "results" / "audit.json").read_text("utf-8"))
+    assert table["sha256"] == record["source"]["sha256"]
+    assert record["provenance"]["data"]["sha256"] in table["description"]
+    written = (folder / "audit.yaml").read_bytes()
+    assert audit_file["sha256"] == hashlib.sha256(written).hexdigest()
+    text = json.dumps(crate)
+    for identifying in ("secret-name", "Anna", str(folder.parent), "LoanApproval", "person"):
+        assert identifying not in text.replace("personal data", "")
+
+
+def test_verify_covers_crate_and_schemas(results: Path, tmp_path: Path) -> None:
+    for name in ("ro-crate-metadata.json", "schemas/case.schema.json"):
+        copy = tmp_path / name.rpartition("/")[2]
+        shutil.copytree(results, copy)
+        path = copy / name
+        path.write_text(path.read_text("utf-8").replace("mutandis", "mutatis", 1), encoding="utf-8")
+        assert mm.verify_results(copy).differences == (f"{name} is not what was written",)
+
+
+def test_a_rerun_compares_the_crate(results: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    text = (results / "ro-crate-metadata.json").read_text("utf-8")
+    first.write_text(text, encoding="utf-8")
+    crate = json.loads(text)
+    for entity in crate["@graph"]:
+        if "endTime" in entity:
+            entity["endTime"] = "2020-01-01T00:00:00+00:00"
+    second.write_text(json.dumps(crate), encoding="utf-8")
+    assert same_crate(first, second)
+    crate["@graph"][1]["name"] = "Something else"
+    second.write_text(json.dumps(crate), encoding="utf-8")
+    assert not same_crate(first, second)
+    for broken in ("", "[]", '{"@graph": [1]}', '{"@graph": 1}'):
+        second.write_text(broken, encoding="utf-8")
+        assert not same_crate(first, second)
+    assert not same_crate(first, tmp_path / "absent")
+
+
+def schema(results: Path, name: str) -> Draft202012Validator:
+    found = json.loads((results / "schemas" / f"{name}.schema.json").read_text("utf-8"))
+    Draft202012Validator.check_schema(found)
+    assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert found["$id"] == f"urn:mutandis:{name}:1"
+    assert found["additionalProperties"] is False
+    return Draft202012Validator(found)
+
+
+def rows(results: Path) -> list[dict[str, Any]]:
+    found = duckdb.execute("SELECT * FROM read_parquet(?)", [str(results / "findings.parquet")])
+    names = [each[0] for each in found.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def closed(schema: Any) -> list[dict[str, Any]]:
+    """List the objects of a schema that name their properties."""
+    if isinstance(schema, list):
+        return [each for part in schema for each in closed(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema] if "properties" in schema and schema.get("type") == "object" else []
+    return [*own, *(each for part in schema.values() for each in closed(part))]
+
+
+def test_a_changed_field_fails_everywhere_in_a_case_file(results: Path) -> None:
+    validator = schema(results, "case")
+    assert all(each["additionalProperties"] is False for each in closed(validator.schema))
+    for each in closed(validator.schema):
+        lacking = {"data", "computed", "source"} if "versions" in each["properties"] else set()
+        assert set(each["properties"]) - set(each["required"]) == lacking
+
+
+@pytest.mark.parametrize("redacted", [False, True])
+def test_case_files_follow_their_schema(results: Path, redacted: bool) -> None:
+    validator = schema(results, "case")
+    paths = sorted((results / "cases").glob("*.json"))
+    assert len(paths) == 2
+    case = json.loads(paths[redacted].read_text("utf-8"))
+    assert case["redaction"]["redacted"] is redacted
+    validator.validate(case)
+    case["parts"][0]["movements"][0]["moved"] = True
+    with pytest.raises(ValidationError, match="'moved' was unexpected"):
+        validator.validate(case)
+    del case["parts"][0]["movements"][0]["moved"], case["figures"][0]["p_control"]
+    with pytest.raises(ValidationError, match="'p_control' is a required property"):
+        validator.validate(case)
+
+
+def test_the_record_follows_its_schema(results: Path) -> None:
+    validator = schema(results, "audit")
+    record = json.loads((results / "audit.json").read_text("utf-8"))
+    validator.validate(record)
+    with pytest.raises(ValidationError, match="'more' was unexpected"):
+        validator.validate({**record, "more": 1})
+
+
+def test_findings_follow_their_schema(results: Path) -> None:
+    validator = schema(results, "findings")
+    found = rows(results)
+    assert len(found) > 100
+    for row in found:
+        validator.validate(row)
+    renamed = {("delta" if name == "delta_p" else name): each for name, each in found[0].items()}
+    with pytest.raises(ValidationError):
+        validator.validate(renamed)
+    with pytest.raises(ValidationError, match="'shouted'"):
+        validator.validate({**found[0], "verdict": "shouted"})
+
+
+def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {
+            "woman": [1, 0] * 20,
+            "foreign": [1, 1, 0, 0] * 10,
+            "pay": range(40),
+            "job": ["a", "b", "c", "b"] * 10,
+            "granted": (["no"] * 3 + ["yes"] * 2) * 8,
+        }
+    )
+    status = [mm.Protection(name, value=1, reference=0) for name in ("woman", "foreign")]
+    effects = {"pay": mm.Linear("woman", "foreign"), "job": mm.Categorical("woman", "foreign")}
+    kinds: dict[str, dict[str, Any]] = {
+        "plain": {"protected": status[0]},
+        "ratio under worldviews": {
+            "protected": status[0],
+            "worldview": mm.Worldview({"pay": mm.Linear("woman")}),
+            "tau": 1.25,
+            "evidence": mm.Evidence(measure="risk-ratio"),
+            "uncertainty": mm.Uncertainty(
+                refits=2,
+                placebo=0,
+                worldviews={"none": mm.Worldview({"job": mm.Categorical("woman")})},
+            ),
+        },
+        "multiple": {
+            "protected": status,
+            "combine": "multiple",
+            "worldview": mm.Worldview(effects),
+            "uncertainty": mm.Uncertainty(draws=2, refits=2, placebo=0),
+        },
+    }
+    for name, more in kinds.items():
+        audit = mm.audit(
+            table,
+            outcome="granted",
+            negative="no",
+            attributes={"pay": "continuous", "job": "categorical"},
+            ks=(2,),
+            **more,
+        )
+        audit.save(tmp_path / name)
+        who = audit.findings().id.iloc[0]
+        for redact in (False, True):
+            document, _ = mm.save_case(tmp_path / name, who, redact=redact)
+            schema(tmp_path / name, "case").validate(json.loads(document.to_json()))
+        record = json.loads((tmp_path / name / "audit.json").read_text("utf-8"))
+        schema(tmp_path / name, "audit").validate(record)
+        found = rows(tmp_path / name)
+        assert ("delta_p_woman" in found[0]) == (name == "multiple")
+        ratio = name == "ratio under worldviews"
+        assert ("risk_ratio_low" in found[0]) == ratio
+        assert ("worldviews" in (record["robustness"] or {})) == ratio
+        for row in found:
+            schema(tmp_path / name, "findings").validate(row)
