@@ -24,8 +24,9 @@ EXTRAS = (
     "sign",
     "sklearn",
     "skops",
+    "word",
 )
-MODULES = {"scikit-learn": "sklearn"}
+MODULES = {"python-docx": "docx", "scikit-learn": "sklearn"}
 
 AUDIT = """
 import sys

@@ -144,6 +144,7 @@ def test_html_json_and_pdf(out: Path) -> None:
         f"Her own case: {own} (she was {'refused' if refused else 'granted'})",
         f"{out}/cases/Anna.html",
         f"{out}/cases/Anna.json",
+        f"Next: mutandis verify {out}",
     ]
     assert document["complainant"]["id"] == "Anna"
     # case files are recorded, and do not stand in the way of anything

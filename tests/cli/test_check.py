@@ -62,6 +62,8 @@ def test_check_as_json(config: Path) -> None:
 
 def test_check_fits_a_terminal_and_puts_good_news_apart(config: Path) -> None:
     lines = runner.invoke(app, ["check", str(config)]).output.splitlines()
+    # the next command is not broken, so that it can be copied
+    assert lines.pop() == f"Run the audit: mutandis audit {config}"
     assert max(map(len, lines)) <= 80
     headings = [line for before, line in pairwise(lines) if not before]
     assert headings[:3] == [

@@ -233,7 +233,10 @@ def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
         }
     )
     status = [mm.Protection(name, value=1, reference=0) for name in ("woman", "foreign")]
-    effects = {"pay": mm.Linear("woman", "foreign"), "job": mm.Categorical("woman", "foreign")}
+    effects: dict[str, Any] = {
+        "pay": mm.Linear("woman", "foreign"),
+        "job": mm.Categorical("woman", "foreign"),
+    }
     kinds: dict[str, dict[str, Any]] = {
         "plain": {"protected": status[0]},
         "ratio under worldviews": {

@@ -961,7 +961,8 @@ class Audit:
         id
             The complainant.
         path
-            Where to write it, whole or not at all: a file that ends in .html, .json or .pdf.
+            Where to write it, whole or not at all: a file that ends in .html, .json, .pdf
+            or .docx.
         redact
             Leave out all others: her own record stays, and verdicts and coarse shares of groups
             of at least ten people.

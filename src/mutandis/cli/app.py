@@ -237,13 +237,16 @@ def case(
         bool,
         typer.Option("--pdf/--no-pdf", help="Print the page as a PDF too, by WeasyPrint."),
     ] = False,
+    word: Annotated[
+        bool, typer.Option("--word", help="Write a Word document too, by python-docx.")
+    ] = False,
     sign: Sign = None,
 ) -> None:
     """Write the case file of one complainant, HTML and JSON, into the folder's `cases`."""
     check_address_space(table=False)
     from mutandis.cli.case import run_case
 
-    run_case(folder, id, redact=redact, pdf=pdf, sign=sign)
+    run_case(folder, id, redact=redact, pdf=pdf, word=word, sign=sign)
 
 
 @app.command()
@@ -354,8 +357,9 @@ def export(
         ExportContent,
         typer.Option(
             "--as",
-            help="people: one row per complainant. counts: one per method and k. ll144: rates and impact ratios of groups, as "
-            "New York's Local Law 144 asks for them. prima-facie, model-card: a text in Markdown.",
+            help="people: one row per complainant. counts: one per method and k. "
+            "ll144: rates and impact ratios of groups, as New York's Local Law 144 asks for "
+            "them. prima-facie, model-card: a text in Markdown.",
         ),
     ] = ExportContent.PEOPLE,
     method: Annotated[

@@ -68,7 +68,7 @@ _SUMS = f"{CASES}/{SUMS}"
 
 _FORMAT = "mutandis-audit"
 _VERSION = 1
-_CASE_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.redacted)?\.(html|json|pdf)")
+_CASE_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.redacted)?\.(html|json|pdf|docx)")
 # as `sha256sum` writes and checks them
 _SUM = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>[!-~]+)")
 # the record that case files were made from, as seen from their folder
@@ -229,7 +229,9 @@ def is_audit_folder(folder: Path) -> bool:
     except OutputError:
         return False
     recover_output(folder / CASES)
-    own = {RECORD, f"{RECORD}.sig", *record.outputs}
+    # of Word documents, those that are on record alone: people write such notes themselves
+    sums, _ = _look_up_sums(folder)
+    own = {RECORD, f"{RECORD}.sig", *record.outputs, *(f"{CASES}/{name}" for name in sums)}
     return all(_is_case_file(name) or name in own for name in _files(folder))
 
 

@@ -114,7 +114,7 @@ def write_crate(folder: Path, record: Mapping[str, Any]) -> None:
 
 def same_crate(first: Path, second: Path) -> bool:
     """Tell whether two crates say the same, but for times, and hashes that the records compare."""
-    return _lasting(first) == _lasting(second)
+    return bool(_lasting(first) == _lasting(second))
 
 
 def _lasting(path: Path) -> Any:

@@ -447,14 +447,19 @@ class CaseDocument:
         return render_case(self)
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write it to a file, whole or not at all: .html, .json or .pdf (the extra `pdf`)."""
+        """Write it to a file, whole or not at all.
+
+        It ends in .html, .json, .pdf (the extra `pdf`) or .docx (the extra `word`).
+        """
         from mutandis.files.text_files import write_atomically
         from mutandis.report.pdf import to_pdf
+        from mutandis.report.word import to_word
 
         writers: dict[str, Callable[[], str | bytes]] = {
             ".html": self.to_html,
             ".json": self.to_json,
             ".pdf": lambda: to_pdf(self.to_html()),
+            ".docx": lambda: to_word(self.to_html()),
         }
         suffix = Path(path).suffix.lower()
         if suffix not in writers:
