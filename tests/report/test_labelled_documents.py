@@ -16,6 +16,7 @@ import mutandis as mm
 from mutandis.errors import PlanError, SettingsError
 from mutandis.explore.pages import Asked, Explorer
 from mutandis.files.audit_file import write_plan
+from mutandis.report.compliance import write_compliance
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +120,8 @@ def test_labels_are_wherever_a_document_has_words(labelled: mm.Audit) -> None:
         "case in a notebook": case._repr_html_() + case.explain(),
         "audit in a notebook": labelled._repr_html_() + OUTCOME["negative"],
         "check": f"{labelled.plan.check()} {OUTCOME['negative']}",
+        "prima facie": write_compliance(labelled, "prima-facie"),
+        "model card": write_compliance(labelled, "model-card") + OUTCOME["negative"],
     }
     for name, page in pages.items():
         assert not WORDS.findall(text_of(page).replace(RULE, "")), name

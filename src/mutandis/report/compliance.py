@@ -41,7 +41,8 @@ def write_compliance(audit: Audit, kind: str) -> str:
 
 
 def _prima_facie(context: ReportContext) -> Iterator[str]:
-    yield f"# Prima facie summary: {_text(context.plan.outcome.column)}, {_text(context.grounds)}"
+    outcome = context.labels.column(context.plan.outcome.column)
+    yield f"# Prima facie summary: {_text(outcome)}, {_text(context.grounds)}"
     yield (
         "*Burden of proof.* In Great Britain, section 136 of the Equality Act 2010 asks for facts "
         "from which the court could decide, in the absence of any other explanation, that there "
@@ -85,10 +86,11 @@ def _model_card(context: ReportContext) -> Iterator[str]:
     yield "## Individual discrimination (counterfactual situation testing)"
     yield (
         f"**Decisions audited.** {_text(plural(len(plan.population), 'decision'))} on "
-        f"`{_code(plan.outcome.column)}`; {_text(context.refused)} is the unfavourable outcome. "
+        f"`{_code(context.labels.column(plan.outcome.column))}`; {_text(context.refused)} is the "
+        "unfavourable outcome. "
         f"**Ground.** {_text(context.grounds)}: {_text(context.complainants)}, compared with "
         f"{_text(context.others)}. **Alike in.** "
-        f"{_text(listed(each.name for each in plan.attributes))}."
+        f"{_text(listed(context.labels.column(each.name) for each in plan.attributes))}."
     )
     adjusted = plan.settings.evidence.adjust != "none"
     number = row["significant_adjusted"] if adjusted else row["significant"]
@@ -146,7 +148,8 @@ def _compared(context: ReportContext) -> Iterator[str]:
         f"{settings.evidence.adjust}."
     )
     yield f"Headline: {context.where}."
-    yield f"Alike in {listed(each.name for each in context.plan.attributes)}."
+    column = context.labels.column
+    yield f"Alike in {listed(column(each.name) for each in context.plan.attributes)}."
     source = context.source_of_counterfactuals
     yield f"Counterfactuals from {source}." if source else "No counterfactuals were needed."
 

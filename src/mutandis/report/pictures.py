@@ -56,8 +56,6 @@ __all__ = ["Pictures", "captioned_worldview", "draw_pictures"]
 _MOST_WORLDS = 12
 _MOST_GROUPS = 4
 _MOST_LEVELS = 10
-# of fewer group sizes, a chart says what the table says
-_FEWEST_KS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +143,7 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
 
 def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
     ks = context.plan.settings.ks
-    if len(ks) < _FEWEST_KS:
+    if len(ks) < 2:
         return None
     records = sweep_records(context)
     titles = {method.name: method.title for method in context.methods}
@@ -376,7 +374,7 @@ def _explain_worlds(context: ReportContext) -> CaptionedPicture:
     return CaptionedPicture(
         name="legend-worlds",
         drawing=plot_roles(labels),
-        title="",
+        title="Legend: whose values are drawn",
         caption="",
         description=f"Drawn are: {'; '.join(labels.values())}.",
     )
@@ -502,7 +500,7 @@ def _draw_groups(context: ReportContext, samples: Samples) -> dict[str, Any]:
         "groups_legend": CaptionedPicture(
             name="legend-groups",
             drawing=plot_group_legend([name for name in order if name in names]),
-            title="",
+            title="Legend: groups and complainants",
             caption=_explain_groups(context),
             description=f"Drawn are: {listed(_GROUPS[name] for name in order if name in names)}.",
         )
