@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any, get_args
@@ -16,10 +16,17 @@ from hypothesis import strategies as st
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.population import Population
 from mutandis.errors import PlanError
+from mutandis.evidence.semantics import _explain_status
 from mutandis.evidence.settings import Similarity
 from mutandis.search.brute import BruteSearch
 from mutandis.search.choose import choose_search
-from mutandis.search.distances import DESCRIPTIONS, DistanceName, fit_distance
+from mutandis.search.distances import (
+    DESCRIPTIONS,
+    DistanceName,
+    Sample,
+    check_distance,
+    fit_distance,
+)
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import Queries, Space
 from mutandis.search.kd_tree import TreeSearch
@@ -39,13 +46,16 @@ class Table:
     attributes: tuple[Attribute, ...]
     rows: list[dict[str, Any]]
 
+    def is_true(self, name: str) -> Any:
+        return np.array([row[name] for row in self.rows], dtype=np.bool_)
+
     @property
     def population(self) -> Population:
         cells = {a.name: [row[a.name] for row in self.rows] for a in self.attributes}
         return Population.from_frame(cells, attributes=self.attributes)
 
 
-def make_table(seed: int, *, size: int = 40, weighted: bool = True) -> Table:
+def make_table(seed: int, *, size: int = 40, weighted: bool = True, jobs: str = "abc") -> Table:
     rng = random.Random(seed)  # noqa: S311
 
     def weight() -> float:
@@ -62,21 +72,47 @@ def make_table(seed: int, *, size: int = 40, weighted: bool = True) -> Table:
             "age": rng.randint(20, 28),
             "grade": rng.choice(GRADES),
             "income": rng.randint(0, 8) / 2,
-            "job": rng.choice("abc"),
+            "job": rng.choice(jobs),
+            "female": rng.random() < 0.4,
+            "refused": rng.random() < 0.5,
         }
         for _ in range(size)
     ]
     rows[0] |= {"age": 20, "income": 0.0}  # so that ranges have a common measure
     rows[1] |= {"age": 28, "income": 4.0}
+    for row, job in zip(rows, jobs, strict=False):  # every level occurs among men
+        row |= {"job": job, "female": False}
     return Table(attributes, rows)
+
+
+def fit(table: Table, name: DistanceName) -> Embedding:
+    population = table.population
+    embedding = Embedding.fit(population, table.attributes)
+
+    def learn() -> Sample:
+        return Sample(
+            points=embedding.apply(population).points,
+            is_protected=table.is_true("female"),
+            is_reference=~table.is_true("female"),
+            is_negative=table.is_true("refused"),
+            levels=tuple(len(population.categories(each).levels) for each in embedding.nominal),
+            explain=_explain_status,
+        )
+
+    return fit_distance(name, embedding, table.attributes, learn)
+
+
+def table_for(name: DistanceName, seed: int, **options: Any) -> Table:
+    """Make a table that a distance can be fitted on."""
+    unweighted = name in {"mahalanobis", "rank-mahalanobis", "propensity"}
+    jobs = "ab" if name == "rank-mahalanobis" else "abc"
+    return make_table(seed, weighted=not unweighted, jobs=jobs, **options)
 
 
 def measured(table: Table, name: DistanceName) -> tuple[Embedding, list[list[int]]]:
     """Give the integer distances between all rows of a table."""
-    population = table.population
-    embedding = Embedding.fit(population, table.attributes)
-    embedding = fit_distance(name, embedding, table.attributes)
-    points = embedding.apply(population).points
+    embedding = fit(table, name)
+    points = embedding.apply(table.population).points
     return embedding, [
         embedding.metric.from_center(points.take(np.array([row])), points).tolist()
         for row in range(len(points))
@@ -110,6 +146,239 @@ def heom_squared(table: Table, here: dict[str, Any], there: dict[str, Any]) -> F
         ),
         Fraction(0),
     )
+
+
+def column(table: Table, attribute: Attribute) -> list[Fraction]:
+    """Give an attribute as numbers: values, ranks from 0, or places among the levels."""
+    cells = [row[attribute.name] for row in table.rows]
+    if attribute.kind is AttributeKind.ORDINAL:
+        return [Fraction(GRADES.index(cell)) for cell in cells]
+    if attribute.kind is AttributeKind.NOMINAL:
+        return [Fraction(sorted(set(cells)).index(cell)) for cell in cells]
+    return [Fraction(str(cell)) for cell in cells]
+
+
+def deviation(values: list[Fraction]) -> float:
+    mean = sum(values, Fraction(0)) / len(values)
+    return sqrt(sum((each - mean) ** 2 for each in values) / (len(values) - 1))
+
+
+def shares(table: Table, cells: list[Any]) -> dict[Any, tuple[float, float]]:
+    """Give P(refused | cell) and P(granted | cell) among men; 0 where there are none."""
+    found = {}
+    for cell in set(cells):
+        men = [
+            row["refused"]
+            for row, here in zip(table.rows, cells, strict=True)
+            if here == cell and not row["female"]
+        ]
+        found[cell] = (sum(men) / len(men), 1 - sum(men) / len(men)) if men else (0.0, 0.0)
+    return found
+
+
+def value_difference(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """Wilson & Martinez, eq. 15 (N2) with the root of the erratum."""
+    return sqrt(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)))
+
+
+def thanh(table: Table) -> list[list[float]]:
+    def term(attribute: Attribute, one: int, other: int) -> float:
+        values = column(table, attribute)
+        if attribute.kind is AttributeKind.NOMINAL:
+            return float(values[one] != values[other])
+        apart = float(abs(values[one] - values[other]))
+        ordinal = attribute.kind is AttributeKind.ORDINAL
+        return apart / (len(GRADES) - 1 if ordinal else deviation(values))
+
+    return pairs(table, lambda one, other: averaged(table, term, one, other))
+
+
+def averaged(table: Table, term: Any, one: int, other: int) -> float:
+    weights = [a.weight for a in table.attributes]
+    total: float = sum(a.weight * term(a, one, other) for a in table.attributes)
+    return total / sum(weights)
+
+
+def pairs(table: Table, distance: Callable[[int, int], float]) -> list[list[float]]:
+    rows = range(len(table.rows))
+    return [[distance(one, other) for other in rows] for one in rows]
+
+
+def hvdm(table: Table) -> list[list[float]]:
+    def term(attribute: Attribute, one: int, other: int) -> float:
+        values = column(table, attribute)
+        if attribute.kind is AttributeKind.NOMINAL:
+            found = shares(table, values)
+            return value_difference(found[values[one]], found[values[other]])
+        return float(abs(values[one] - values[other])) / (4 * deviation(values))
+
+    return pairs(table, lambda one, other: rooted(table, term, one, other))
+
+
+def rooted(table: Table, term: Any, one: int, other: int) -> float:
+    return sqrt(sum(a.weight * term(a, one, other) ** 2 for a in table.attributes))
+
+
+def ivdm(table: Table) -> list[list[float]]:
+    def at(attribute: Attribute, row: int) -> tuple[float, float]:
+        values = column(table, attribute)
+        if attribute.kind is not AttributeKind.CONTINUOUS:
+            return shares(table, values)[values[row]]
+        low, width = min(values), (max(values) - min(values)) / 5
+        cells = [min(int((each - low) / width), 4) + 1 for each in values]
+        found = shares(table, cells)
+        # the interval whose middle is the last one not above the value
+        u = int((values[row] - low) / width + Fraction(1, 2))
+        part = float((values[row] - (low + width * (u - Fraction(1, 2)))) / width)
+        before, after = found.get(u, (0.0, 0.0)), found.get(u + 1, (0.0, 0.0))
+        refused, granted = (a + part * (b - a) for a, b in zip(before, after, strict=True))
+        return refused, granted
+
+    def term(attribute: Attribute, one: int, other: int) -> float:
+        return value_difference(at(attribute, one), at(attribute, other))
+
+    return pairs(table, lambda one, other: rooted(table, term, one, other))
+
+
+def solved(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
+    """Solve linear equations by elimination, in fractions."""
+    rows = [[*row, each] for row, each in zip(matrix, right, strict=True)]
+    for place, pivot in enumerate(rows):
+        for other, row in enumerate(rows):
+            if other != place and row[place]:
+                factor = row[place] / pivot[place]
+                rows[other] = [a - factor * b for a, b in zip(row, pivot, strict=True)]
+    return [row[-1] / row[place] for place, row in enumerate(rows)]
+
+
+def covariance(
+    columns: list[list[Fraction]], groups: list[list[int]], freedom: int
+) -> list[list[Fraction]]:
+    centred = [list(each) for each in columns]
+    for group in groups:
+        for one, each in enumerate(columns):
+            mean = sum((each[row] for row in group), Fraction(0)) / len(group)
+            for row in group:
+                centred[one][row] = each[row] - mean
+    return [
+        [
+            sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0)) / freedom
+            for other in centred
+        ]
+        for one in centred
+    ]
+
+
+def by_covariance(
+    columns: list[list[Fraction]], matrix: list[list[Fraction]], one: int, other: int
+) -> float:
+    apart = [each[one] - each[other] for each in columns]
+    return sqrt(sum(a * b for a, b in zip(apart, solved(matrix, apart), strict=True)))
+
+
+def mahalanobis(table: Table) -> list[list[float]]:
+    columns = []
+    for attribute in table.attributes:
+        values = column(table, attribute)
+        if attribute.kind is AttributeKind.NOMINAL:
+            # another level is left out than in the program
+            columns += [[Fraction(v == level) for v in values] for level in (0, 1)]
+        else:
+            columns.append(values)
+    status = [row["female"] for row in table.rows]
+    groups = [[row for row, each in enumerate(status) if each is sex] for sex in (True, False)]
+    matrix = covariance(columns, groups, len(status) - 2)
+    return pairs(table, lambda one, other: by_covariance(columns, matrix, one, other))
+
+
+def rank_mahalanobis(table: Table) -> list[list[float]]:
+    size, columns = len(table.rows), []
+    for attribute in table.attributes:
+        values = column(table, attribute)
+        columns.append(
+            [
+                sum(each < value for each in values)
+                + Fraction(sum(each == value for each in values) + 1, 2)
+                for value in values
+            ]
+        )
+    matrix = covariance(columns, [list(range(size))], size - 1)
+    untied = Fraction(size * (size + 1), 12)
+    raised = [sqrt(untied / matrix[place][place]) for place in range(len(matrix))]
+    matrix = [
+        [each * Fraction(raised[one]) * Fraction(raised[other]) for other, each in enumerate(row)]
+        for one, row in enumerate(matrix)
+    ]
+    return pairs(table, lambda one, other: by_covariance(columns, matrix, one, other))
+
+
+ROUNDED: dict[DistanceName, Callable[[Table], list[list[float]]]] = {
+    "thanh": thanh,
+    "hvdm": hvdm,
+    "ivdm": ivdm,
+    "mahalanobis": mahalanobis,
+    "rank-mahalanobis": rank_mahalanobis,
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+@settings(max_examples=5, deadline=None)
+@given(seed=SEEDS)
+def test_distances_are_those_of_the_formula(name: DistanceName, seed: int) -> None:
+    table = table_for(name, seed, size=30)
+    embedding, integers = measured(table, name)
+    shown = embedding.metric.as_float(np.array(integers))
+    np.testing.assert_allclose(shown, ROUNDED[name](table), rtol=1e-4, atol=1e-5)
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=SEEDS)
+def test_scores_solve_the_equations_of_their_likelihood(seed: int) -> None:
+    """At the maximum, expected and observed sums of each attribute over women are the same."""
+    table = table_for("propensity", seed, size=60)
+    embedding = fit(table, "propensity")
+    points = embedding.metric.place(embedding.apply(table.population).points)
+    score = points.coordinates[:, 0] / embedding.metric.unit
+    female = table.is_true("female")
+    log_odds = np.log(score / (1 - score))
+    columns = [np.ones(60)]
+    for attribute in table.attributes:
+        values = np.array([float(each) for each in column(table, attribute)])
+        if attribute.kind is AttributeKind.NOMINAL:
+            columns += [values == level for level in (0, 1)]
+        else:
+            columns.append(values)
+    design = np.array(columns, dtype=np.float64).T
+    np.testing.assert_allclose(design.T @ (score - female), 0, atol=1e-5)
+    explained = design @ np.linalg.lstsq(design, log_odds, rcond=None)[0]
+    np.testing.assert_allclose(explained, log_odds, atol=1e-6)
+
+
+def test_values_between_levels_and_beyond_all_of_them_have_places() -> None:
+    """Centers of tipping points lie between levels, and counterfactuals may have new names."""
+    table = make_table(4)
+    for name in get_args(DistanceName):
+        table = table_for(name, 4)
+        embedding = fit(table, name)
+        points = embedding.apply(table.population).points
+        between = replace(points, coordinates=points.coordinates + 1)
+        assert len(embedding.metric.place(between)) == len(points)
+        unknown = replace(points, codes=points.codes * 0 + 99)
+        if name in {"hvdm", "ivdm"}:
+            with pytest.raises(PlanError, match="a level that no one in the table has"):
+                embedding.metric.place(unknown)
+        elif name != "propensity":
+            assert embedding.metric.from_center(unknown.take(np.array([0])), points).min() >= 0
+
+
+@pytest.mark.parametrize("name", ["hvdm", "ivdm"])
+def test_a_level_that_no_man_has_is_learned_as_zero(name: DistanceName) -> None:
+    table = make_table(9, size=30)
+    rows = [row | {"female": True} if row["job"] == "c" else row for row in table.rows]
+    lonely = Table(table.attributes, rows)
+    embedding, integers = measured(lonely, name)
+    shown = embedding.metric.as_float(np.array(integers))
+    np.testing.assert_allclose(shown, ROUNDED[name](lonely), rtol=1e-4, atol=1e-5)
 
 
 EXACT: dict[DistanceName, Callable[..., Fraction]] = {"gower": gower, "heom": heom_squared}
@@ -150,7 +419,7 @@ def test_heom_of_two_people_by_hand() -> None:
 def test_neither_the_order_of_rows_nor_the_unit_of_a_number_matters(
     name: DistanceName, seed: int
 ) -> None:
-    table = make_table(seed)
+    table = table_for(name, seed)
     _, before = measured(table, name)
     rng = random.Random(seed)  # noqa: S311
     order = rng.sample(range(len(table.rows)), len(table.rows))
@@ -163,7 +432,7 @@ def test_neither_the_order_of_rows_nor_the_unit_of_a_number_matters(
 @settings(max_examples=10, deadline=None)
 @given(seed=SEEDS)
 def test_a_distance_is_symmetric_and_keeps_the_triangle(name: DistanceName, seed: int) -> None:
-    embedding, integers = measured(make_table(seed, size=12), name)
+    embedding, integers = measured(table_for(name, seed, size=25), name)
     shown = embedding.metric.as_float(np.array(integers))
     np.testing.assert_array_equal(shown, shown.T)
     assert (np.diag(shown) == 0).all()
@@ -175,11 +444,10 @@ def test_a_distance_is_symmetric_and_keeps_the_triangle(name: DistanceName, seed
 @settings(max_examples=8, deadline=None)
 @given(seed=SEEDS)
 def test_every_backend_finds_what_brute_finds(name: DistanceName, seed: int) -> None:
-    table = make_table(seed, size=60)
-    population = table.population
-    embedding = fit_distance(name, Embedding.fit(population, table.attributes), table.attributes)
-    metric, points = embedding.metric, embedding.apply(population).points
-    negative = np.array([row["job"] == "a" for row in table.rows])
+    table = table_for(name, seed, size=60)
+    embedding = fit(table, name)
+    metric, points = embedding.metric, embedding.apply(table.population).points
+    negative = table.is_true("refused")
     space, standing = Space.of(points, negative, metric)
     queries = Queries(points=points, own=standing, own_negative=negative)
     moved = Space(
@@ -206,7 +474,7 @@ def test_every_backend_finds_what_brute_finds(name: DistanceName, seed: int) -> 
 
 @pytest.mark.parametrize("name", get_args(DistanceName))
 def test_the_parts_of_attributes_add_up_to_the_distance(name: DistanceName) -> None:
-    table = make_table(3)
+    table = table_for(name, 3)
     embedding, integers = measured(table, name)
     points = embedding.apply(table.population).points
     split = embedding.split(points.take(np.array([5])), points)
@@ -277,3 +545,37 @@ def test_scaling_has_no_say_in_a_distance_that_scales_itself(name: DistanceName)
 
 def test_every_distance_is_described() -> None:
     assert set(DESCRIPTIONS) == set(get_args(DistanceName))
+
+
+@pytest.mark.parametrize("name", ["mahalanobis", "rank-mahalanobis", "propensity"])
+def test_weights_are_refused_where_they_have_no_meaning(name: DistanceName) -> None:
+    pay = Attribute(name="pay", kind=AttributeKind.CONTINUOUS, weight=2)
+    with pytest.raises(PlanError, match="takes no weights"):
+        check_distance(name, [pay])
+    check_distance(name, [replace(pay, weight=1)])
+    check_distance("heom", [pay])
+
+
+def test_collinear_attributes_are_refused_by_name() -> None:
+    table = make_table(7, weighted=False)
+    rows = [row | {"income": 2 * row["age"]} for row in table.rows]
+    with pytest.raises(PlanError, match="'income' follows from the attributes before it"):
+        fit(Table(table.attributes, rows), "mahalanobis")
+
+
+def test_ranks_need_an_order() -> None:
+    with pytest.raises(PlanError, match="'job' has 3 levels without an order"):
+        fit(make_table(7, weighted=False), "rank-mahalanobis")
+
+
+@pytest.mark.parametrize("name", ["gower", "heom", "thanh", "mahalanobis", "rank-mahalanobis"])
+def test_exchanging_the_groups_changes_no_distance(name: DistanceName) -> None:
+    table = table_for(name, 5)
+    mirrored = Table(table.attributes, [row | {"female": not row["female"]} for row in table.rows])
+    metric, other = fit(table, name).metric, fit(mirrored, name).metric
+    points = fit(table, name).apply(table.population).points
+    here, there = (
+        each.as_float(each.from_center(points.take(np.array([3])), points))
+        for each in (metric, other)
+    )
+    np.testing.assert_allclose(here, there, rtol=1e-6, atol=1e-6)

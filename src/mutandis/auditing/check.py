@@ -12,12 +12,14 @@ from mutandis.data.labels import PLAIN, Labels
 from mutandis.decision.maker import decide
 from mutandis.errors import printable
 from mutandis.frames import open_frame
+from mutandis.search.distances import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Diagnosis
+    from mutandis.search.distances import DistanceName
 
 __all__ = ["PlanCheck", "check_plan"]
 
@@ -39,6 +41,8 @@ class PlanCheck:
         Decisions with the negative outcome.
     methods, ks
         What the audit can run.
+    distance
+        The name of the distance between people, which has been fitted.
     asked, as_recorded
         The rows on which the decision maker was tried, and those on which it said what is on
         record; None without a decision maker.
@@ -56,6 +60,7 @@ class PlanCheck:
     refused: int
     methods: tuple[str, ...]
     ks: tuple[int, ...]
+    distance: DistanceName
     asked: int | None
     as_recorded: int | None
     worldview: Diagnosis | None
@@ -78,6 +83,7 @@ class PlanCheck:
             "refused": self.refused,
             "methods": list(self.methods),
             "ks": list(self.ks),
+            "distance": self.distance,
             "decision": None
             if self.asked is None
             else {"asked": self.asked, "as_recorded": self.as_recorded},
@@ -96,6 +102,8 @@ class PlanCheck:
             f"Complainants: {who}; {self.reference_rows:,} {self.called_reference}.",
             f"The audit can run {methods} at k = {ks}.",
         ]
+        if self.distance != "gower":
+            lines.append(f"Distance {self.distance!r}: {DESCRIPTIONS[self.distance]}.")
         if self.dropped:
             dropped = ", ".join(
                 f"{count:,} for {self.labels.quoted(name)}" for name, count in self.dropped.items()
@@ -125,6 +133,7 @@ def check_plan(plan: Plan) -> PlanCheck:
         refused=int(plan.outcome.is_negative.sum()),
         methods=tuple(method.name for method in plan.methods),
         ks=plan.settings.ks,
+        distance=_try_distance(plan),
         asked=asked,
         as_recorded=as_recorded,
         worldview=plan.check_worldview(),
@@ -146,6 +155,16 @@ def _called(plan: Plan) -> dict[str, Any]:
     others = labels.people(name, protection.reference)
     said = {"called_reference": others} if others else {}
     return {"called": {label: each for label, each in named.items() if each != label}, **said}
+
+
+def _try_distance(plan: Plan) -> DistanceName:
+    """Fit the distance to the table: one that cannot be is refused here."""
+    from mutandis.auditing.run import make_situation
+
+    distance = plan.settings.similarity.distance
+    if distance != "gower":
+        make_situation(plan, None, None, threads=1).embed()
+    return distance
 
 
 def _try_decision(plan: Plan) -> tuple[int | None, int | None]:

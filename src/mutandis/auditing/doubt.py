@@ -156,7 +156,12 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     shared = SharedSpaces()
 
     def regroup(world: Population) -> _World:
-        other = replace(_in_world(situation, world), strata=tuple(strata), ks=(k,))
+        other = replace(
+            _in_world(situation, world),
+            strata=tuple(strata),
+            fitted_on=situation.strata,
+            ks=(k,),
+        )
         grouping = plan.semantics.group(other, [method], shared=shared)
         return {(method.name, 0): grouping.at(method, 0)}
 

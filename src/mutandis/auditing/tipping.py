@@ -542,7 +542,9 @@ class _Ground:
                 replace(each, control=each.control[near[each.control]]) for each in strata
             )
         # between two values of a grid, centers stand on twentieths of a step, and midway of these
-        situation = replace(situation, strata=strata, ks=(k,), parts=STEPS // 2)
+        situation = replace(
+            situation, strata=strata, fitted_on=situation.strata, ks=(k,), parts=STEPS // 2
+        )
         shared = SharedSpaces()
         found = audit.plan.semantics.group(situation, [method], shared=shared)
         groups = audit.grouping.at(method, audit.ks.index(k))

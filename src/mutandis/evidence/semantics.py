@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from mutandis.causal.equations.categorical import Categorical
+from mutandis.data.columns import Categories
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
@@ -21,7 +24,7 @@ from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowId
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
 from mutandis.evidence.measures import MEASURES, RISK_DIFFERENCE
 from mutandis.evidence.methods import METHODS, Center
-from mutandis.search.distances import fit_distance
+from mutandis.search.distances import Sample, check_distance, fit_distance
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
 from mutandis.search.share import difference
@@ -31,8 +34,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.causal.fitting.predictor import LinearPredictor
     from mutandis.causal.worldview import Worldview
     from mutandis.data.attribute import Attribute
+    from mutandis.data.columns import Columns
     from mutandis.data.population import Population
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Counted, Group
@@ -75,6 +80,8 @@ class Situation:
     draws: Sequence[Population] = ()
     # worlds to average over instead, each with a whole number as its weight
     worlds: Sequence[tuple[Population, int]] = ()
+    # the strata that distances are fitted on, where some of their rows were left out; else the same
+    fitted_on: tuple[Stratum, ...] = ()
     parts: int = 1  # of a step from one value to the next, in which distances are exact
     refused_in_draws: NDArray[np.bool_] | None = None
 
@@ -127,13 +134,36 @@ class Situation:
         embedding = Embedding.fit(
             self.population, self.attributes, scaling=self.similarity.scaling, parts=self.parts
         )
-        return fit_distance(self.similarity.distance, embedding, self.attributes)
+        learn = partial(self._sample, embedding)
+        return fit_distance(self.similarity.distance, embedding, self.attributes, learn)
+
+    def _sample(self, embedding: Embedding) -> Sample:
+        """Give what a distance may learn from."""
+        protected, reference = (np.zeros(len(self.population), dtype=np.bool_) for _ in range(2))
+        for stratum in self.fitted_on or self.strata:
+            protected[stratum.control] = True
+            reference[stratum.test] = True
+        names = (self.population.categories(name) for name in embedding.nominal)
+        return Sample(
+            points=embedding.apply(self.population).points,
+            is_protected=protected,
+            is_reference=reference & ~protected,
+            is_negative=self.is_negative,
+            levels=tuple(len(each.levels) for each in names),
+            explain=_explain_status,
+        )
 
     def drawn_centers(self) -> tuple[Centers, ...]:
         """Give the outcomes that the complainants would have had in each draw."""
         refused = () if self.refused_in_draws is None else self.refused_in_draws
         ids = self.population.ids[self.complainants]
         return tuple(Centers(ids=ids, is_negative=each) for each in refused)
+
+
+def _explain_status(parents: Columns, is_protected: NDArray[np.bool_]) -> LinearPredictor:
+    """Fit the log-odds of the protected status."""
+    status = Categories(is_protected.astype(np.int32), (False, True))
+    return Categorical(*parents).fit(status, parents).predictors[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,10 +318,11 @@ class PaperDefinitions:
     caution: str = ""
     likeness: str = ""
 
-    def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:  # noqa: ARG002
-        """Settle the interval."""
+    def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:
+        """Settle the interval, and refuse what a distance has no use for."""
         evidence = settings.evidence
         MEASURES[evidence.measure].check_interval(evidence.interval)
+        check_distance(settings.similarity.distance, attributes)
         if evidence.interval == "fisher" and settings.tau != 0:
             raise PlanError(
                 f"interval='fisher' tests against τ = 0 only, not against tau={settings.tau}. "

@@ -75,7 +75,8 @@ them; `missing: error` refuses them."""
 _PROTECTED_LINE = """EDIT 2. Who may have been treated worse: the attribute, the protected value,
 and the value they are compared with. Without `value`, all others are protected."""
 _COMPARED = """What people are compared on: people who are alike in these should be treated alike.
-Strike what the decision may not, or does not, depend on, here and in the worldview."""
+Strike what the decision may not, or does not, depend on, here and in the worldview. How alike:
+Gower's distance; `similarity: {distance: heom}` sets another."""
 _CLAIM = f"""The worldview: what the protected attribute causes. THIS IS A CLAIM, TO BE ARGUED. The
 draft says that it affects every attribute directly, and that nothing else does, which is hardly
 true. `{PROTECTED}` stands for the attribute of EDIT 2. Strike attributes that it does not affect,

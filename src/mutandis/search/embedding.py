@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 Scaling = Literal["range", "none"]
 
-_QUANTUM_BITS = 40
+QUANTUM_BITS = 40
+"""A column without a grid is rounded to this many bits of its range."""
 # half the range of a quantised column must measure at least this, or rounding would show
 _LEAST = 2**19
 # A center further out than this many ranges is moved in to it, and the rest is kept separately:
@@ -316,7 +317,7 @@ def _extent(low: float, high: float) -> Fraction:
 def _axes(drafts: Sequence[_AxisDraft], unit: Fraction) -> tuple[Axis, ...]:
     lengths = [draft.term.length(unit) for draft in drafts]
     # one quantum for all: what is rounded off one coordinate can be made up for by another
-    quantum = 1 << max(0, min(lengths, default=1).bit_length() - 1 - _QUANTUM_BITS)
+    quantum = 1 << max(0, min(lengths, default=1).bit_length() - 1 - QUANTUM_BITS)
     return tuple(
         Axis(
             name=draft.term.name,
