@@ -84,6 +84,7 @@ def test_results_are_opened_and_described_as_they_were_saved(
     opened = mm.open_results(tmp_path / "results")
     pd.testing.assert_frame_equal(in_order(opened), in_order(saved))
     assert opened.provenance.settings["similarity"]["distance"] == distance
+    assert DESCRIPTIONS[distance] in (tmp_path / "results" / "report.html").read_text("utf-8")
     document = opened.case_file(int(in_order(saved)["id"][0]))
     assert any(DESCRIPTIONS[distance] in each for each in document.assumptions)
     groups = (document.parts[0].control, document.parts[0].test)

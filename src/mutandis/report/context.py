@@ -9,6 +9,7 @@ import numpy as np
 
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.report.formatting import count, listed, plural
+from mutandis.search.distances import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,6 +138,16 @@ class ReportContext:
         if self.plan.settings.similarity.test_space == "complement":
             return f"everybody but {self._called or f'those with {self.complainants}'}"
         return self._reference_people or f"people with {self.reference}"
+
+    @property
+    def distance(self) -> str:
+        """Say how alike people are measured to be."""
+        similarity = self.plan.settings.similarity
+        if self.plan.semantics.likeness:
+            return "that of the publication"
+        if similarity.scaling == "none":
+            return f"{similarity.distance}: numbers taken as they are, then averaged"
+        return f"{similarity.distance}: {DESCRIPTIONS[similarity.distance]}"
 
     @property
     def refused(self) -> str:
