@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 import mutandis as mm
 from mutandis.errors import PlanError
 from mutandis.evidence.intervals import INTERVALS, REJECTS
+from mutandis.evidence.measures import MEASURES
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.search.share import Share
 
@@ -189,3 +191,38 @@ def test_refusals(options: dict[str, Any], message: str) -> None:
 
 def test_every_interval_has_its_test() -> None:
     assert list(REJECTS) == list(INTERVALS)
+
+
+@pytest.mark.parametrize(
+    ("measure", "tau"), [("risk-ratio", 1.25), ("selection-ratio", 0.8), ("odds-ratio", 1.5)]
+)
+def test_power_of_a_ratio_is_the_sum_over_all_outcomes(measure: Any, tau: float) -> None:
+    k, p_control, p_test = 12, 0.7, 0.3
+    by, expected, reached = MEASURES[measure], 0.0, np.zeros((k + 1, k + 1), dtype=bool)
+    for x in range(k + 1):
+        for y in range(k + 1):
+            control, test = (
+                Share(negatives=np.array([n]), size=np.array([k]), split=np.array([1]))
+                for n in (x, y)
+            )
+            found = by.interval("miettinen-nurminen")(control, test, tau=tau, alpha=0.05)
+            reached[x, y] = (
+                by.is_beyond(control, test, Fraction(str(tau)))[0] and found.p_value[0] <= 0.05
+            )
+            if reached[x, y]:
+                chance = comb(k, x) * p_control**x * (1 - p_control) ** (k - x)
+                expected += chance * comb(k, y) * p_test**y * (1 - p_test) ** (k - y)
+    # one more refusal in the control group never makes it less significant
+    assert (np.diff(reached.astype(int), axis=0) >= 0).all()
+    analysed = mm.power(p_control, p_test, ks=(k,), tau=tau, measure=measure, k_max=k)
+    assert analysed.powers[0] == pytest.approx(expected, abs=1e-12)
+    assert f"Test of {by.symbol} {'≤' if by.worse_above else '≥'} {tau:g}" in str(analysed)
+
+
+def test_a_ratio_needs_its_own_tau() -> None:
+    with pytest.raises(PlanError, match=r"tau=0\.0 is below 1"):
+        mm.power(0.6, 0.3, measure="risk-ratio")
+    with pytest.raises(PlanError, match=r"measure='ratio' is unknown.* Allowed: risk-difference"):
+        mm.power(0.6, 0.3, measure="ratio")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="interval='wald' is about differences"):
+        mm.power(0.6, 0.3, measure="odds-ratio", tau=1.0, interval="wald")

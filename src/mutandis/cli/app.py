@@ -436,6 +436,9 @@ def power(
     interval: Annotated[
         str, typer.Option(help="Interval, with the test that belongs to it.")
     ] = "miettinen-nurminen",
+    measure: Annotated[
+        str, typer.Option(help="What is compared with tau: a difference or a ratio.")
+    ] = "risk-difference",
     k: Annotated[list[int] | None, typer.Option(help="Group size; may be repeated.")] = None,
     k_max: Annotated[int, typer.Option(help="How far to look for the smallest k.")] = 500,
     plot: Annotated[Path | None, typer.Option(help="Draw power against k, to this file.")] = None,
@@ -452,6 +455,7 @@ def power(
         alpha=alpha,
         tau=tau,
         interval=interval,
+        measure=measure,
         ks=k or (15, 30, 50, 100),
         k_max=k_max,
         plot=plot,

@@ -25,6 +25,7 @@ def run_power(
     alpha: float,
     tau: float,
     interval: Any,
+    measure: Any,
     ks: Sequence[int],
     k_max: int,
     plot: Path | None,
@@ -39,6 +40,7 @@ def run_power(
         alpha=alpha,
         tau=tau,
         interval=interval,
+        measure=measure,
         k_max=k_max,
     )
     if plot is not None:

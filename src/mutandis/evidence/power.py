@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from mutandis.errors import PlanError
+from mutandis.errors import PlanError, suggest
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, REJECTS, IntervalName
-from mutandis.search.share import Share, difference, exceeds
+from mutandis.evidence.measures import MEASURES, MeasureName
+from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,14 +39,23 @@ _PRECISION = 1e-6
 
 
 def smallest_difference(
-    k: int, p_test: float, *, power: float, alpha: float, tau: float, interval: IntervalName
+    k: int,
+    p_test: float,
+    *,
+    power: float,
+    alpha: float,
+    tau: float,
+    interval: IntervalName,
+    measure: MeasureName = "risk-difference",
 ) -> float | None:
     """Give the smallest difference above p_test that groups of k people show with this power.
 
     None: not even a control group that is refused throughout is enough.
     """
     tests = np.arange(k + 1)
-    least = _least_refusals(tests, np.full_like(tests, k), alpha=alpha, tau=tau, interval=interval)
+    least = _least_refusals(
+        tests, np.full_like(tests, k), alpha=alpha, tau=tau, interval=interval, measure=measure
+    )
     weights = _binomial(tests, k, p_test)
 
     def reached(p_control: float) -> bool:
@@ -70,7 +80,7 @@ class PowerAnalysis:
         The true probabilities of a negative outcome.
     target
         The power that is asked for.
-    alpha, tau, interval
+    alpha, tau, interval, measure
         The test.
     ks, powers, smallest_differences
         Group sizes; the power each has; and the smallest difference above `p_test` that each
@@ -93,6 +103,7 @@ class PowerAnalysis:
     smallest_k: int | None
     k_max: int
     curve: tuple[float, ...]
+    measure: MeasureName = "risk-difference"
 
     def table(self) -> pd.DataFrame:
         """Give one row for each k: its power, and the smallest difference that it shows."""
@@ -116,6 +127,7 @@ class PowerAnalysis:
             "alpha": self.alpha,
             "tau": self.tau,
             "interval": self.interval,
+            "measure": self.measure,
             "smallest_k": self.smallest_k,
             "k_max": self.k_max,
             "rows": [{"k": k, "power": p, "smallest_difference": d} for k, p, d in rows],
@@ -126,7 +138,7 @@ class PowerAnalysis:
         refused = f"{self.p_control:.3g} in the control group, {self.p_test:.3g} in the test group"
         lines = [
             f"Refused: {refused}.",
-            f"Test of π ≤ {self.tau:g} at α = {self.alpha:g} ({self.interval}).",
+            f"Test of {self._null()} at α = {self.alpha:g} ({self.interval}).",
             f"     k   power   smallest Δp found with power {self.target:g}",
         ]
         rows = zip(self.ks, self.powers, self.smallest_differences, strict=True)
@@ -136,6 +148,11 @@ class PowerAnalysis:
         )
         lines.append(self._conclusion())
         return "\n".join(lines)
+
+    def _null(self) -> str:
+        measure = MEASURES[self.measure]
+        name = measure.symbol if measure.is_ratio else "π"
+        return f"{name} {'≤' if measure.worse_above else '≥'} {self.tau:g}"
 
     def _conclusion(self) -> str:
         if self.smallest_k is None:
@@ -155,6 +172,7 @@ def analyse_power(
     alpha: float = 0.05,
     tau: float = 0.0,
     interval: IntervalName = DEFAULT_INTERVAL,
+    measure: MeasureName = "risk-difference",
     k_max: int = 500,
 ) -> PowerAnalysis:
     """Ask, before an audit, what groups of k people can show.
@@ -168,8 +186,8 @@ def analyse_power(
         The probability with which this difference is to be found.
     ks
         Group sizes to look at.
-    alpha, tau, interval
-        As in an audit.
+    alpha, tau, interval, measure
+        As in an audit; a ratio has its own τ.
     k_max
         How far to look for the smallest k.
 
@@ -186,12 +204,18 @@ def analyse_power(
        100   0.997   0.171
     From k = 33 on, power stays at or above 0.8 (looked at up to k = 500).
     """
-    _check(p_control, p_test, alpha=alpha, tau=tau, interval=interval)
+    _check(p_control, p_test, alpha=alpha, interval=interval)
+    _check_measure(measure, tau=tau, interval=interval)
     _check_target(power)
     sizes = tuple(sorted({_size("k", k) for k in ks}))
     if not sizes:
         raise PlanError("ks is empty. Give at least one group size: ks=(15, 30).")
-    options: dict[str, Any] = {"alpha": alpha, "tau": tau, "interval": interval}
+    options: dict[str, Any] = {
+        "alpha": alpha,
+        "tau": tau,
+        "interval": interval,
+        "measure": measure,
+    }
     longest = max(_size("k_max", k_max), *sizes)
     curve = tuple(_powers(p_control, p_test, range(1, longest + 1), **options).tolist())
     return PowerAnalysis(
@@ -243,6 +267,7 @@ def _least_refusals(
     alpha: float,
     tau: float,
     interval: IntervalName,
+    measure: MeasureName,
 ) -> NDArray[np.int64]:
     """Find the least refusals in the control group that are significant (k + 1: none are)."""
     least, unknown = np.zeros_like(sizes), sizes + 1
@@ -250,7 +275,13 @@ def _least_refusals(
         open_ = np.flatnonzero(least < unknown)
         middle = (least[open_] + unknown[open_]) // 2
         found = _significant(
-            middle, tests[open_], sizes[open_], alpha=alpha, tau=tau, interval=interval
+            middle,
+            tests[open_],
+            sizes[open_],
+            alpha=alpha,
+            tau=tau,
+            interval=interval,
+            measure=measure,
         )
         unknown[open_] = np.where(found, middle, unknown[open_])
         least[open_] = np.where(found, least[open_], middle + 1)
@@ -265,13 +296,18 @@ def _significant(
     alpha: float,
     tau: float,
     interval: IntervalName,
+    measure: MeasureName,
 ) -> NDArray[np.bool_]:
     """Tell which pairs of refusals an audit would call significant."""
     ones = np.ones_like(sizes)
     control = Share(negatives=controls, size=sizes, split=ones)
     test = Share(negatives=tests, size=sizes, split=ones)
-    evidence = exceeds(*difference(control, test), Fraction(str(tau)))
-    return evidence & REJECTS[interval](control, test, tau=tau, alpha=alpha)
+    by = MEASURES[measure]
+    evidence = by.is_beyond(control, test, Fraction(str(tau)))
+    if not by.is_ratio:
+        return evidence & REJECTS[interval](control, test, tau=tau, alpha=alpha)
+    tested = by.test(interval)(control, test, tau=tau, alpha=alpha)
+    return np.asarray(evidence & (tested.p_value <= alpha), dtype=np.bool_)
 
 
 def _binomial(
@@ -290,19 +326,28 @@ def _at_least(
     return np.asarray(binom.sf(counts - 1, sizes, probability), dtype=np.float64)
 
 
-def _check(
-    p_control: object, p_test: object, *, alpha: object, tau: object, interval: object
-) -> None:
+def _check(p_control: object, p_test: object, *, alpha: object, interval: object) -> None:
     for name, value in (("p_control", p_control), ("p_test", p_test)):
         if not (isinstance(value, Real) and 0 <= float(value) <= 1):
             raise PlanError(f"{name}={value!r} is not a probability. Give a number from 0 to 1.")
     if not (isinstance(alpha, Real) and 0 < float(alpha) < 0.5):
         raise PlanError(f"alpha={alpha!r} is outside (0, 0.5). Give a level such as 0.05.")
-    if not (isinstance(tau, Real) and 0 <= float(tau) < 1):
-        raise PlanError(f"tau={tau!r} is outside [0, 1). Give a least difference such as 0.1.")
     if interval not in get_args(IntervalName):
         allowed = ", ".join(get_args(IntervalName))
         raise PlanError(f"interval={interval!r} is unknown. Allowed: {allowed}.")
+
+
+def _check_measure(measure: MeasureName, *, tau: object, interval: IntervalName) -> None:
+    if measure not in MEASURES:
+        allowed = ", ".join(MEASURES)
+        raise PlanError(
+            f"measure={measure!r} is unknown.{suggest(measure, MEASURES)} Allowed: {allowed}."
+        )
+    if measure != "risk-difference":
+        MEASURES[measure].read_tau(tau)
+        MEASURES[measure].check_interval(interval)
+    elif not (isinstance(tau, Real) and 0 <= float(tau) < 1):
+        raise PlanError(f"tau={tau!r} is outside [0, 1). Give a least difference such as 0.1.")
 
 
 def _check_target(power: object) -> None:

@@ -157,11 +157,11 @@ def _interval(row: Figures) -> str:
     return f"[{signed(row.ci_low)}, {signed(row.ci_high)}]"
 
 
-def _measured(row: Figures) -> str:
-    """Write a ratio with its interval."""
+def _measured(row: Figures, *, value: bool = True) -> str:
+    """Write a ratio with its interval, or the interval alone."""
     bounds = signed(row.measured_low), signed(row.measured_high)
-    interval = "" if MISSING in bounds else f" [{', '.join(bounds)}]"
-    return f"{signed(row.measured)}{interval}"
+    interval = "" if MISSING in bounds else f"[{', '.join(bounds)}]"
+    return f"{signed(row.measured)} {interval}".rstrip() if value else interval
 
 
 def _css_text(text: str) -> str:
