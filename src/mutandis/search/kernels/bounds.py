@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mutandis.search.kernels.jit import making_kernel, summing_part
+from mutandis.search.kernels.jit import summing_part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Costs", "choose_signs", "least_distance", "level_bits", "measure", "slants_of"]
 
+# rows of which NumPy makes a copy at a time
+_AT_ONCE = 1 << 16
 # points that show how numbers go together
 _SAMPLE = 4096
 # the share of the variance that slants must hold, in at most this share of the dimensions
@@ -148,16 +150,13 @@ def choose_signs(coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(signs * signs[0], axis=1).astype(np.int64)
 
 
-@making_kernel
 def slants_of(
     coordinates: NDArray[np.int64], low: NDArray[np.int64], signs: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Give the slants of points, a row each, of numbers that are counted from `low`."""
-    numbers, slants = signs.shape
-    found = np.zeros((len(coordinates), slants), np.int64)
-    for point in range(len(coordinates)):
-        for number in range(numbers):
-            value = coordinates[point, number] - low[number]
-            for slant in range(slants):
-                found[point, slant] += value * signs[number, slant]
+    found = np.empty((len(coordinates), signs.shape[1]), np.int64)
+    if found.size:
+        for first in range(0, len(found), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            np.matmul(coordinates[some] - low, signs, out=found[some])
     return found

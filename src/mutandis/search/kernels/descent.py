@@ -27,6 +27,7 @@ from mutandis.search.kernels.reservoir import (
     BINS,
     answer,
     bin_of,
+    clear,
     edge,
     reservoir_for,
     scale_for,
@@ -216,7 +217,7 @@ def nearest_in_tree(
         center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
         radius = _starting_radius(centers, query, last_radius, costs)
         scale, last, size, people = scale_for(radius), _LAST_BIN, _ZERO, _ZERO
-        reservoir.bins[:] = 0
+        clear(reservoir.bins)
         room.waiting[0], room.away[0] = 0, 0.0
         depth = _ONE
         while depth:

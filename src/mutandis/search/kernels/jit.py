@@ -1,25 +1,35 @@
 """How kernels are compiled: once per machine, then read from a cache.
 
 numba looks at one source file to see whether machine code is still good, but a kernel is compiled
-together with the kernels of other files that it calls. So the cache has a folder of its own, named
+together with the parts in other files that it calls. So the cache has a folder of its own, named
 after the contents of all of them: what was compiled from other sources is never even read.
+
+The first search on a machine waits for the compiler, so kernels are written to be compiled quickly
+(`benchmarks/first_search.py` measures it). A part is pasted into each kernel that calls it before
+types are inferred: compiled by itself, it would be optimized, translated and stored by itself, and
+then once more with each caller. Kernels allocate nothing, and fill arrays in loops: `array[:] = 0`
+takes numba ten times as long. Python collects no garbage meanwhile: the compiler makes millions of
+objects, and nearly all of them are in use until the end.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
+from numba.core import event
 from numba.core.options import DefaultOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["kernel", "making_kernel", "part", "summing_part"]
+__all__ = ["kernel", "part", "repeated_part", "summing_part"]
 
 # a private option of numba: without it, kernels are slower and just as right
 _OWNS_NOTHING: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
@@ -33,37 +43,47 @@ def kernel(function: _Function) -> _Function:
     It allocates nothing, so the references to its arrays need not be counted, as numba otherwise
     does each time one is taken out of a tuple: in an inner loop that takes longer than the work.
     """
-    return _compiled(function, **_OWNS_NOTHING)
-
-
-def making_kernel(function: _Function) -> _Function:
-    """Compile a function that makes arrays."""
-    return _compiled(function)
+    return _compiled(function, no_cfunc_wrapper=True, **_OWNS_NOTHING)
 
 
 def part(function: _Function) -> _Function:
-    """Compile a function that is inlined into kernels."""
-    return _compiled(function, forceinline=True, **_OWNS_NOTHING)
+    """Make a part of kernels of a function: what calls it is compiled as if it were written there.
+
+    Called from Python, it is compiled by itself.
+    """
+    return _compiled(function, inline="always", **_OWNS_NOTHING)
+
+
+def repeated_part(function: _Function) -> _Function:
+    """Compile a small part that is called in many places, and is quicker compiled by itself."""
+    return _compiled(function, forceinline=True, no_cfunc_wrapper=True, **_OWNS_NOTHING)
 
 
 def summing_part(function: _Function) -> _Function:
     """Compile a part of kernels whose sums may be taken in any order, as vector units need it.
 
-    Only for sums that are exact: there the order changes nothing.
+    Only for sums that are exact: there the order changes nothing. As this is said of it alone, it
+    is compiled by itself, and pasted into kernels as machine code.
     """
     return _compiled(
-        function, forceinline=True, fastmath={"nnan", "nsz", "reassoc"}, **_OWNS_NOTHING
+        function,
+        forceinline=True,
+        no_cfunc_wrapper=True,
+        fastmath={"nnan", "nsz", "reassoc"},
+        **_OWNS_NOTHING,
     )
 
 
 def _compiled(function: _Function, **options: Any) -> _Function:
+    # rewrites look for expressions of whole arrays, of which there are none here
+    options |= {"nogil": True, "no_rewrites": True}
     settings: Any = numba.config
     before = settings.CACHE_DIR
     settings.CACHE_DIR = _cache_folder(before)
     try:
-        made = numba.njit(nogil=True, cache=True, **options)(function)
+        made = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder can be written to: then every process compiles anew
-        made = numba.njit(nogil=True, **options)(function)
+        made = numba.njit(**options)(function)
     finally:
         settings.CACHE_DIR = before
     return cast("_Function", made)
@@ -83,3 +103,43 @@ def _cache_folder(wanted: str) -> str:
         home = os.environ.get("XDG_CACHE_HOME", "")
         folder = (Path(home) if home else Path.home() / ".cache") / "mutandis"
     return str(folder / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}")
+
+
+class _FirstUse(event.Listener):
+    """Say on a terminal that kernels are compiled, and compile without collecting garbage."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.collects = False
+        self.said = False
+
+    def on_start(self, started: Any) -> None:
+        if not _is_ours(started):
+            return
+        if not self.depth:
+            self._say()
+            self.collects = gc.isenabled()
+            gc.disable()
+        self.depth += 1
+
+    def on_end(self, ended: Any) -> None:
+        if not _is_ours(ended):
+            return
+        self.depth -= 1
+        if not self.depth and self.collects:
+            gc.enable()
+
+    def _say(self) -> None:
+        if not self.said and sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write("compiling the search once for this machine (about 10 s)\n")
+            sys.stderr.flush()
+        self.said = True
+
+
+def _is_ours(compiled: Any) -> bool:
+    function = compiled.data["dispatcher"].py_func
+    return str(function.__module__).startswith(__package__ or "mutandis")
+
+
+# numba compiles under a lock, so that no two threads are heard at the same time
+cast("Any", event).register("numba:compile", _FirstUse())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mutandis.search.kernels.jit import kernel, part
+from mutandis.search.kernels.jit import kernel, part, repeated_part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class Noted(NamedTuple):
     tally: NDArray[np.int64]
 
 
-@part
+@repeated_part
 def _count(value: float, ruler: Ruler) -> np.int64:
     most = ruler.farthest**2
     return np.int64(np.rint(min(max(value, -most), most) * ruler.one))
@@ -97,7 +97,7 @@ def _sort(listed: Listed, first: int, stop: int) -> None:
         points[place], distances[place] = point, distance
 
 
-@kernel
+@part
 def _weigh(listed: Listed, query: int, reference: Reference, parts: int, noted: Noted) -> np.int64:
     """Write down the places of those around one counterfactual, and give their number."""
     first, stop = listed.start[query], listed.start[query + 1]
@@ -139,7 +139,7 @@ def _average(inside: int, rim: int, here: Part, ruler: Ruler) -> np.int64:
     return _count((rim * here.place + inside) / here.whole, ruler)
 
 
-@kernel
+@part
 def _note_numbers(
     listed: Listed,
     here: Part,
@@ -170,7 +170,7 @@ def _note_numbers(
         numbers[1 + 3 * axes + axis] = _count(own**2, ruler)
 
 
-@kernel
+@part
 def _note_levels(
     listed: Listed,
     here: Part,

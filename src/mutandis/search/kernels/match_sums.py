@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mutandis.search.kernels.jit import kernel, part
+from mutandis.search.kernels.jit import kernel, part, repeated_part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -189,7 +189,7 @@ def renumber(points: NDArray[np.int32], numbers: NDArray[np.int32], seen: NDArra
     return size
 
 
-@kernel
+@part
 def _arrange(
     listed: Listed,
     query: int,
@@ -263,7 +263,7 @@ class Sums(NamedTuple):
     touched: int
 
 
-@kernel
+@part
 def _add_inside(
     around: Around,
     first: int,
@@ -300,7 +300,7 @@ def _add_inside(
     return Sums(everyone, with_matches, refused, touched), spread, rows
 
 
-@kernel
+@part
 def _add_rim(
     around: Around,
     first: int,
@@ -329,7 +329,7 @@ def _add_rim(
     return Sums(everyone, with_matches, refused, touched), are_near
 
 
-@kernel
+@part
 def _unload_rim(
     matched: Matched, room: Room, touched: int, place: float, spread: int, rows: int
 ) -> tuple[int, int]:
@@ -346,7 +346,7 @@ def _unload_rim(
     return spread, rows
 
 
-@kernel
+@part
 def _count_near(around: Around, stop: int, near: float) -> int:
     """Count the people inside of a group whose matches are near enough."""
     people = 0
@@ -355,7 +355,7 @@ def _count_near(around: Around, stop: int, near: float) -> int:
     return people
 
 
-@part
+@repeated_part
 def _average(inside: int, at_rim: int, place: float, whole: float) -> float:
     """Give the average of a moment over a group whose rim holds a part of each place."""
     total = at_rim * place + inside
@@ -368,7 +368,7 @@ def _variance(square: float, mean: float, rounding: float) -> float:
     return found if found > rounding * square else 0.0
 
 
-@part
+@repeated_part
 def _excess(difference: float, spread: float, allowed: float, rounding: float) -> float:
     """Tell how many times a squared difference exceeds what is allowed."""
     if not abs(difference) > rounding:
@@ -376,7 +376,7 @@ def _excess(difference: float, spread: float, allowed: float, rounding: float) -
     return 2 * difference**2 / (allowed * spread) if allowed * spread != 0.0 else np.inf
 
 
-@kernel
+@part
 def _judge(
     room: Room, half: int, place: float, matched_size: float, size: float, judge: Judge
 ) -> int:

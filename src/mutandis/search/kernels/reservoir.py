@@ -19,11 +19,11 @@ candidates fall into the first bin until there are many; then the k-th nearest g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mutandis.search.kernels.jit import kernel, part
+from mutandis.search.kernels.jit import part
 from mutandis.search.kernels.selection import HALF, Candidates, nearest, room_for, write_answer
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "Reservoir",
     "answer",
     "bin_of",
+    "clear",
     "edge",
     "reservoir_for",
     "scale_for",
@@ -46,6 +47,8 @@ __all__ = [
 BINS = 256
 """How many bins; one more takes what does not count."""
 
+# of one type from the start: for a literal, numba would compile once more
+_ZERO: Any = np.int64(0)
 # more than two roundings of a float64
 _ROUNDED_UP = 1.0 + 2.0**-50
 
@@ -61,6 +64,12 @@ class Reservoir(NamedTuple):
 def reservoir_for(size: int) -> Reservoir:
     """Allocate for `size` candidates, and one that is written and does not count."""
     return Reservoir(room_for(size + 1), np.zeros(BINS + 1, np.int64), room_for(size + 1))
+
+
+@part
+def clear(bins: NDArray[np.int64]) -> None:
+    for place in range(np.uint64(len(bins))):  # numba takes long to compile `bins[:] = 0`
+        bins[place] = 0
 
 
 @part
@@ -90,7 +99,7 @@ def shrink(bins: NDArray[np.int64], last: int, people: np.int64, k: int) -> tupl
     return last, people
 
 
-@kernel
+@part
 def settle(reservoir: Reservoir, size: int, k: int) -> tuple[int, float, int, np.int64]:
     """Drop all but the nearest k people (and ties), and make finer bins for them.
 
@@ -98,7 +107,7 @@ def settle(reservoir: Reservoir, size: int, k: int) -> tuple[int, float, int, np
     """
     radius, _, _, size = nearest(reservoir.candidates, size, k)
     scale = scale_for(radius)
-    reservoir.bins[:] = 0
+    clear(reservoir.bins)
     people = np.int64(0)
     for place in range(size):
         here = reservoir.candidates.people[place]
@@ -111,7 +120,7 @@ def settle(reservoir: Reservoir, size: int, k: int) -> tuple[int, float, int, np
 @part
 def _choose(reservoir: Reservoir, size: int, scale: float, bin_: int) -> int:
     """Copy the candidates of one bin into `chosen`, and count them."""
-    chosen = 0
+    chosen: int = _ZERO
     for place in range(size):
         distance = reservoir.candidates.distances[place]
         reservoir.chosen.distances[chosen] = distance
@@ -120,7 +129,7 @@ def _choose(reservoir: Reservoir, size: int, scale: float, bin_: int) -> int:
     return chosen
 
 
-@kernel
+@part
 def answer(
     reservoir: Reservoir,
     size: int,
@@ -136,7 +145,7 @@ def answer(
     If fewer than k people were found, which no proof allows, the radius is -1: the caller stops.
     """
     if people < np.int64(ks[-1]) << HALF:
-        answers.radius[query] = -1
+        answers.radius[query, 0] = -1
         return np.inf
     largest = 0.0
     for column in range(len(ks) - 1, -1, -1):

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mutandis.search.kernels.bounds import least_distance, measure
-from mutandis.search.kernels.jit import kernel, making_kernel, part
+from mutandis.search.kernels.jit import kernel, part
 from mutandis.search.kernels.selection import ONE_PERSON, Candidates, answer, nearest, people_in
 
 if TYPE_CHECKING:
@@ -113,12 +113,19 @@ def turns_for(k: int, rank: int) -> Turns:
     )
 
 
-@making_kernel
 def pack(grid: Grid, order: NDArray[np.int32], quantum: int) -> NDArray[np.uint8]:
     """Lay points out as bytes, block by block."""
+    attributes = grid.coordinates.shape[1] + grid.codes.shape[1]
+    packed = np.zeros(((len(order) + BLOCK - 1) // BLOCK, attributes, BLOCK), np.uint8)
+    _write_bytes(grid, order, quantum, packed)
+    return packed
+
+
+@kernel
+def _write_bytes(
+    grid: Grid, order: NDArray[np.int32], quantum: int, packed: NDArray[np.uint8]
+) -> None:
     numbers, names = grid.coordinates.shape[1], grid.codes.shape[1]
-    blocks = (len(order) + BLOCK - 1) // BLOCK
-    packed = np.zeros((blocks, numbers + names, BLOCK), np.uint8)
     for place in range(len(order)):
         point, block, within = order[place], place // BLOCK, place % BLOCK
         for number in range(numbers):
@@ -128,7 +135,6 @@ def pack(grid: Grid, order: NDArray[np.int32], quantum: int) -> NDArray[np.uint8
             packed[block, numbers + attribute, within] = np.uint8(
                 grid.codes[point, attribute] & 255
             )
-    return packed
 
 
 @part
@@ -187,7 +193,7 @@ def _collect(
     return found
 
 
-@kernel
+@part
 def _guess(
     packed: Bytes,
     center: NDArray[np.uint8],

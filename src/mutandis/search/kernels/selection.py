@@ -65,7 +65,7 @@ def room_for(size: int) -> Candidates:
     return Candidates(np.empty(size, np.float64), np.empty(size, np.int64))
 
 
-@kernel
+@part
 def people_in(candidates: Candidates, size: int) -> int:
     """Count the people for whom the first `size` candidates stand."""
     total = 0
@@ -138,7 +138,7 @@ def write_answer(
     answers.negatives_rim[query, column] = rim & LOWER
 
 
-@kernel
+@part
 def answer(
     candidates: Candidates, size: int, ks: NDArray[np.int64], answers: Answers, query: int
 ) -> None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mutandis.search.kernels.jit import making_kernel, part
+from mutandis.search.kernels.jit import kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,14 +89,21 @@ def _widest_side(boxes: Boxes, node: int, numbers: int, costs: Costs) -> float:
     return widest
 
 
-@making_kernel
 def take_steps(tree: Tree, exact: Exact, is_told: NDArray[np.bool_]) -> Steps:
     """Lay the points out in steps, leaf by leaf."""
+    values = np.empty(exact.points.size, np.uint16)
+    per_unit = np.ones(len(tree.start), np.float64)
+    _write_steps(tree, exact, values, per_unit)
+    return Steps(values, per_unit, is_told)
+
+
+@kernel
+def _write_steps(
+    tree: Tree, exact: Exact, values: NDArray[np.uint16], per_unit: NDArray[np.float64]
+) -> None:
     attributes = exact.points.shape[1]
     numbers = attributes - len(exact.costs.mismatch)
     largest = _largest_step(attributes, exact.costs)
-    values = np.empty(exact.points.size, np.uint16)
-    per_unit = np.ones(len(tree.start), np.float64)
     place = 0
     for node in range(len(tree.start)):
         if tree.right[node] >= 0:
@@ -112,7 +119,6 @@ def take_steps(tree: Tree, exact: Exact, is_told: NDArray[np.bool_]) -> Steps:
                 value = (exact.points[point, attribute] - low) * scale
                 values[place] = np.uint16(np.int64(value) & _FARTHEST)
                 place += 1
-    return Steps(values, per_unit, is_told)
 
 
 @part

@@ -10,11 +10,11 @@ Nodes are numbered in preorder: the left child of node i is i + 1.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mutandis.search.kernels.jit import kernel, making_kernel, part
+from mutandis.search.kernels.jit import kernel, part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,14 +33,16 @@ __all__ = [
     "grow",
 ]
 
-_T = TypeVar("_T", bound=np.generic)
-
 # integers up to this are float64, and so are their sums and differences while they stay below it
 _EXACT = 2**53
 # one child waits per level of the tree; median splits halve, and only names can be lopsided
 _WAITING = 4096
 # points for which another thread is worth starting
 _WORTH_A_THREAD = 10_000
+# nodes for which there is room at first
+_FEW_NODES = 16
+# rows of which NumPy makes a copy at a time
+_AT_ONCE = 1 << 16
 
 
 class Grid(NamedTuple):
@@ -106,8 +108,8 @@ def exact_in_floats(
     return bool(total + sum(mismatch.tolist()) <= _EXACT)
 
 
-@making_kernel
-def _room_for_boxes(size: int, columns: int, names: int) -> Boxes:
+def _room_for_boxes(grid: Grid, size: int) -> Boxes:
+    columns, names = len(grid.low), grid.codes.shape[1]
     return Boxes(
         np.empty((size, columns), np.float64),
         np.empty((size, columns), np.float64),
@@ -115,13 +117,16 @@ def _room_for_boxes(size: int, columns: int, names: int) -> Boxes:
     )
 
 
-@kernel
+@part
 def enclose(
     grid: Grid, order: NDArray[np.int32], first: int, stop: int, boxes: Boxes, box: int
 ) -> None:
     """Write the box of the points at places first…stop, counted from `low`."""
     numbers, slants = grid.coordinates.shape[1], grid.slants.shape[1]
-    boxes.low[box], boxes.high[box], boxes.levels[box] = np.inf, -np.inf, 0
+    for column in range(numbers + slants):
+        boxes.low[box, column], boxes.high[box, column] = np.inf, -np.inf
+    for attribute in range(grid.codes.shape[1]):
+        boxes.levels[box, attribute] = 0
     for place in range(first, stop):
         point = order[place]
         for number in range(numbers):
@@ -137,28 +142,28 @@ def enclose(
             boxes.levels[box, attribute] |= level
 
 
-@making_kernel
 def boxes_over(grid: Grid, order: NDArray[np.int32], block: int) -> Boxes:
     """Enclose every `block` points in a row."""
-    blocks = (len(order) + block - 1) // block
-    boxes = _room_for_boxes(blocks, len(grid.low), grid.codes.shape[1])
-    for box in range(blocks):
-        stop = min((box + 1) * block, len(order))
-        enclose(grid, order, box * block, stop, boxes, box)
+    boxes = _room_for_boxes(grid, (len(order) + block - 1) // block)
+    _enclose_blocks(grid, order, block, boxes)
     return boxes
 
 
-@making_kernel
+@kernel
+def _enclose_blocks(grid: Grid, order: NDArray[np.int32], block: int, boxes: Boxes) -> None:
+    for box in range(len(boxes.low)):
+        enclose(grid, order, box * block, min((box + 1) * block, len(order)), boxes, box)
+
+
 def exact_rows(grid: Grid, order: NDArray[np.int32]) -> NDArray[np.float64]:
     """Lay the points out row by row, in an order: see `Exact`."""
     numbers, names = grid.coordinates.shape[1], grid.codes.shape[1]
     rows = np.empty((len(order), numbers + names), np.float64)
-    for place in range(len(order)):
-        point = order[place]
-        for number in range(numbers):
-            rows[place, number] = grid.coordinates[point, number] - grid.low[number]
-        for attribute in range(names):
-            rows[place, numbers + attribute] = grid.codes[point, attribute]
+    for first in range(0, len(order), _AT_ONCE):
+        some = order[first : first + _AT_ONCE]
+        part_of_rows = rows[first : first + len(some)]
+        part_of_rows[:, :numbers] = grid.coordinates.take(some, axis=0) - grid.low[:numbers]
+        part_of_rows[:, numbers:] = grid.codes.take(some, axis=0)
     return rows
 
 
@@ -175,16 +180,29 @@ def grow(
     A node with more than `leaf` points is split.
     """
     if threads < 2 or len(order) < max(leaf, _WORTH_A_THREAD):
-        return _grow(grid, mismatch, order, leaf)
-    root, middle = _split_root(grid, mismatch, order)
-    if middle == 0:
-        return _grow(grid, mismatch, order, leaf)
+        growth = _Growth.start(grid, order, nodes=_FEW_NODES)
+        while not growth.go_on(grid, mismatch, order, leaf):
+            growth = growth.with_more_room()
+        return growth.tree()
+    root, middle = _split_root(grid, mismatch, order, leaf)
+    if middle == len(order):
+        return root
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(
             grow, grid, mismatch, order[middle:], leaf=leaf, threads=threads - threads // 2
         )
         left = grow(grid, mismatch, order[:middle], leaf=leaf, threads=threads // 2)
-        return _join(root, left, other.result(), middle)
+        return _join(root.boxes, left, other.result(), middle)
+
+
+def _split_root(
+    grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32], leaf: int
+) -> tuple[Tree, int]:
+    """Write the root alone; give it, and how many points come first (all: it is a leaf)."""
+    growth = _Growth.start(grid, order, nodes=1)
+    is_leaf = growth.go_on(grid, mismatch, order, leaf)
+    # of two that wait, the left child is the last
+    return growth.tree(), len(order) if is_leaf else int(growth.waiting[1, 1])
 
 
 def _join(root: Boxes, left: Tree, right: Tree, middle: int) -> Tree:
@@ -211,7 +229,7 @@ def _swap(keys: NDArray[np.int64], order: NDArray[np.int32], one: int, other: in
     order[one], order[other] = order[other], order[one]
 
 
-@kernel
+@part
 def _select_median(
     keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, middle: int
 ) -> None:
@@ -238,7 +256,7 @@ def _select_median(
             return
 
 
-@kernel
+@part
 def _part_below(
     keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, limit: int
 ) -> int:
@@ -251,7 +269,7 @@ def _part_below(
     return boundary
 
 
-@kernel
+@part
 def _part_names(
     keys: NDArray[np.int64], order: NDArray[np.int32], first: int, stop: int, middle: int
 ) -> int:
@@ -264,7 +282,7 @@ def _part_names(
     return after
 
 
-@kernel
+@part
 def _split(
     grid: Grid,
     column: int,
@@ -304,7 +322,7 @@ def _widest_column(boxes: Boxes, box: int, first: int, stop: int) -> tuple[int, 
     return widest, span
 
 
-@kernel
+@part
 def _widest(
     grid: Grid,
     mismatch: NDArray[np.float64],
@@ -338,62 +356,82 @@ def _widest(
     return widest
 
 
-@making_kernel
-def _longer(values: NDArray[_T]) -> NDArray[_T]:
-    return np.concatenate((values, np.empty_like(values)))
+class _Growth(NamedTuple):
+    """A tree that grows: the nodes so far, and what waits to become one.
+
+    `waiting` are stretches of places, with the parent whose right child they are (-1: a left one);
+    `progress` is how many of them there are, and how many nodes. `keys` is room to split in.
+    """
+
+    nodes: Tree
+    keys: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    progress: NDArray[np.int64]
+
+    @classmethod
+    def start(cls, grid: Grid, order: NDArray[np.int32], *, nodes: int) -> _Growth:
+        """Let all points wait; give room for some nodes."""
+        starts, stops, rights = (np.empty(nodes, np.int64) for _ in range(3))
+        waiting = np.empty((_WAITING, 3), np.int64)
+        waiting[0] = 0, len(order), -1
+        return cls(
+            Tree(starts, stops, rights, _room_for_boxes(grid, nodes)),
+            np.empty(len(order), np.int64),
+            waiting,
+            np.array([1, 0]),
+        )
+
+    def go_on(
+        self, grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32], leaf: int
+    ) -> bool:
+        """Arrange `order` and write nodes; tell whether the tree is whole, or needs more room."""
+        _write_nodes(grid, mismatch, order, leaf, *self)
+        return not self.progress[0]
+
+    def with_more_room(self) -> _Growth:
+        start, stop, right, (low, high, levels) = self.nodes
+        boxes = Boxes(_longer(low), _longer(high), _longer(levels))
+        return self._replace(nodes=Tree(_longer(start), _longer(stop), _longer(right), boxes))
+
+    def tree(self) -> Tree:
+        start, stop, right, (low, high, levels) = self.nodes
+        written = slice(self.progress[1])
+        boxes = Boxes(low[written].copy(), high[written].copy(), levels[written].copy())
+        return Tree(start[written].copy(), stop[written].copy(), right[written].copy(), boxes)
 
 
-@making_kernel
-def _split_root(
-    grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32]
-) -> tuple[Boxes, int]:
-    """Enclose all points and split them; give the box, and how many come first (0: none)."""
-    box = _room_for_boxes(1, len(grid.low), grid.codes.shape[1])
-    enclose(grid, order, 0, len(order), box, 0)
-    widest = _widest(grid, mismatch, order, 0, len(order), box, 0)
-    if widest < 0:
-        return box, 0
-    return box, _split(grid, widest, order, np.empty(len(order), np.int64), 0, len(order))
+def _longer(values: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([values, np.empty_like(values)])
 
 
-@making_kernel
-def _grow(grid: Grid, mismatch: NDArray[np.float64], order: NDArray[np.int32], leaf: int) -> Tree:
-    """Arrange `order` and give the nodes over it, in one thread."""
-    size = 16
-    start, stop = np.empty(size, np.int64), np.empty(size, np.int64)
-    right = np.empty(size, np.int64)
-    boxes = _room_for_boxes(size, len(grid.low), grid.codes.shape[1])
-    keys = np.empty(len(order), np.int64)
-    # stretches that wait for a number of their own, with the parent whose right child they are
-    waiting = np.empty((_WAITING, 3), np.int64)
-    waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, len(order), -1
-    depth, nodes = 1, 0
-    while depth:
+@kernel
+def _write_nodes(
+    grid: Grid,
+    mismatch: NDArray[np.float64],
+    order: NDArray[np.int32],
+    leaf: int,
+    tree: Tree,
+    keys: NDArray[np.int64],
+    waiting: NDArray[np.int64],
+    progress: NDArray[np.int64],
+) -> None:
+    """Arrange `order` and write the nodes over it, until all are written or there is no room."""
+    depth, node = progress[0], progress[1]
+    while depth and node < len(tree.start):
         depth -= 1
         first, last, parent = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
-        node = nodes
-        nodes += 1
-        if nodes > size:
-            start, stop, right = _longer(start), _longer(stop), _longer(right)
-            boxes = Boxes(_longer(boxes.low), _longer(boxes.high), _longer(boxes.levels))
-            size *= 2
-        start[node], stop[node], right[node] = first, last, -1
+        tree.start[node], tree.stop[node], tree.right[node] = first, last, -1
         if parent >= 0:
-            right[parent] = node
-        enclose(grid, order, first, last, boxes, node)
-        if last - first <= leaf or depth + 2 > _WAITING:
-            continue
-        widest = _widest(grid, mismatch, order, first, last, boxes, node)
-        if widest < 0:
-            continue
-        middle = _split(grid, widest, order, keys, first, last)
-        waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = middle, last, node
-        depth += 1
-        waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = first, middle, -1
-        depth += 1
-    return Tree(
-        start[:nodes].copy(),
-        stop[:nodes].copy(),
-        right[:nodes].copy(),
-        Boxes(boxes.low[:nodes].copy(), boxes.high[:nodes].copy(), boxes.levels[:nodes].copy()),
-    )
+            tree.right[parent] = node
+        enclose(grid, order, first, last, tree.boxes, node)
+        widest = -1
+        if last - first > leaf and depth + 2 <= _WAITING:
+            widest = _widest(grid, mismatch, order, first, last, tree.boxes, node)
+        if widest >= 0:
+            middle = _split(grid, widest, order, keys, first, last)
+            waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = middle, last, node
+            depth += 1
+            waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = first, middle, -1
+            depth += 1
+        node += 1
+    progress[0], progress[1] = depth, node
