@@ -48,7 +48,7 @@ def run_plan(plan: Plan, *, threads: int | None, progress: bool | Report | None)
 
 
 def run_quietly(plan: Plan, *, threads: int, provenance: Provenance) -> Audit:
-    """Run a plan without progress, warnings or a record: the audit behind it has all that."""
+    """Run a plan for its counts, without progress, warnings or a record: the audit has all that."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
         return _run(plan, threads=threads, progress=discard_progress, provenance=provenance)
@@ -70,7 +70,9 @@ def _run(
     situation = make_situation(plan, counterfactual, would_be, threads=threads)
     if made is not None and made.couplings and plan.semantics.preset is None:
         situation = _with_draws(plan, situation, made)
-    grouping = plan.semantics.group(situation, plan.methods, progress=progress)
+    grouping = plan.semantics.group(
+        situation, plan.methods, counts_only=provenance is not None, progress=progress
+    )
     with_record = None if provenance else _compare_with_record(plan)
     audit = Audit(
         plan=plan,

@@ -287,7 +287,9 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
         def summed(
             data: NDArray[np.int64], key: Any = key, start: Any = start, shape: Any = shape
         ) -> Any:
-            return csr_array((data, key, start), shape=shape)
+            made = csr_array((data, key, start), shape=shape, copy=True)
+            made.eliminate_zeros()  # products would take as long for them
+            return made
 
         people = count[inside]
         moments = [matches.total_moments(summed(people * where)) for where in (~rim, rim)]

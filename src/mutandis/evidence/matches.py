@@ -151,7 +151,11 @@ class Matches:
     def total_moments(self, groups: Any) -> NDArray[np.int64]:
         """Add up the moments over groups, whose people are a sparse matrix."""
         of_matches, half, _ = self.columns
-        totals: NDArray[np.int64] = (groups @ self.levels).toarray()
+        totals: NDArray[np.int64]
+        if self.levels.nnz:
+            totals = (groups @ self.levels).toarray()
+        else:
+            totals = np.zeros((groups.shape[0], self.levels.shape[1]), dtype=np.int64)
         numbers = groups @ self.numbers
         totals[:, :of_matches] = numbers[:, :of_matches]
         totals[:, half : half + of_matches - 1] = numbers[:, of_matches:]

@@ -277,13 +277,15 @@ class Semantics(Protocol):
         counted: Mapping[str, Counted] | None = None,
         matched: Mapping[str, Any] | None = None,
         shared: SharedSpaces | None = None,
+        counts_only: bool = False,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods and all k in one pass.
 
         Control groups that are known already are not searched for again; where everything was
         counted already, by what was searched, nothing is. `shared` is filled by the first of
-        several groupings of the same people.
+        several groupings of the same people. With `counts_only`, how far the test groups of matched
+        people lie, which no count depends on, is left out.
         """
         ...
 
@@ -348,6 +350,7 @@ class PaperDefinitions:
         counted: Mapping[str, Counted] | None = None,
         matched: Mapping[str, Any] | None = None,
         shared: SharedSpaces | None = None,
+        counts_only: bool = False,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that."""
@@ -361,7 +364,8 @@ class PaperDefinitions:
         )
         compared = [m for m in methods if m.count_neighbours]
         # how far matched people lie is asked in the world of the audit alone
-        wanted = {m.center for m in compared if control is None or not m.matched}
+        measured = control is None and not counts_only
+        wanted = {m.center for m in compared if measured or not m.matched}
         # the matched comparison has draws of its own, and one search says how far they lie
         over_draws = bool(situation.weighted_worlds) and any(
             m.needs_counterfactual and not m.matched for m in compared

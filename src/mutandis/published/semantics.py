@@ -328,6 +328,7 @@ class AsPublished:
         counted: Mapping[str, Counted] | None = None,  # noqa: ARG002 - its groups are no counts
         matched: Mapping[str, Any] | None = None,  # noqa: ARG002 - the publication has none
         shared: SharedSpaces | None = None,  # noqa: ARG002 - it has scales of its own
+        counts_only: bool = False,  # noqa: ARG002 - the publication has no matches
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""
