@@ -205,25 +205,26 @@ def _arrange(
     counted for all cells together, radius by radius, as vector units can do it.
     """
     cell_at, far, rank, stops = around.cell, around.far, around.rank, around.stop
-    size = _ZERO
-    for entry in range(listed.start[query], listed.start[query + 1]):
-        point = listed.points[entry]
-        first = cells.first[point] if cells.several else point
+    size = np.uint64(0)
+    begin, end = np.uint64(listed.start[query]), np.uint64(listed.start[query + 1])
+    for entry in range(begin, end):
+        point = np.uint64(listed.points[entry])
+        first = np.int64(cells.first[point] if cells.several else point)
         for cell in range(first, first + (cells.number[point] if cells.several else 1)):
             cell_at[size], far[size], rank[size] = cell, listed.distances[entry], 0
-            size += 1
+            size += np.uint64(1)
     within = _ZERO
     for k in range(len(radius)):
         limit, inside = radius[k], _ZERO
-        for place in range(np.uint64(size)):
+        for place in range(size):
             beyond = np.int64(far[place] >= limit)
             rank[place] += beyond
             inside += 1 - beyond
         stops[k], within = within, inside
     stops[len(radius)] = within
-    for place in range(np.uint64(size)):
+    for place in range(size):
         group, cell = np.uint64(rank[place]), cell_at[place]
-        to, who = np.uint64(stops[group]), cells.key[np.uint64(cell)]
+        to, who = np.uint64(stops[group]), np.uint64(cells.key[np.uint64(cell)])
         stops[group] += 1
         around.who[to], around.distance[to], around.apart[to] = who, far[place], apart[who]
         around.people[to] = cells.people[np.uint64(cell)] - (cell == own)
@@ -241,7 +242,7 @@ def _clear(sums: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
 
 @part
 def _add_moments(
-    sums: tuple[NDArray[np.int64], NDArray[np.int64]], moments: Moments, who: int, people: int
+    sums: tuple[NDArray[np.int64], NDArray[np.int64]], moments: Moments, who: np.uint64, people: int
 ) -> None:
     numbers, (of_numbers, of_levels) = moments.numbers[who], sums
     if people == 1:  # without a product, which vector units do not have for 64 bits
@@ -250,7 +251,8 @@ def _add_moments(
     else:
         for column in range(np.uint64(len(numbers))):
             of_numbers[column] += people * numbers[column]
-    for entry in range(moments.start[who], moments.start[who + 1]):
+    begin, end = moments.start[who], moments.start[who + np.uint64(1)]
+    for entry in range(np.uint64(begin), np.uint64(end)):
         of_levels[np.uint64(moments.columns[entry])] += people * moments.levels[entry]
 
 
@@ -275,28 +277,30 @@ def _add_inside(
     """Add up the people who are inside of a group, and not of a smaller one."""
     sums, spread, rows = before
     everyone, with_matches, refused, touched = sums
-    for place in range(first, stop):
-        who, people = around.who[place], around.people[place]
+    # indices are unsigned, so that none is taken to count from the end
+    for place in range(np.uint64(first), np.uint64(stop)):
+        who, people = np.uint64(around.who[place]), around.people[place]
         everyone += people
         with_matches += people * (around.apart[place] < np.inf)
         refused += people * matched.negatives[who]
         _add_moments(room.inside, matched.moments, who, people)
-        for entry in range(matched.start[who], matched.start[who + 1]):
-            # unsigned, so that no index is taken to count from the end
+        begin, end = matched.start[who], matched.start[who + np.uint64(1)]
+        for entry in range(np.uint64(begin), np.uint64(end)):
             point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
             held = room.load[point]
-            room.load[point] = held + more
+            after = held + more
+            room.load[point] = after
             is_new = (held == 0) & (more > 0)
             # written always and kept if it is new: the last one is spare
-            room.touched[touched] = point
+            room.touched[np.uint64(touched)] = point
             touched += is_new
             if matched.plain:
-                rows += is_new
-                spread += more * (2 * held + more)
+                spread += more * (held + after)
             else:
-                count, after = matched.counts[point], held + more
+                count = matched.counts[point]
                 rows += count * is_new
                 spread += after * after // count - held * held // count
+    rows = touched if matched.plain else rows
     return Sums(everyone, with_matches, refused, touched), spread, rows
 
 
@@ -315,13 +319,13 @@ def _add_rim(
     for place in range(first, stop):
         if around.distance[place] != radius:
             continue
-        who, people = around.who[place], around.people[place]
+        who, people = np.uint64(around.who[place]), around.people[place]
         everyone += people
         with_matches += people * (around.apart[place] < np.inf)
         refused += people * matched.negatives[who]
         are_near += people if around.apart[place] <= near else 0
         _add_moments(room.at_rim, matched.moments, who, people)
-        for entry in range(matched.start[who], matched.start[who + 1]):
+        for entry in range(matched.start[who], matched.start[who + np.uint64(1)]):
             point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
             room.on_rim[touched] = point
             touched += (room.rim[point] == 0) & (more > 0)
