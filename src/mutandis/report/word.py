@@ -137,12 +137,12 @@ class _Table:
         """The number of columns, as the first row has them."""
         return sum(cell.columns for cell in self.rows[0])
 
-    def needs(self) -> list[float]:
-        """Give what each column needs, in centimetres, for its longest word to stay whole."""
+    def needs(self, most: int = _LONGEST) -> list[float]:
+        """Give what columns need, in centimetres, for words of `most` letters to stay whole."""
         longest = [2.0] * self.width
         for _, x, cell in self.places():
             words = cell.paragraph.text.split() or [""]
-            letters = min(max(map(len, words)), _LONGEST) / cell.columns
+            letters = min(max(map(len, words)), most) / cell.columns
             for column in range(x, x + cell.columns):
                 longest[column] = max(longest[column], letters)
         return [_LETTER * each + _PADDING for each in longest]
@@ -437,7 +437,11 @@ class _Writer:
 
     def _widths(self, block: _Table) -> list[float]:
         """Part the width of the page: what each column needs, and the rest by its longest text."""
-        needs = block.needs()
+        # the longest words are broken first
+        needs = next(
+            (each for each in map(block.needs, range(_LONGEST, 0, -1)) if sum(each) <= self._room),
+            block.needs(1),
+        )
         asked = [1.0] * block.width
         for _, x, cell in block.places():
             if cell.columns == 1:
