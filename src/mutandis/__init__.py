@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
+    from mutandis.data.score import Score
     from mutandis.errors import MutandisError, MutandisWarning
     from mutandis.evidence.findings import Verdict
     from mutandis.evidence.power import analyse_power as power
@@ -66,6 +67,7 @@ __all__ = [
     "Plan",
     "Population",
     "Protection",
+    "Score",
     "Similarity",
     "Stated",
     "Uncertainty",
@@ -100,6 +102,7 @@ _HOMES = {
     "data.labels": "Labels",
     "data.population": "Population",
     "data.protection": "Protection",
+    "data.score": "Score",
     "errors": "MutandisError MutandisWarning",
     "evidence.findings": "Verdict",
     "evidence.power": "power",

@@ -19,13 +19,14 @@ from mutandis.auditing.case import Case
 from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
-from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
+from mutandis.data.columns import Categories, Numbers, frozen, plain_value, plain_values
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError, printable
 from mutandis.evidence.agreement import Agreement
-from mutandis.evidence.findings import Findings, answer_own_case, count_cases
+from mutandis.evidence.findings import SCORE_COLUMNS, Findings, answer_own_case, count_cases
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
+from mutandis.evidence.scores import is_worse, means_of
 from mutandis.evidence.settings import read_ks
 from mutandis.evidence.spaces import check_group_sizes
 from mutandis.evidence.support import measure_balance, measure_support
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement
     from mutandis.evidence.comparison import Comparison, Depth
-    from mutandis.evidence.groups import Members
+    from mutandis.evidence.groups import Group, Members
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Grouping, Situation
     from mutandis.evidence.support import Support
@@ -71,7 +72,10 @@ _FEW = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flips:
-    """Complainants whose outcome changes under do(): what counterfactual fairness looks at."""
+    """Complainants whose outcome changes under do(): what counterfactual fairness looks at.
+
+    Of scores: who would have had a better one, and who a worse one.
+    """
 
     negative_to_positive: int
     positive_to_negative: int
@@ -487,7 +491,8 @@ class Audit:
         from mutandis.pictures.findings import plot_k_sweep
 
         titles = {method.name: method.title for method in self.plan.methods}
-        return plot_k_sweep(self.sweep_records(ks), titles=titles)
+        symbol = self.plan.wording.symbol
+        return plot_k_sweep(self.sweep_records(ks), titles=titles, symbol=symbol)
 
     def sweep_records(self, ks: Iterable[int]) -> list[dict[str, Any]]:
         """Give the k-sweep as plain records, smallest k first.
@@ -717,6 +722,9 @@ class Audit:
         outcome = self.plan.outcome
         if would_be is None:
             return open_frame(population.frame()).drop(outcome.column).to_native()
+        if outcome.scale is not None:
+            scores = Numbers(frozen(outcome.scale.values(would_be)))
+            return population.with_columns({outcome.column: scores}).frame()
         # of several classes, it is known on which side the outcome would have been
         decided = Categories(would_be.astype(np.int32), (outcome.positive, outcome.negative))
         return population.with_columns({outcome.column: decided}).frame()
@@ -780,14 +788,18 @@ class Audit:
         if after is None:
             return None
         before = self.situation.is_negative[self.situation.complainants]
+        # more is worse, of refusals as of steps of a score
         return Flips(
-            negative_to_positive=int((before & ~after).sum()),
-            positive_to_negative=int((~before & after).sum()),
+            negative_to_positive=int((before > after).sum()),
+            positive_to_negative=int((before < after).sum()),
         )
 
     @property
-    def refused_counterfactually(self) -> NDArray[np.bool_] | None:
-        """Which complainants would have been refused under do(); None if b() is not known."""
+    def refused_counterfactually(self) -> NDArray[Any] | None:
+        """Which complainants would have been refused under do(); None if b() is not known.
+
+        Of a score: its steps.
+        """
         would_be = self.situation.is_negative_cf
         return None if would_be is None else would_be[self.situation.complainants]
 
@@ -1147,7 +1159,8 @@ class Audit:
         groups = self.grouping.at(METHODS[method], index)
         comparison = compare_groups(self.plan, METHODS[method], groups, depth=depth)
         rows, outcome = self.situation.complainants, self.plan.outcome
-        is_negative, would_be = self.situation.is_negative[rows], self.refused_counterfactually
+        would_be = self.refused_counterfactually
+        is_negative = self._had_it_worse(groups)
         return Findings(
             method=method,
             k=k,
@@ -1155,13 +1168,14 @@ class Audit:
             outcome=outcome.recorded(rows),
             outcome_cf=None if would_be is None else outcome.labels(would_be),
             is_negative=is_negative,
+            scale=outcome.scale,
             control=groups.control,
             test=groups.test,
             comparison=comparison,
             q_value=self._adjust(comparison, METHODS[method]),
             alpha=self.plan.settings.alpha,
             measure=self.plan.settings.measure,
-            **self._own_case(METHODS[method], is_negative),
+            **self._own_case(METHODS[method]),
             verdict_share=self._verdict_share(method, index),
         )
 
@@ -1171,33 +1185,51 @@ class Audit:
         unknown = np.full((len(self.situation.complainants), len(self.ks)), np.nan)
         return self.verdict_shares.get(method, unknown)[:, index]
 
-    def _own_case(self, method: Method, is_negative: NDArray[np.bool_]) -> dict[str, Any]:
-        own = self.grouping.own_matches
+    def _had_it_worse(self, groups: Pair[Group]) -> NDArray[np.bool_]:
+        """Tell who was refused; of a score, whose was worse than the mean of her test group."""
+        own, scale = self.situation.is_negative[self.situation.complainants], self.situation.scale
+        if scale is None:
+            return own
+        return is_worse(own, groups.test.share, scale=scale, tau=self.plan.settings.tau)
+
+    def _own_case(self, method: Method) -> dict[str, Any]:
+        own, scale = self.grouping.own_matches, self.situation.scale
         if own is None or not method.matched:
             return {}
-        p_own = own.values()
+        outcomes = self.situation.is_negative[self.situation.complainants]
         worse = self.plan.settings.evidence.direction == "negative"
-        return {"p_own": p_own, "own_case": answer_own_case(is_negative, p_own, worse=worse)}
+        if scale is None:
+            p_own = own.values()
+            return {"p_own": p_own, "own_case": answer_own_case(outcomes, p_own, worse=worse)}
+        tau = self.plan.settings.tau
+        answer = is_worse(outcomes, own, scale=scale, tau=tau, worse=worse).astype(object)
+        answer[own.size == 0] = None
+        return {"p_own": means_of(own, scale), "own_case": answer}
 
     def _adjust(self, comparison: Comparison, method: Method) -> NDArray[np.float64]:
         """Adjust for all whom a method was to compare: the matched one drops those unlike."""
         p_values = comparison.interval.p_value
         if not method.matched:
             return self.adjust(p_values)
-        everyone = np.where(comparison.insufficient, 1.0, p_values)
-        return np.where(comparison.insufficient, np.nan, self.adjust(everyone))
+        # means of few people are compared and not tested
+        untested = np.isnan(p_values)
+        return np.where(untested, np.nan, self.adjust(np.where(untested, 1.0, p_values)))
 
     def _count(self, method: str, k: int) -> dict[str, Any]:
         # the groups are not kept: they take much memory
         groups = self.grouping.at(METHODS[method], self.ks.index(k))
         comparison = compare_groups(self.plan, METHODS[method], groups, depth="significance")
+        is_negative = self._had_it_worse(groups)
         del groups
-        return count_cases(
+        counts = count_cases(
             comparison,
             self._adjust(comparison, METHODS[method]),
             alpha=self.plan.settings.alpha,
-            is_negative=self.situation.is_negative[self.situation.complainants],
+            is_negative=is_negative,
         )
+        if self.situation.scale is None:
+            return counts
+        return {SCORE_COLUMNS.get(name, name): each for name, each in counts.items()}
 
     def sweep(self, sizes: tuple[int, ...]) -> Sweep:
         """Search once for other group sizes.

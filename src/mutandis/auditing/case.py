@@ -13,12 +13,13 @@ import numpy as np
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.doubt import doubt_decision
 from mutandis.errors import PlanError, printable
+from mutandis.evidence.findings import as_shares
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from mutandis.auditing.audit import Audit
     from mutandis.evidence.groups import Members, Pair
@@ -131,6 +132,7 @@ class Case:
     def own_case(self) -> Answer:
         """Whether she has a case of her own: refused, although most people like her were not.
 
+        Of a score: whether hers is worse than the mean of theirs, by more than τ.
         These are the people most like her own counterfactual, where the audit runs `cst_matched`.
         """
         return answer_about_her(self.own_result(), explanation_context(self.audit.plan))
@@ -163,9 +165,9 @@ class Case:
     def own_result(self) -> dict[str, Any]:
         """Give her row of the headline, with what the matched comparison says of her own case."""
         method, k = self.audit.plan.settings.primary
-        matched = self.results.get((CST_MATCHED.name, k), {})
+        matched = as_shares(self.results.get((CST_MATCHED.name, k), {}))
         own = {name: matched.get(name) for name in ("p_own", "own_case")}
-        return {**self.results[method, k], **own}
+        return {**as_shares(self.results[method, k]), **own}
 
     def balance(self, method: str, k: int) -> Pair[Mapping[str, float]]:
         """Tell how far her search centers stand from the people around them, by attribute.
@@ -197,16 +199,22 @@ class Case:
         verdict = self.results[method, k]["verdict"]
         lines.append(f"Pattern among people like her ({method} at k = {k}): {verdict}")
         lines.extend(wrap(self.explain_own_case(), width=96, subsequent_indent="  "))
-        measure = self.audit.plan.settings.measure
-        named = f"{measure.symbol:>15}" if measure.is_ratio else ""
-        lines.append(
-            f"  {'method':<12} {'k':>4} {'p_control':>9} {'p_test':>7} {'Δp':>7}{named}  interval"
-            f"          verdict{self._share_heading()}"
-        )
-        lines.extend(
-            _result_line(method, k, result, measure) for (method, k), result in self.results.items()
-        )
+        lines.extend(self._result_lines())
         return printable("\n".join(lines))
+
+    def _result_lines(self) -> Iterator[str]:
+        wording, measure = self.audit.plan.wording, self.audit.plan.settings.measure
+        named = f"{measure.symbol:>15}" if measure.is_ratio else ""
+        titles, wide = (("p_control", "p_test"), 7)
+        show: Callable[[float], str] = "{:.3f}".format
+        if wording.scale is not None:
+            titles, wide, show = ("mean_control", "mean_test"), 10, wording.number
+        yield (
+            f"  {'method':<12} {'k':>4} {titles[0]:>{wide + 2}} {titles[1]:>{wide}} "
+            f"{wording.symbol:>{wide}}{named}  interval          verdict{self._share_heading()}"
+        )
+        for (method, k), result in self.results.items():
+            yield _result_line(method, k, as_shares(result), measure, show=show, wide=wide)
 
     def _share_heading(self) -> str:
         drawn = any("verdict_share" in result for result in self.results.values())
@@ -216,7 +224,7 @@ class Case:
     def outcome_cf_share(self) -> float | None:
         """The share of draws with the counterfactual outcome; None where it is not open."""
         refused = self.audit.situation.refused_in_draws
-        if refused is None or self.outcome_cf is None:
+        if refused is None or self.outcome_cf is None or self.audit.situation.scale is not None:
             return None
         share = float(refused[:, self.place].mean())
         return share if self.audit.plan.outcome.sides[self.outcome_cf] else 1 - share
@@ -252,21 +260,30 @@ class Case:
         return lines
 
 
-def _result_line(method: str, k: int, result: Mapping[str, Any], measure: Measure) -> str:
+def _result_line(
+    method: str,
+    k: int,
+    result: Mapping[str, Any],
+    measure: Measure,
+    *,
+    show: Callable[[float], str],
+    wide: int,
+) -> str:
     low, high = result["ci_low"], result["ci_high"]
     ratio = ""
     if measure.is_ratio:  # the interval is the ratio's
         low, high = result[f"{measure.column}_low"], result[f"{measure.column}_high"]
         ratio = f"{result[measure.column]:>15.3f}"
-    interval = "" if np.isnan(low) else f"[{low:6.3f}, {high:6.3f}]"
+    interval = "" if np.isnan(low) else f"[{show(low):>6}, {show(high):>6}]"
     share = (
         f"{result['verdict_share']:>{37 - len(result['verdict'])}.2f}"
         if "verdict_share" in result
         else ""
     )
+    control, test, delta = (show(result[name]) for name in ("p_control", "p_test", "delta_p"))
     return (
-        f"  {method:<12} {k:>4} {result['p_control']:>9.3f} {result['p_test']:>7.3f} "
-        f"{result['delta_p']:>7.3f}{ratio}  {interval:<16}  {result['verdict']}{share}"
+        f"  {method:<12} {k:>4} {control:>{wide + 2}} {test:>{wide}} "
+        f"{delta:>{wide}}{ratio}  {interval:<16}  {result['verdict']}{share}"
     )
 
 

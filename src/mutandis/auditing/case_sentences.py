@@ -36,6 +36,7 @@ def explanation_context(plan: Plan) -> ExplanationContext:
         else "",
         labels=plan.labels,
         said=partial(plan.outcome.said, plan.labels),
+        wording=plan.wording,
     )
 
 

@@ -119,8 +119,13 @@ def _said(plan: Plan, outcome: Any) -> str:
 
 def _of_outcomes(audit: Audit) -> Iterator[str]:
     """Ask whether the unfavourable outcome is the right one, and who the cases are."""
-    outcome = audit.plan.outcome
-    if audit.situation.is_negative.mean() > 1 / 2:
+    outcome, scale = audit.plan.outcome, audit.plan.outcome.scale
+    if scale is not None and not scale.exact:
+        yield (
+            f"Scores are rounded to steps of {float(scale.step):g}, so that sums over groups are "
+            "exact: finer ones have no room in so large a table."
+        )
+    if scale is None and audit.situation.is_negative.mean() > 1 / 2:
         yield (
             f"Most people had the outcome {_said(audit.plan, outcome.negative)}, which was "
             "declared to be the unfavourable one. Check that it is."
@@ -129,9 +134,14 @@ def _of_outcomes(audit: Audit) -> Iterator[str]:
     cases = found.significant_adjusted
     granted = cases & ~found.is_negative
     if 2 * int(granted.sum()) > int(cases.sum()):
+        had = (
+            "did not have the unfavourable outcome themselves"
+            if scale is None
+            else "were not worse off themselves than the mean of their test group"
+        )
         yield (
-            f"{int(granted.sum()):,} of the {int(cases.sum()):,} complainants with a pattern did "
-            "not have the unfavourable outcome themselves: they are part of the pattern only."
+            f"{int(granted.sum()):,} of the {int(cases.sum()):,} complainants with a pattern {had}"
+            ": they are part of the pattern only."
         )
     if audit.disagreement == 0:
         yield (

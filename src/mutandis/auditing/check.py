@@ -38,7 +38,9 @@ class PlanCheck:
     complainants, reference_rows
         Complainants by protected status, and the rows that they are compared with.
     refused
-        Decisions with the negative outcome.
+        Decisions with the negative outcome; None where the outcome is a score.
+    score
+        The lowest and the highest score, and which end is worse; None for other outcomes.
     methods, ks
         What the audit can run.
     distance
@@ -57,7 +59,8 @@ class PlanCheck:
     dropped: Mapping[str, int]
     complainants: Mapping[str, int]
     reference_rows: int
-    refused: int
+    refused: int | None
+    score: Mapping[str, Any] | None
     methods: tuple[str, ...]
     ks: tuple[int, ...]
     distance: DistanceName
@@ -81,6 +84,7 @@ class PlanCheck:
             "complainants": dict(self.complainants),
             "reference_rows": self.reference_rows,
             "refused": self.refused,
+            **({} if self.score is None else {"score": dict(self.score)}),
             "methods": list(self.methods),
             "ks": list(self.ks),
             "distance": self.distance,
@@ -98,7 +102,7 @@ class PlanCheck:
         )
         methods, ks = ", ".join(self.methods), ", ".join(map(str, self.ks))
         lines = [
-            f"{self.rows:,} decisions, {self.refused:,} of them negative.",
+            self._outcomes(),
             f"Complainants: {who}; {self.reference_rows:,} {self.called_reference}.",
             f"The audit can run {methods} at k = {ks}.",
         ]
@@ -116,6 +120,15 @@ class PlanCheck:
             )
         return lines
 
+    def _outcomes(self) -> str:
+        if self.score is None:
+            return f"{self.rows:,} decisions, {self.refused:,} of them negative."
+        score = self.score
+        return (
+            f"{self.rows:,} decisions, scored from {score['lowest']:g} to {score['highest']:g}; "
+            f"{score['worse']} is worse."
+        )
+
     def __str__(self) -> str:
         """Show the sentences, those about the worldview last."""
         said = [] if self.diagnosis is None else ["", str(self.diagnosis)]
@@ -125,12 +138,20 @@ class PlanCheck:
 def check_plan(plan: Plan) -> PlanCheck:
     """Try worldview and decision maker; nothing is searched."""
     asked, as_recorded = _try_decision(plan)
+    scores = plan.outcome.scores
     return PlanCheck(
         rows=len(plan.population),
         dropped=plan.population.dropped,
         complainants={s.label: len(s.complainants) for s in plan.strata},
         reference_rows=len(plan.strata[0].test),
-        refused=int(plan.outcome.is_negative.sum()),
+        refused=None if scores is not None else int(plan.outcome.is_negative.sum()),
+        score=None
+        if scores is None or plan.outcome.scale is None
+        else {
+            "lowest": float(scores.min()),
+            "highest": float(scores.max()),
+            "worse": plan.outcome.scale.worse,
+        },
         methods=tuple(method.name for method in plan.methods),
         ks=plan.settings.ks,
         distance=_try_distance(plan),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import Categories, Column, Numbers, frozen
+from mutandis.data.columns import Categories, Column, Numbers, frozen, read_numbers
 from mutandis.data.population import Population
 from mutandis.errors import AlignmentError, KindError, MissingValuesError, MutandisWarning
 from mutandis.frames import open_frame
@@ -38,7 +38,7 @@ class CounterfactualTable:
 
     # D with the counterfactual columns in place and the protected attribute at its reference
     population: Population
-    is_negative: NDArray[np.bool_] | None  # who would have been refused, if the table says so
+    is_negative: NDArray[Any] | None  # who would have been refused, if the table says so
 
     @classmethod
     def read(
@@ -210,7 +210,16 @@ def _as_native(series: nw.Series[Any], like: nw.DataFrame[Any]) -> nw.Series[Any
     return nw.new_series(series.name, series.to_list(), backend=like.implementation)
 
 
-def _read_outcome(opened: nw.DataFrame[Any], outcome: Outcome) -> NDArray[np.bool_]:
+def _read_outcome(opened: nw.DataFrame[Any], outcome: Outcome) -> NDArray[Any]:
+    if outcome.scale is not None:
+        scores = read_numbers(opened[outcome.column]).values
+        lacking = int((~np.isfinite(scores)).sum())
+        if lacking:
+            raise AlignmentError(
+                f"counterfactuals= has {lacking} rows without a score in {outcome.column!r}. "
+                "Complete them, or leave the column out and give decision=."
+            )
+        return frozen(outcome.scale.count(scores))
     values = opened[outcome.column].to_list()
     sides = outcome.sides
     unknown = sum(value not in sides for value in values)

@@ -182,6 +182,8 @@ def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
     asked at any time, and where refits take too long or cannot be made.
     """
     plan, situation = audit.plan, audit.situation
+    if plan.outcome.scale is not None:
+        return None
     described = {} if plan.decision is None else describe_maker(plan.decision)
     if described.get("kind") != "rule" or plan.worldview is None or plan.worldview.latents:
         return None

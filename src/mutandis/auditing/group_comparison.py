@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from mutandis.evidence.comparison import compare, too_small
+from mutandis.evidence.scores import compare_means
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
-    from mutandis.evidence.comparison import Comparison, Depth
+    from mutandis.evidence.comparison import Comparison, Depth, Rule
     from mutandis.evidence.groups import Group, Pair
+    from mutandis.evidence.intervals import IntervalName
     from mutandis.evidence.methods import Method
     from mutandis.search.share import Share
 
@@ -42,19 +44,22 @@ def compare_shares(
     depth: Depth,
     insufficient: NDArray[np.bool_] | None = None,
 ) -> Comparison:
-    """Compare shares by the rules of the audit."""
-    settings, semantics = plan.settings, plan.semantics
-    rule = partial(
-        semantics.compare,
-        tau=settings.tau,
-        alpha=settings.alpha,
-        interval=semantics.interval(settings.interval, depth, settings.measure),
-        measure=settings.measure,
-    )
+    """Compare shares, or mean scores, by the rules of the audit."""
     return compare(
         control,
         test,
-        rule,
-        direction=settings.evidence.direction,
+        _rule_of(plan, depth),
+        direction=plan.settings.evidence.direction,
         insufficient=insufficient,
+        scale=plan.outcome.scale,
     )
+
+
+def _rule_of(plan: Plan, depth: Depth) -> Rule:
+    settings, scale = plan.settings, plan.outcome.scale
+    levels: dict[str, Any] = {"tau": settings.tau, "alpha": settings.alpha}
+    if scale is not None:
+        return partial(compare_means, scale=scale, depth=depth, **levels)
+    name = cast("IntervalName", settings.interval)
+    interval = plan.semantics.interval(name, depth, settings.measure)
+    return partial(plan.semantics.compare, interval=interval, measure=settings.measure, **levels)

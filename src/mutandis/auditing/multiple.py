@@ -80,7 +80,7 @@ class MultipleAudit(Audit):
         return replace(each[0], mean_overlap=float(np.mean([one.mean_overlap for one in each])))
 
     @property
-    def refused_counterfactually(self) -> NDArray[np.bool_] | None:
+    def refused_counterfactually(self) -> NDArray[Any] | None:
         """Which complainants would have been refused, whichever attribute is intervened on.
 
         Treated worse on every attribute means: favourable under every intervention. Treated
@@ -90,8 +90,9 @@ class MultipleAudit(Audit):
         known = [mask for mask in decided if mask is not None]
         if not known:
             return None
-        some = np.any if self.plan.settings.evidence.direction == "negative" else np.all
-        return np.asarray(some(known, axis=0), dtype=np.bool_)
+        # True is more than False, and more steps of a score are worse
+        worst = np.max if self.plan.settings.evidence.direction == "negative" else np.min
+        return np.asarray(worst(known, axis=0), dtype=known[0].dtype)
 
     def with_levels(self, **levels: Any) -> MultipleAudit:
         """Give the same audit with other levels, on each attribute."""

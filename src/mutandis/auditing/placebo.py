@@ -260,6 +260,9 @@ def _relabelled(result: Audit, most: int | None) -> _Repeat:
     sizes = _status_sizes(statuses, _models(behind, rows), rows)
     ready = None if behind.counterfactuals is None else behind.counterfactuals.take(rows)
     outcome = behind.outcome.take(rows)
+    if outcome.scale is not None:
+        # groups are smaller here than those of the audit, which are tested
+        outcome = replace(outcome, scale=replace(outcome.scale, fewest=2))
 
     def repeat(plan: Plan, rng: np.random.Generator) -> Audit:
         drawn, order = statuses[rows], rng.permutation(len(rows))

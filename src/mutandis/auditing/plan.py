@@ -21,8 +21,10 @@ from mutandis.data.attribute import Attribute, AttributeKind, read_attributes
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.outcome import Outcome
 from mutandis.data.population import Population
+from mutandis.data.score import Score
+from mutandis.data.wording import Wording
 from mutandis.decision.maker import required_columns
-from mutandis.decision.model import as_decision_maker
+from mutandis.decision.model import as_decision_maker, as_scoring_maker
 from mutandis.errors import PlanError, printable
 from mutandis.evidence.methods import METHODS, Method
 from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
@@ -136,6 +138,11 @@ class Plan:
     def do(self) -> dict[str, Any]:
         """The intervention: every protected attribute takes its reference value."""
         return {each.attribute: each.reference for each in self.protections}
+
+    @property
+    def wording(self) -> Wording:
+        """How averages and differences of its outcome are written."""
+        return Wording(labels=self.labels, column=self.outcome.column, scale=self.outcome.scale)
 
     @property
     def status(self) -> str:
@@ -264,8 +271,8 @@ class Plan:
 def plan(
     decisions: Any,
     *,
-    outcome: str,
-    negative: object,
+    outcome: str | Score,
+    negative: object = None,
     protected: Protection | Sequence[Protection],
     attributes: Mapping[str, AttributeDeclaration],
     combine: Combine | None = None,
@@ -293,7 +300,8 @@ def plan(
         file ("decisions.csv", "x.parquet"). Never modified.
     outcome, negative
         The outcome column, and its unfavourable value; of several classes, the list of the
-        unfavourable ones (docs/outcomes.md).
+        unfavourable ones. An outcome that is a number is ``Score("rate", worse="higher")``, without
+        `negative` (docs/outcomes.md).
     protected
         The protected attribute, its protected value(s) and the reference; or a list of several,
         with `combine`.
@@ -317,7 +325,7 @@ def plan(
     ks
         Group sizes. One search serves them all.
     alpha, tau
-        Significance level, and the deviation beyond which Δp is evidence.
+        Significance level, and the deviation beyond which Δp is evidence; of a score, in its units.
     similarity
         Who is compared with whom: scaling, ties, group sizes, caliper.
     evidence
@@ -351,6 +359,12 @@ def plan(
     >>> plan.run().counts()["cases"].tolist()
     [14]
     """
+    score = outcome if isinstance(outcome, Score) else None
+    outcome = outcome.column if isinstance(outcome, Score) else outcome
+    if score is None:
+        evidence = _evidence_on_shares(evidence, outcome, negative)
+    else:
+        evidence = _evidence_on_scores(evidence, outcome, negative, preset)
     wanted = Settings(
         methods=methods,
         ks=ks,  # type: ignore[arg-type]  # read into a tuple
@@ -363,7 +377,9 @@ def plan(
         preset=preset,
     )
     compared = read_attributes(attributes)
-    maker = None if decision is None else as_decision_maker(decision)
+    maker = None
+    if decision is not None:
+        maker = as_decision_maker(decision) if score is None else as_scoring_maker(decision)
     needed = required_columns(maker) if maker else ()
     protections = read_protections(protected, combine)
     check_protections(
@@ -392,11 +408,20 @@ def plan(
         if maker and not needed
         else [*([id] if id else []), outcome, *statuses, *attributes, *others],
         read_columns=others,
-        attributes=[*compared, *(_nominal(name) for name in (outcome, *statuses))],
+        attributes=[
+            *compared,
+            _nominal(outcome) if score is None else _continuous(outcome),
+            *map(_nominal, statuses),
+        ],
         id=id,
         missing=missing,
     )
-    recorded = Outcome.read(outcome, population.categories(outcome), negative=negative)
+    if score is None:
+        recorded = Outcome.read(outcome, population.categories(outcome), negative=negative)
+    else:
+        # scores of counterfactuals may lie between those on record
+        finest = maker is not None or _has_outcome(counterfactuals, outcome)
+        recorded = Outcome.of_score(score, population.numbers(outcome), finest=finest)
     spaces = draw_spaces(protections, population, combine=combine, test_space=similarity.test_space)
     ready = (
         counterfactuals
@@ -517,6 +542,58 @@ def audit(*arguments: Any, **settings: Any) -> Audit:
 
 def _nominal(name: str) -> Attribute:
     return Attribute(name=name, kind=AttributeKind.NOMINAL)
+
+
+def _continuous(name: str) -> Attribute:
+    return Attribute(name=name, kind=AttributeKind.CONTINUOUS)
+
+
+def _has_outcome(counterfactuals: Any, outcome: str) -> bool:
+    """Tell whether a table of counterfactuals says what would have been decided."""
+    if isinstance(counterfactuals, CounterfactualTable):
+        return counterfactuals.is_negative is not None
+    return counterfactuals is not None and outcome in open_frame(counterfactuals).columns
+
+
+def _evidence_on_shares(evidence: Evidence, outcome: str, negative: object) -> Evidence:
+    """Refuse what is about scores, where the outcome has two sides."""
+    if negative is None:
+        raise PlanError(
+            f"negative= is missing: name the unfavourable value of {outcome!r}. An outcome that is "
+            f"a number is outcome=Score({outcome!r}, worse='higher')."
+        )
+    if isinstance(evidence, Evidence):
+        for name, allowed in (("interval", "welch"), ("measure", "mean-difference")):
+            if getattr(evidence, name) == allowed:
+                raise PlanError(
+                    f"{name}={allowed!r} is one for scores. Leave it out, or write "
+                    f"outcome=Score({outcome!r}, worse='higher') without negative=."
+                )
+    return evidence
+
+
+def _evidence_on_scores(
+    evidence: Evidence, outcome: str, negative: object, preset: str | None
+) -> Evidence:
+    """Refuse what is about two sides, where the outcome is a score; settle measure and interval."""
+    if negative is not None:
+        raise PlanError(
+            f"negative={negative!r} and Score({outcome!r}) contradict each other: a score has no "
+            "unfavourable value. Leave negative= out; worse= says which end is worse."
+        )
+    if preset is not None:
+        raise PlanError(
+            f"preset={preset!r} compares decisions with two values, and {outcome!r} is a score. "
+            "Leave the preset out."
+        )
+    allowed = {"interval": (None, "welch"), "measure": ("risk-difference", "mean-difference")}
+    for name, values in allowed.items():
+        if getattr(evidence, name) not in values:
+            raise PlanError(
+                f"{name}={getattr(evidence, name)!r} is one for shares of refusals. Scores have "
+                f"{values[1]!r}, and no other: leave {name}= out."
+            )
+    return replace(evidence, interval="welch", measure="mean-difference")
 
 
 def _read_population(

@@ -163,7 +163,7 @@ def describe_settings(plan: Plan) -> dict[str, Any]:
     return {
         **settings,
         "outcome": plan.outcome.column,
-        "negative": plan.outcome.declared,
+        **{name: each for name, each in plan.outcome.declaration.items() if name != "column"},
         "protected": _describe_protections(plan),
         "attributes": {
             a.name: {"kind": a.kind.value, "levels": list(a.levels), "weight": a.weight}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def _run(
 def make_situation(
     plan: Plan,
     counterfactual: Population | None,
-    would_be: NDArray[np.bool_] | None,
+    would_be: NDArray[Any] | None,
     *,
     threads: int,
 ) -> Situation:
@@ -108,6 +108,7 @@ def make_situation(
         strata=plan.strata,
         is_negative=plan.outcome.is_negative,
         is_negative_cf=would_be,
+        scale=plan.outcome.scale,
         ks=plan.settings.ks,
         similarity=plan.settings.similarity,
         threads=threads,
@@ -155,7 +156,10 @@ def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situ
     if not known or would_be is None:
         return replace(situation, draws=tuple(draws))
     refused = np.sum(known, axis=0)
-    would_be = np.where(2 * refused == len(known), would_be, 2 * refused > len(known))
+    if plan.outcome.scale is None:
+        would_be = np.where(2 * refused == len(known), would_be, 2 * refused > len(known))
+    else:  # the mean of the draws, in whole steps
+        would_be = np.rint(refused / len(known)).astype(np.int64)
     return replace(
         situation,
         draws=tuple(draws),
@@ -164,9 +168,7 @@ def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situ
     )
 
 
-def _decide_counterfactuals(
-    plan: Plan, counterfactual: Population | None
-) -> NDArray[np.bool_] | None:
+def _decide_counterfactuals(plan: Plan, counterfactual: Population | None) -> NDArray[Any] | None:
     """Take the outcomes from the table that has them; otherwise ask b()."""
     if plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None:
         return plan.counterfactuals.is_negative
@@ -176,13 +178,14 @@ def _decide_counterfactuals(
 
 
 def _compare_with_record(plan: Plan) -> RecordAgreement | None:
-    if plan.decision is None:
+    # scores that differ by little agree as well as those that differ by nothing
+    if plan.decision is None or plan.outcome.scale is not None:
         return None
     decided = _ask(plan.decision, plan.population, plan.outcome)
     return compare_with_record(plan.outcome, decided)
 
 
-def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDArray[np.bool_]:
+def _ask(maker: DecisionMaker, population: Population, outcome: Outcome) -> NDArray[Any]:
     """Ask b() about every row; foreign code gets a copy of the table, which it may write to."""
     if type(maker) is Rule:
         columns = {name: population.as_read_by_rules(name) for name in maker.names}

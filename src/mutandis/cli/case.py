@@ -37,8 +37,9 @@ def run_case(
 def _answers(document: CaseDocument) -> tuple[str, str]:
     """Give both answers in a line each, without any value of the table."""
     pattern = document.verdict
-    decided = document.labels.decided(document.complainant.refused)
+    refused = document.complainant.refused
+    decided = "" if refused is None else f" (she was {document.labels.decided(refused)})"
     return (
         f"Pattern among people like her: {pattern.verdict} ({pattern.method} at k = {pattern.k})",
-        f"Her own case: {document.own_case.answer} (she was {decided})",
+        f"Her own case: {document.own_case.answer}{decided}",
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import Categories, describe_levels, frozen, in_order
+from mutandis.data.score import Score, ScoreScale
 from mutandis.errors import MissingValuesError, OutcomeError
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ class Outcome:
     column: str
     negative: Any
     positive: Any
-    is_negative: NDArray[np.bool_]
+    is_negative: NDArray[Any]
+    # of a score: the values on record, and how they are counted. Then `is_negative` holds the
+    # steps of each row from the best value, and there are no two sides
+    scores: NDArray[np.float64] | None = None
+    scale: ScoreScale | None = None
     # the class of each row, and the unfavourable classes, where several were declared
     classes: Categories | None = None
     negatives: tuple[Any, ...] = ()
@@ -71,6 +76,21 @@ class Outcome:
         )
 
     @classmethod
+    def of_score(
+        cls, declared: Score, values: NDArray[np.float64], *, finest: bool = False
+    ) -> Outcome:
+        """Read a score; in the `finest` steps where other values may be decided."""
+        scale = ScoreScale.fit(declared.column, values, worse=declared.worse, finest=finest)
+        return cls(
+            column=declared.column,
+            negative=None,
+            positive=None,
+            is_negative=frozen(scale.count(values)),
+            scores=values,
+            scale=scale,
+        )
+
+    @classmethod
     def _of_classes(
         cls,
         column: str,
@@ -105,6 +125,20 @@ class Outcome:
         )
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """How it is declared to `mutandis.plan`."""
+        if self.scale is not None:
+            return {"outcome": Score(self.column, worse=self.scale.worse)}
+        return {"outcome": self.column, "negative": self.declared}
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """How it is declared in an audit file: the column, and what is unfavourable."""
+        if self.scale is not None:
+            return {"column": self.column, "worse": self.scale.worse}
+        return {"column": self.column, "negative": self.declared}
+
+    @property
     def declared(self) -> Any:
         """The unfavourable value as it is declared: one, or a list of classes."""
         return list(self.negatives) if self.classes is not None else self.negative
@@ -127,6 +161,8 @@ class Outcome:
 
     def said(self, labels: Labels, value: Any) -> str:
         """Give what a value is called, or a side of several classes: "no or later"."""
+        if self.scale is not None:
+            return f"{value:,.6g}"
         for side, is_negative in ((self.negative, True), (self.positive, False)):
             if self.classes is not None and value == side and value not in self.classes.levels:
                 names = [each for each in self.class_names if self.sides[each] is is_negative]
@@ -145,16 +181,21 @@ class Outcome:
         classes = self.classes
         if classes is not None:
             classes = Categories(frozen(classes.codes[rows]), classes.levels)
-        return replace(self, is_negative=self.is_negative[rows], classes=classes)
+        scores = None if self.scores is None else self.scores[rows]
+        return replace(self, is_negative=self.is_negative[rows], classes=classes, scores=scores)
 
     def recorded(self, rows: NDArray[np.intp]) -> NDArray[Any]:
         """Give the values on record for some rows."""
+        if self.scores is not None:
+            return self.scores[rows]
         if self.classes is None:
             return self.labels(self.is_negative[rows])
         return _array_of(self.classes.levels)[self.classes.codes[rows]]
 
-    def labels(self, is_negative: NDArray[np.bool_]) -> NDArray[Any]:
-        """Give the outcome values that belong to a mask of negatives."""
+    def labels(self, is_negative: NDArray[Any]) -> NDArray[Any]:
+        """Give the outcome values that belong to a mask of negatives, or to steps of a score."""
+        if self.scale is not None:
+            return self.scale.values(is_negative)
         values = _array_of((self.positive, self.negative))
         return values[np.asarray(is_negative, dtype=np.bool_).astype(np.intp)]
 

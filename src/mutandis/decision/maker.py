@@ -145,8 +145,11 @@ def query_records(maker: DecisionMaker | None) -> tuple[dict[str, Any], ...]:
     return maker.queries if isinstance(maker, DescribedMaker) else ()
 
 
-def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.bool_]:
-    """Mark the rows that get the negative outcome; the decision maker may write to the frame."""
+def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[Any]:
+    """Mark the rows that get the negative outcome; the decision maker may write to the frame.
+
+    Where the outcome is a score, give its steps.
+    """
     rows = len(open_frame(frame))
     name = label_of(maker)
     try:
@@ -159,6 +162,9 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[np.boo
             "rows. Its message is not repeated here, because it may contain personal data: call "
             "it on the table yourself to see it."
         ) from error
+    if outcome.scale is not None:
+        scores = read_scores(answer, frame, rows=rows, name=name, wanted=_SCORES)
+        return frozen(outcome.scale.count(scores))
     values = read_answers(answer, frame, rows=rows, name=name)
     answers, are_booleans = distinct_answers(values, name=name)
     negatives = _negative_booleans(maker, outcome, name=name) if are_booleans else outcome.sides
@@ -311,7 +317,16 @@ def _type_of_first(values: NDArray[Any]) -> str:
     return type(values[0]).__name__ if len(values) else str(values.dtype)
 
 
-def read_scores(answer: Any, frame: Any, *, rows: int, name: str) -> NDArray[np.float64]:
+_THRESHOLD = (
+    "and a threshold was declared, which takes a number for each row. Return scores, or leave the "
+    "threshold out if these are decisions."
+)
+_SCORES = "and the outcome is a score, which takes a number for each row. Return scores."
+
+
+def read_scores(
+    answer: Any, frame: Any, *, rows: int, name: str, wanted: str = _THRESHOLD
+) -> NDArray[np.float64]:
     """Read an answer as one number per row; none may be missing, and booleans are not numbers."""
     import pandas as pd
 
@@ -322,8 +337,7 @@ def read_scores(answer: Any, frame: Any, *, rows: int, name: str) -> NDArray[np.
     if not _are_numbers(values[present]):
         raise DecisionError(
             f"The decision maker ({name}) returned answers of type "
-            f"{_type_of_first(values[present])}, and a threshold was declared, which takes a "
-            "number for each row. Return scores, or leave the threshold out if these are decisions."
+            f"{_type_of_first(values[present])}, {wanted}"
         )
     scores = np.full(rows, np.nan)
     try:

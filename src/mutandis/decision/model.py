@@ -9,7 +9,7 @@ import numpy as np
 
 from mutandis.data.formula import Formula
 from mutandis.decision.maker import DecisionMaker, DescribedMaker, MakerWrapper, select_columns
-from mutandis.decision.rule import Rule
+from mutandis.decision.rule import FormulaScores, Rule
 from mutandis.errors import DecisionError, listed
 
 if TYPE_CHECKING:
@@ -197,6 +197,16 @@ class ModelScores(MakerWrapper):
     def describe(self) -> dict[str, Any]:
         source = {"score_from": self.source, "score_of": self.score_of}
         return {**self.maker.describe(), **source}
+
+
+def as_scoring_maker(value: object) -> DecisionMaker:
+    """Make a decision maker that answers with scores: a formula gives them, others say so."""
+    if isinstance(value, str):
+        value = Formula.parse(value)
+    if isinstance(value, Formula):
+        return FormulaScores(value)
+    maker = as_decision_maker(value)
+    return maker.scoring() if isinstance(maker, DescribedMaker) else maker
 
 
 def as_decision_maker(value: object) -> DecisionMaker:

@@ -15,6 +15,7 @@ from mutandis.search.share import Share, difference
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from mutandis.data.score import ScoreScale
     from mutandis.evidence.groups import Group, Pair
     from mutandis.evidence.intervals import Interval
     from mutandis.evidence.methods import Method
@@ -66,6 +67,7 @@ def compare(
     *,
     direction: Direction = "negative",
     insufficient: NDArray[np.bool_] | None = None,
+    scale: ScoreScale | None = None,
 ) -> Comparison:
     """Compare the groups of every complainant, each different pair of shares once.
 
@@ -75,7 +77,7 @@ def compare(
 
     Whoever is `insufficient` has neither evidence nor a test: bounds and p-value are missing. Δp
     is given where neither group is empty, since it describes them all the same. Groups of equal
-    sizes are insufficient or not together.
+    sizes are insufficient or not together. Differences of a score are in its units, by its `scale`.
     """
     first, pair = distinct_pairs(control, test)
     alone = first is pair  # no two complainants have the same
@@ -88,16 +90,20 @@ def compare(
         here, there = control.take(enough), test.take(enough)
     found = rule(here, there) if direction == "negative" else rule(there, here).mirrored()
     if len(enough) < len(first):
-        found = _among_insufficient(found, enough, _known_differences(control, test))
+        found = _among_insufficient(found, enough, _known_differences(control, test, scale))
     return found if alone else found.take(pair)
 
 
-def _known_differences(control: Share, test: Share) -> NDArray[np.float64]:
+def _known_differences(
+    control: Share, test: Share, scale: ScoreScale | None
+) -> NDArray[np.float64]:
     """Give Δp where neither group is empty."""
     delta_p = np.full(len(control.size), np.nan)
     filled = np.flatnonzero((control.size > 0) & (test.size > 0))
     numerator, denominator = difference(control.take(filled), test.take(filled))
-    delta_p[filled] = numerator / denominator
+    delta_p[filled] = (
+        numerator / denominator if scale is None else scale.differences(numerator, denominator)
+    )
     return delta_p
 
 
@@ -148,7 +154,13 @@ def distinct_pairs(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArr
     complainants have at most (k + 1)² different pairs. Matched groups hardly ever agree in both
     the share and the number of people that it counts as, and neither do means over draws.
     """
-    if control.people is not None or test.people is not None or test.split.dtype == object:
+    several = control.further is not None  # means of scores hardly ever agree
+    if (
+        several
+        or control.people is not None
+        or test.people is not None
+        or test.split.dtype == object
+    ):
         everyone = np.arange(len(control.size))
         return everyone, everyone
     if _is_plain(control) and _is_plain(test):

@@ -36,13 +36,16 @@ def mean_share(shares: Sequence[Share]) -> Share:
     size = np.min([each.size for each in shares], axis=0)
     filled = np.flatnonzero(size > 0)
     up, down = np.zeros_like(filled), np.ones_like(filled)
+    most = len(shares) * max(
+        float(np.max(np.abs(each.values()[filled]), initial=1)) for each in shares
+    )
     for each in shares:
         negatives, whole = each.negatives[filled], (each.size * each.split)[filled]
         divisor = np.gcd(negatives, whole)
         negatives, whole = negatives // divisor, whole // divisor
         rest = whole // np.gcd(down, whole)
-        # the sum of the shares is at most their number
-        largest = np.max(down.astype(np.float64) * rest * size[filled], initial=0) * len(shares)
+        # the sum of the shares is at most their number; of scores, that many of the largest
+        largest = np.max(down.astype(np.float64) * rest * size[filled], initial=0) * most
         if largest >= ROOM:
             up, down = up.astype(object), down.astype(object)
         up = up * rest + negatives * (down * rest // whole)
@@ -51,7 +54,8 @@ def mean_share(shares: Sequence[Share]) -> Share:
     divisor = np.gcd(up, down)
     parts = [np.zeros(len(size), dtype=up.dtype), np.ones(len(size), dtype=up.dtype)]
     parts[0][filled], parts[1][filled] = up // divisor, down // divisor
-    if np.max(parts[1] * np.maximum(size, 1), initial=0) < ROOM:
+    tops = np.maximum(parts[1] * np.maximum(size, 1), np.abs(parts[0]))
+    if np.max(tops, initial=0) < ROOM:
         parts = [each.astype(np.int64) for each in parts]
     return Share(negatives=parts[0], size=size, split=parts[1])
 
@@ -124,13 +128,15 @@ class DrawnGroups:
 def _list_centers(
     centers: Sequence[Centers], complainant: int, weight: NDArray[np.float64]
 ) -> Members:
-    refused = np.array([bool(each.is_negative[complainant]) for each in centers])
-    place = np.array([weight[refused].sum(), weight[~refused].sum()]) / len(centers)
+    decided = np.array([each.is_negative[complainant] for each in centers])
+    # the refused first; of a score, the worst
+    values = np.unique(decided)[::-1]
+    place = np.array([weight[decided == each].sum() for each in values]) / len(centers)
     outcomes = np.flatnonzero(place > 0)
     return Members(
         ids=centers[0].ids[np.full(len(outcomes), complainant)],
         distance=np.zeros(len(outcomes)),
         place=place[outcomes],
-        is_negative=outcomes == 0,
+        is_negative=values[outcomes],
         is_center=np.ones(len(outcomes), dtype=np.bool_),
     )

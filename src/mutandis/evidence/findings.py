@@ -13,21 +13,25 @@ from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group
 from mutandis.evidence.intervals import Bounds, Interval
 from mutandis.evidence.measures import RISK_DIFFERENCE
+from mutandis.evidence.scores import means_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from mutandis.data.score import ScoreScale
     from mutandis.evidence.measures import Measure
 
 __all__ = [
     "COLUMNS",
     "FIRM",
+    "SCORE_COLUMNS",
     "Findings",
     "Robustness",
     "Verdict",
     "answer_own_case",
+    "as_shares",
     "combine_findings",
     "count_cases",
 ]
@@ -57,9 +61,24 @@ COLUMNS = (
 )
 """The columns of a findings table, in this order."""
 
+SCORE_COLUMNS = {
+    "p_control": "mean_control",
+    "p_test": "mean_test",
+    "delta_p": "delta",
+    "p_own": "mean_own",
+    "cases_refused": "cases_worse",
+}
+"""What columns are called where the outcome is a score."""
+
 
 FIRM = 0.9
 """The share of draws and refits under which a verdict has to stay, or it is fragile."""
+
+
+def as_shares(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a row of findings with the names that it has where outcomes have two sides."""
+    names = {theirs: ours for ours, theirs in SCORE_COLUMNS.items()}
+    return {names.get(name, name): value for name, value in row.items()}
 
 
 class Verdict(StrEnum):
@@ -112,7 +131,9 @@ class Findings(ByRow):
     # their outcome values; the counterfactual ones are None throughout if they were not decided
     outcome: NDArray[Any]
     outcome_cf: NDArray[Any] | None
-    is_negative: NDArray[np.bool_]  # whether the recorded outcome was negative
+    # whether the recorded outcome was negative; of a score, whether it was worse than the mean of
+    # the test group by more than τ
+    is_negative: NDArray[np.bool_]
     control: Group
     test: Group
     comparison: Comparison  # what comparing them gives
@@ -126,6 +147,7 @@ class Findings(ByRow):
     # matched
     p_own: NDArray[np.float64] | None = None
     robustness: Robustness | None = None  # None where that was not measured
+    scale: ScoreScale | None = None  # how scores are counted; None for outcomes with two sides
     # whether she has a case of her own (`answer_own_case`), None where that is not known; None
     # throughout unless people were matched
     own_case: NDArray[np.object_] | None = None
@@ -206,6 +228,17 @@ class Findings(ByRow):
         verdict[self.comparison.insufficient] = Verdict.INSUFFICIENT.value
         return verdict
 
+    def named(self, column: str) -> str:
+        """Give the name of a column for this kind of outcome."""
+        return column if self.scale is None else SCORE_COLUMNS.get(column, column)
+
+    def averages(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give the shares of refusals in control and test groups, or their mean scores."""
+        control, test = self.control.share, self.test.share
+        if self.scale is None:
+            return control.values(), test.values()
+        return means_of(control, self.scale), means_of(test, self.scale)
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Compute the findings table, in the order of `COLUMNS`.
 
@@ -219,8 +252,7 @@ class Findings(ByRow):
             self.ids,
             self.outcome,
             unknown if self.outcome_cf is None else self.outcome_cf,
-            self.control.share.values(),
-            self.test.share.values(),
+            *self.averages(),
             self.comparison.delta_p,
             interval.low,
             interval.high,
@@ -238,7 +270,7 @@ class Findings(ByRow):
             np.full(len(self), np.nan) if self.p_own is None else self.p_own,
             unknown if self.own_case is None else self.own_case,
         )
-        table = {**dict(zip(COLUMNS, values, strict=True)), **self.measured()}
+        table = dict(zip(map(self.named, COLUMNS), values, strict=True)) | self.measured()
         if self.verdict_share is not None:
             table["verdict_share"] = self.verdict_share
             table["fragile"] = self.fragile
@@ -248,7 +280,7 @@ class Findings(ByRow):
             table["robustness"] = self.robustness.line
             table |= self.robustness.worldviews
         for attribute, found in self.parts.items():
-            table[f"delta_p_{attribute}"] = found.comparison.delta_p
+            table[f"{self.named('delta_p')}_{attribute}"] = found.comparison.delta_p
             table[f"p_value_{attribute}"] = found.comparison.interval.p_value
             table[f"verdict_{attribute}"] = found.verdicts()
             if found.verdict_share is not None:
@@ -272,6 +304,7 @@ class Findings(ByRow):
         counts = count_cases(
             self.comparison, self.q_value, alpha=self.alpha, is_negative=self.is_negative
         )
+        counts = {self.named(name): each for name, each in counts.items()}
         return {"method": self.method, "k": self.k, **counts}
 
 
@@ -346,6 +379,7 @@ def combine_findings(
         q_value=adjust(comparison),
         alpha=first.alpha,
         measure=first.measure,
+        scale=first.scale,
         **_combine_own(found, weakest),
         parts=parts,
     )
@@ -390,7 +424,8 @@ def _combine_own(
     answers = np.stack([each.own_case for each in found if each.own_case is not None])
     answer = _are(answers, answer=True).all(axis=0).astype(object)
     answer[_are(answers, answer=None).any(axis=0) & ~_are(answers, answer=False).any(axis=0)] = None
-    return {"p_own": _pick(shares, weakest(-np.stack(shares))), "own_case": answer}
+    sign = -1 if found[0].scale is None else -found[0].scale.sign
+    return {"p_own": _pick(shares, weakest(sign * np.stack(shares))), "own_case": answer}
 
 
 def _pick(columns: Sequence[NDArray[Any]] | NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:

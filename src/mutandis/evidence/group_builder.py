@@ -7,6 +7,7 @@ for, and both are placed anew when a case is asked for. All that stays are integ
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -49,6 +50,8 @@ class SharedSpaces:
 
     embedding: Embedding | None = None
     spaces: list[_PreparedSpace] = field(default_factory=list)
+    # the same for the further marks of an outcome
+    further: list[SharedSpaces] = field(default_factory=list)
 
 
 class GroupBuilder:
@@ -216,10 +219,10 @@ class GroupBuilder:
             for complainants in searched.in_chunks(stratum.complainants):
                 centers = embedding.apply(world, complainants)
                 queries = self._queries(complainants, searched, centers.points)
-                answers = self._ask(stratum, searched.search, queries, sizes, more)
+                answers = self._ask(stratum, searched, queries, sizes, more)
                 mine = answered.note(complainants, answers, centers.overflow_distance)
                 if caliper is not None:
-                    caliper.count(mine, searched.search, queries, answers)
+                    caliper.count(mine, searched.search, queries, answers, searched.marks)
             answered.note_stratum(stratum, sizes)
             names.append(searched.search.name)
         if names:
@@ -243,16 +246,22 @@ class GroupBuilder:
     def _ask(
         self,
         stratum: Stratum,
-        search: Search,
+        searched: _PreparedSpace,
         queries: Queries,
         sizes: tuple[int, ...],
         more: int,
     ) -> Neighbourhoods:
         """Search for groups; the `more` nearest of everyone in the control space are set aside."""
+        ask = partial(
+            find_neighbourhoods,
+            searched.search,
+            queries,
+            marks=searched.marks,
+            progress=self._progress,
+        )
         if not more or not np.array_equal(stratum.complainants, stratum.control):
-            return find_neighbourhoods(search, queries, sizes, progress=self._progress)
-        asked = (*sizes, min(more, len(stratum.test)))
-        answers = find_neighbourhoods(search, queries, asked, progress=self._progress)
+            return ask(sizes)
+        answers = ask((*sizes, min(more, len(stratum.test))))
         self._nearest.setdefault(id(stratum), []).append(answers.at(slice(-1, None)))
         return answers.at(slice(len(sizes)))
 
@@ -271,7 +280,7 @@ class GroupBuilder:
         if not self._keeps_spaces:
             self._spaces.clear()  # makes room before the next one is built
         points = self._embedding.apply(self._situation.population, rows).points
-        negative = self._situation.is_negative[rows]
+        negative = self._situation.summed[rows]
         space, standing = Space.of(points, negative, self._embedding.metric)
         self._spaces.append(
             _PreparedSpace(
@@ -280,6 +289,7 @@ class GroupBuilder:
                 search=choose_search(space, threads=self._situation.threads),
                 standing=standing if in_control else None,
                 repeats=len(space.points) < len(rows),
+                marks=space.marks,
             )
         )
         return self._spaces[-1]
@@ -289,12 +299,12 @@ class GroupBuilder:
     ) -> Queries:
         if searched.standing is None:
             return Queries.outside(centers)
-        own = np.searchsorted(searched.rows, complainants)
-        return Queries(
-            points=centers,
-            own=searched.standing[own],
-            own_negative=self._situation.is_negative[complainants],
-        )
+        own = searched.standing[np.searchsorted(searched.rows, complainants)]
+        outcome = self._situation.summed[complainants]
+        if searched.marks is None:
+            return Queries(points=centers, own=own, own_negative=outcome)
+        nothing = np.zeros(len(own), dtype=np.bool_)
+        return Queries(points=centers, own=own, own_negative=nothing, own_mark=outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +319,7 @@ class _PreparedSpace:
     search: Search
     standing: NDArray[np.intp] | None
     repeats: bool
+    marks: NDArray[np.int64] | None  # where marks are summed: those at each point
 
     def in_chunks(self, complainants: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         """Give complainants a part at a time, so that their places take little memory.

@@ -100,7 +100,7 @@ class Members(ByRow):
     distance: NDArray[np.float64]  # how far they are from the search center
     # the part of a place that each holds: 1, or less where several share the last places
     place: NDArray[np.float64]
-    is_negative: NDArray[np.bool_]  # whether they were refused
+    is_negative: NDArray[Any]  # whether they were refused; of a score, its steps
     is_center: NDArray[np.bool_]  # marks the search center where it is counted in
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class RowIdentity:
     """The ids and outcomes of the rows of D, for listing the members of a group."""
 
     ids: NDArray[Any]
-    is_negative: NDArray[np.bool_]
+    is_negative: NDArray[Any]
 
     def members(
         self, rows: NDArray[np.intp], distance: NDArray[np.float64], place: NDArray[np.float64]
@@ -151,7 +151,7 @@ class Centers:
     """
 
     ids: NDArray[Any]
-    is_negative: NDArray[np.bool_]
+    is_negative: NDArray[Any]
 
     def at(self, index: int) -> Group:  # noqa: ARG002 - the same for every k
         """Give the centers as groups of one."""
@@ -194,13 +194,18 @@ class Caliper:
         return cls(limits=limits, within=RadiusCounts.empty(len(overflow_distance)))
 
     def count(
-        self, mine: NDArray[np.intp], search: Search, queries: Queries, found: Neighbourhoods
+        self,
+        mine: NDArray[np.intp],
+        search: Search,
+        queries: Queries,
+        found: Neighbourhoods,
+        marks: NDArray[np.int64] | None = None,
     ) -> None:
         """Count people within the caliper for those of `mine` whose group goes beyond it."""
         far = np.flatnonzero(found.radius.max(axis=1) > self.limits[mine])
         if len(far):
             limits = self.limits[mine[far]]
-            self.within.put(mine[far], find_within(search, queries.take(far), limits))
+            self.within.put(mine[far], find_within(search, queries.take(far), limits, marks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +255,8 @@ class NearestGroups:
     caliper: Caliper | None = None  # how far the groups may reach; None: any distance
     # the search centers that are added to the groups; None: they are not
     centers: Centers | None = None
+    # the same groups, counted for the further marks of an outcome
+    further: tuple[NearestGroups, ...] = ()
 
     @property
     def counted(self) -> Counted:

@@ -178,7 +178,9 @@ class _Totals:
     def empty(cls, shape: tuple[int, int], matches: Matches, parts: int) -> _Totals:
         """Make room for groups whose places have up to so many parts."""
         whole = {name: np.zeros(shape, np.int64) for name in ("weight", "spread", "rows")}
-        most = parts * matches.whole * (shape[1] + len(matches.key))
+        # shares of refusals are at most the whole, steps of scores may be more
+        top = max(matches.whole, int(np.abs(matches.negatives).max(initial=0)))
+        most = parts * top * (shape[1] + len(matches.key))
         return cls(
             negatives=np.zeros(shape, dtype=np.int64 if most < ROOM else object),
             **whole,

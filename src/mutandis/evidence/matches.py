@@ -422,7 +422,7 @@ class Matcher:
         listed.levels.append((chosen, sizes, column.astype(np.int32), levels[whom, level]))
         listed.whole[chosen] = whole
         listed.negatives[chosen] = totals_of(
-            group.weigh(whose, distance, space.negatives[point]), start
+            group.weigh(whose, distance, space.summed[point]), start
         )
         listed.apart[chosen] = summed(part * distance, np.ones(len(point)))
         parts = np.rint(part * self.parts).astype(np.int32)
@@ -444,7 +444,7 @@ class Matcher:
             np.require(space.points.coordinates, requirements=["C", "W"]),
             np.require(space.points.codes, requirements=["C", "W"]),
             np.require(space.counts, requirements=["C", "W"]),
-            np.require(space.negatives, requirements=["C", "W"]),
+            np.require(space.summed, requirements=["C", "W"]),
         )
         levels = np.array(scale.levels, dtype=np.int64)
         ruler = notes.Ruler(
@@ -614,7 +614,8 @@ def _common_whole(negatives: NDArray[np.int64], whole: NDArray[np.int64]) -> int
 
 def _in_parts(negatives: NDArray[np.int64], whole: NDArray[np.int64], common: int) -> NDArray[Any]:
     """Express shares in parts of one common whole."""
-    kind: Any = np.int64 if common * int(whole.max(initial=1)) < ROOM else object
+    most = max(int(whole.max(initial=1)), int(np.abs(negatives).max(initial=0)))
+    kind: Any = np.int64 if common * most < ROOM else object
     filled = np.where(whole > 0, whole, 1).astype(kind)
     return np.asarray(negatives.astype(kind) * common // filled)
 
@@ -626,7 +627,8 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
     drawn = [(replace(each, key=each.key[rows]), weight) for each, weight in drawn]
     size, first = sum(weight for _, weight in drawn), drawn[0][0]
     common = lcm(*(each.whole for each, _ in drawn))
-    kind: Any = np.int64 if common * size < ROOM else object
+    most = max(int(np.abs(each.negatives).max(initial=0)) // each.whole + 1 for each, _ in drawn)
+    kind: Any = np.int64 if common * size * most < ROOM else object
 
     def total(name: str) -> Any:
         return sum(getattr(each, name)[each.key] * weight for each, weight in drawn)

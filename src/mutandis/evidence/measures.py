@@ -59,9 +59,19 @@ if TYPE_CHECKING:
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.search.share import Share
 
-__all__ = ["MEASURES", "RISK_DIFFERENCE", "Measure", "MeasureName"]
+__all__ = [
+    "MEAN_DIFFERENCE",
+    "MEASURES",
+    "RISK_DIFFERENCE",
+    "AnyMeasure",
+    "Measure",
+    "MeasureName",
+    "measure_named",
+]
 
 MeasureName = Literal["risk-difference", "risk-ratio", "selection-ratio", "odds-ratio"]
+AnyMeasure = Literal[MeasureName, "mean-difference"]
+"""Those of shares of refusals, and the one of scores."""
 
 # of the logarithm of a ratio: beyond, it is 0 or infinite
 _FARTHEST_LOG = 40.0
@@ -253,7 +263,7 @@ def _odds_terms(control: Share, test: Share, factor: int) -> _Terms:
 class Measure:
     """One way to say how differently two groups were treated."""
 
-    name: MeasureName
+    name: AnyMeasure
     symbol: str  # as it stands in a sentence
     formula: str
     neutral: float  # its value where both groups are treated alike: the τ that takes any
@@ -278,7 +288,7 @@ class Measure:
             if self.is_ratio:
                 allowed = 1 <= tau < np.inf if self.worse_above else 0 < tau <= 1
             else:
-                allowed = 0 <= tau < 1
+                allowed = 0 <= tau < (np.inf if self.name == "mean-difference" else 1)
             if allowed:
                 return tau
         raise PlanError(f"tau={value!r} {_TAU[self.name]}")
@@ -330,7 +340,7 @@ class Measure:
         """Give the same p-values; bounds that take longer than the test itself are missing."""
         return self._tested if self.is_ratio else TESTS[name]
 
-    def check_interval(self, name: IntervalName | None) -> None:
+    def check_interval(self, name: str | None) -> None:
         """Refuse intervals that know no ratios."""
         if self.is_ratio and name not in {None, "miettinen-nurminen"}:
             raise PlanError(
@@ -385,7 +395,9 @@ def _approvals(share: Share) -> Share:
     return replace(share, negatives=share.size * share.split - share.negatives)
 
 
-_TAU: dict[MeasureName, str] = {
+_TAU: dict[AnyMeasure, str] = {
+    "mean-difference": "is below 0, or infinite. Give the least difference between two means that "
+    "counts as evidence, in units of the score; 0 takes any.",
     "risk-difference": "is outside [0, 1). Give the least difference between two shares that "
     "counts as evidence, such as 0.1; 0 takes any.",
     "risk-ratio": "is below 1, or infinite. Give the least ratio p_control / p_test that counts as "
@@ -407,7 +419,7 @@ RISK_DIFFERENCE = Measure(
 )
 """The measure of the paper, and the default."""
 
-MEASURES: dict[MeasureName, Measure] = {
+MEASURES: dict[AnyMeasure, Measure] = {
     each.name: each
     for each in (
         RISK_DIFFERENCE,
@@ -440,4 +452,19 @@ MEASURES: dict[MeasureName, Measure] = {
         ),
     )
 }
-"""Every measure by its name; `measure=` of `Evidence` picks one."""
+"""Every measure of shares by its name; `measure=` of `Evidence` picks one."""
+
+MEAN_DIFFERENCE = Measure(
+    name="mean-difference",
+    symbol="Δ",
+    formula="mean of the control group − mean of the test group, larger being worse",
+    neutral=0.0,
+    worse_above=True,
+    terms=_difference_terms,
+)
+"""The measure of scores (docs/outcomes.md)."""
+
+
+def measure_named(name: AnyMeasure) -> Measure:
+    """Give a measure of shares, or that of scores."""
+    return MEAN_DIFFERENCE if name == "mean-difference" else MEASURES[name]

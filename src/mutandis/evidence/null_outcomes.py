@@ -16,7 +16,7 @@ leave-one-out: the number whose shares predict the recorded outcomes with the le
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,11 +49,20 @@ class NullOutcomes:
     rows: NDArray[np.intp]
     probability: NDArray[np.float64]  # m(x) of the reference rows, m(x^CF) of the complainants
     neighbours: int  # how many reference rows each probability looks at
+    # of a score: how far those of the reference rows on record lie from the model, in steps
+    residuals: NDArray[np.float64] | None = None
 
-    def draw(self, is_negative: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Draw who is refused; rows that are in no space keep the outcome on record."""
+    def draw(self, is_negative: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """Draw who is refused; rows that are in no space keep the outcome on record.
+
+        A score is drawn as the mean of the model and the residual of some reference row.
+        """
         drawn = is_negative.copy()
-        drawn[self.rows] = rng.random(len(self.rows)) < self.probability
+        if self.residuals is None:
+            drawn[self.rows] = rng.random(len(self.rows)) < self.probability
+        else:
+            chance = rng.choice(self.residuals, len(self.rows))
+            drawn[self.rows] = np.rint(self.probability + chance)
         return drawn
 
 
@@ -81,26 +90,37 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
         # a single reference row has no others beside it: its own outcome is all that is known
         only = np.full(len(reference) + len(complainants), float(is_negative.mean()))
         return NullOutcomes(
-            rows=np.concatenate([reference, complainants]), probability=only, neighbours=1
+            rows=np.concatenate([reference, complainants]),
+            probability=only,
+            neighbours=1,
+            residuals=None if situation.scale is None else np.zeros(1),
         )
-    left_out = Queries(points=points, own=standing, own_negative=is_negative)
-    among = find_neighbourhoods(search, left_out, sizes)
+    score, marks = situation.scale is not None, space.marks
+    left_out = Queries(
+        points=points,
+        own=standing,
+        own_negative=np.zeros(len(points), dtype=np.bool_) if score else is_negative,
+        own_mark=is_negative if score else None,
+    )
+    among = find_neighbourhoods(search, left_out, sizes, marks=marks)
     column = _best(among, sizes, is_negative)
     around = []
     for world in worlds:
         centers = Queries.outside(embedding.apply(world, complainants).points)
-        found = find_neighbourhoods(search, centers, sizes)
+        found = find_neighbourhoods(search, centers, sizes, marks=marks)
         around.append(_shares(found, column, sizes[column]))
     # where counterfactuals are open: the average over their draws
     probability = around[0] if len(around) == 1 else np.mean(around, axis=0)
+    usual = _shares(among, column, sizes[column])
     return NullOutcomes(
         rows=np.concatenate([reference, complainants]),
-        probability=np.concatenate([_shares(among, column, sizes[column]), probability]),
+        probability=np.concatenate([usual, probability]),
         neighbours=sizes[column],
+        residuals=is_negative - usual if score else None,
     )
 
 
-def _best(found: Neighbourhoods, sizes: list[int], is_negative: NDArray[np.bool_]) -> int:
+def _best(found: Neighbourhoods, sizes: list[int], is_negative: NDArray[Any]) -> int:
     """Find the size whose shares are nearest to the outcomes; of equals, the smallest."""
     errors = [
         float(np.mean((_shares(found, column, k) - is_negative) ** 2))

@@ -22,7 +22,7 @@ from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
-from mutandis.evidence.measures import MEASURES, RISK_DIFFERENCE
+from mutandis.evidence.measures import RISK_DIFFERENCE, measure_named
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.search.distances import Sample, check_distance, fit_distance
 from mutandis.search.embedding import Embedding
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Columns
     from mutandis.data.population import Population
+    from mutandis.data.score import ScoreScale
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
@@ -68,9 +69,10 @@ class Situation:
     counterfactual: Population | None
     attributes: tuple[Attribute, ...]  # what people are compared on
     strata: tuple[Stratum, ...]  # complainants and their search spaces
-    # who was refused in D, and who would have been in D^CF (None: not decided)
-    is_negative: NDArray[np.bool_]
-    is_negative_cf: NDArray[np.bool_] | None
+    # who was refused in D, and who would have been in D^CF (None: not decided); where the outcome
+    # is a score, the steps of each from the best value
+    is_negative: NDArray[Any]
+    is_negative_cf: NDArray[Any] | None
     # how to search
     ks: tuple[int, ...]
     similarity: Similarity
@@ -83,7 +85,18 @@ class Situation:
     # the strata that distances are fitted on, where some of their rows were left out; else the same
     fitted_on: tuple[Stratum, ...] = ()
     parts: int = 1  # of a step from one value to the next, in which distances are exact
-    refused_in_draws: NDArray[np.bool_] | None = None
+    refused_in_draws: NDArray[Any] | None = None
+    # of a score: how it is counted, and which of its marks is summed over groups
+    scale: ScoreScale | None = None
+    mark: int = 0
+
+    def _mark(self, outcomes: NDArray[Any]) -> NDArray[Any]:
+        return outcomes if self.scale is None else self.scale.mark(outcomes, self.mark)
+
+    @property
+    def summed(self) -> NDArray[Any]:
+        """What is summed over groups: refusals, or a mark of each row's score."""
+        return self._mark(self.is_negative)
 
     @property
     def complainants(self) -> NDArray[np.intp]:
@@ -116,8 +129,8 @@ class Situation:
         rows = self.complainants
         ids = self.population.ids[rows]
         return Pair(
-            control=Centers(ids=ids, is_negative=self.is_negative[rows]),
-            test=Centers(ids=ids, is_negative=self.is_negative_cf[rows]),
+            control=Centers(ids=ids, is_negative=self.summed[rows]),
+            test=Centers(ids=ids, is_negative=self._mark(self.is_negative_cf)[rows]),
         )
 
     @property
@@ -157,7 +170,7 @@ class Situation:
         """Give the outcomes that the complainants would have had in each draw."""
         refused = () if self.refused_in_draws is None else self.refused_in_draws
         ids = self.population.ids[self.complainants]
-        return tuple(Centers(ids=ids, is_negative=each) for each in refused)
+        return tuple(Centers(ids=ids, is_negative=self._mark(each)) for each in refused)
 
 
 def _explain_status(parents: Columns, is_protected: NDArray[np.bool_]) -> LinearPredictor:
@@ -181,11 +194,27 @@ class Grouping:
     # semantics has a scale of its own
     nearest: Mapping[str, NearestGroups] = field(default_factory=dict)
     matched: MatchedGroups | None = None  # the test groups of the matched comparison
+    further: tuple[Grouping, ...] = ()  # the same groups, for the further marks of an outcome
 
     @property
     def own_matches(self) -> Share | None:
         """The share of refusals among each complainant's own matches, where people were matched."""
         return None if self.matched is None else self.matched.own
+
+    @property
+    def counted(self) -> dict[str, Counted]:
+        """What was counted, by what was searched; that of further marks has their number."""
+        counted = {what: each.counted for what, each in self.nearest.items()}
+        for mark, other in enumerate(self.further, start=1):
+            counted |= {f"{what}{_MARK}{mark}": c for what, c in other.counted.items()}
+        return counted
+
+    def matched_arrays(self) -> dict[str, Any] | None:
+        """Give all that was found of matched groups as arrays: what `group` takes as `matched`."""
+        if self.matched is None:
+            return None
+        further = [each.matched_arrays() for each in self.further]
+        return self.matched.arrays() | ({"further": further} if further else {})
 
     @property
     def control(self) -> NearestGroups | None:
@@ -220,7 +249,24 @@ class Grouping:
         test = pair.test
         if draw is not None and isinstance(test, DrawnGroups | DrawnCenters):
             test = test.draws[draw]
-        return Pair(control=pair.control.at(index), test=test.at(index))
+        found = Pair(control=pair.control.at(index), test=test.at(index))
+        for other in reversed(self.further):
+            more = other.at(method, index, draw=draw)
+            found = Pair(
+                control=_followed_by(found.control, more.control),
+                test=_followed_by(found.test, more.test),
+            )
+        return found
+
+
+# between what was searched and the number of a further mark
+_MARK = " mark "
+
+
+def _followed_by(group: Group, other: Group) -> Group:
+    """Put the shares of a further mark behind those of a group."""
+    last = replace(other.share, further=group.share.further)
+    return replace(group, share=replace(group.share, further=last))
 
 
 class Semantics(Protocol):
@@ -323,7 +369,7 @@ class PaperDefinitions:
     def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:
         """Settle the interval, and refuse what a distance has no use for."""
         evidence = settings.evidence
-        MEASURES[evidence.measure].check_interval(evidence.interval)
+        measure_named(evidence.measure).check_interval(evidence.interval)
         check_distance(settings.similarity.distance, attributes)
         if evidence.interval == "fisher" and settings.tau != 0:
             raise PlanError(
@@ -353,7 +399,56 @@ class PaperDefinitions:
         counts_only: bool = False,
         progress: Progress = discard_progress,
     ) -> Grouping:
-        """Search each space once per kind of center; every method and k is served by that."""
+        """Search each space once per kind of center; every method and k is served by that.
+
+        An outcome with several marks, such as a score, has a grouping for each of them.
+        """
+        if situation.scale is None:
+            return self._group(
+                situation,
+                methods,
+                control,
+                counted,
+                matched,
+                shared=shared,
+                counts_only=counts_only,
+                progress=progress,
+            )
+        groupings: list[Grouping] = []
+        for mark in range(situation.scale.marks):
+            known = control if control is None or not mark else control.further[mark - 1]
+            groupings.append(
+                self._group(
+                    replace(situation, mark=mark),
+                    methods,
+                    known,
+                    None if counted is None else _counted_for(counted, mark),
+                    matched if matched is None or not mark else matched["further"][mark - 1],
+                    shared=None if shared is None else _shared_for(shared, mark),
+                    counts_only=counts_only,
+                    # one search after the other, of which the first is shown
+                    progress=progress if not mark else discard_progress,
+                )
+            )
+        first, further = groupings[0], tuple(groupings[1:])
+        nearest = dict(first.nearest)
+        if "control" in nearest:
+            others = tuple(each.nearest["control"] for each in further)
+            nearest["control"] = replace(nearest["control"], further=others)
+        return replace(first, nearest=nearest, further=further)
+
+    def _group(
+        self,
+        situation: Situation,
+        methods: Collection[Method],
+        control: NearestGroups | None,
+        counted: Mapping[str, Counted] | None,
+        matched: Mapping[str, Any] | None,
+        *,
+        shared: SharedSpaces | None,
+        counts_only: bool,
+        progress: Progress,
+    ) -> Grouping:
         embedding = None if shared is None else shared.embedding
         if embedding is None:
             embedding = situation.embed()
@@ -429,6 +524,19 @@ class PaperDefinitions:
             interval=bounds,
             insufficient=np.zeros_like(evidence),
         )
+
+
+def _counted_for(counted: Mapping[str, Counted], mark: int) -> dict[str, Counted]:
+    """Choose what was counted for one mark, by what was searched."""
+    parts = ((*what.partition(_MARK), each) for what, each in counted.items())
+    return {what: each for what, _, number, each in parts if int(number or 0) == mark}
+
+
+def _shared_for(shared: SharedSpaces, mark: int) -> SharedSpaces:
+    """Give what groupings of one mark share: each has spaces of its own."""
+    while len(shared.further) < mark:
+        shared.further.append(SharedSpaces(embedding=shared.embedding))
+    return shared.further[mark - 1] if mark else shared
 
 
 def _pairs(

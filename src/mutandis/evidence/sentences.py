@@ -14,7 +14,8 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.data.labels import PLAIN, Labels
-from mutandis.evidence.findings import Verdict
+from mutandis.data.wording import SHARES, Wording
+from mutandis.evidence.findings import Verdict, as_shares
 from mutandis.evidence.measures import RISK_DIFFERENCE
 from mutandis.evidence.methods import METHODS, Center
 
@@ -63,6 +64,7 @@ class ExplanationContext:
     labels: Labels = PLAIN  # what columns, values and outcomes are called
     said: Callable[[Any], str] = str  # what an outcome value is called
     measure: Measure = RISK_DIFFERENCE  # what τ is a threshold of
+    wording: Wording = SHARES  # how averages and differences are written
 
     def is_negative(self, outcome: Any) -> bool:
         return bool(outcome == self.negative) or outcome in self.negatives
@@ -74,6 +76,7 @@ class ExplanationContext:
 
 def explain(result: Mapping[str, Any], method: str, k: int, context: ExplanationContext) -> str:
     """Say in one sentence what a complainant's row of the findings means: the pattern."""
+    result = as_shares(result)
     asked = METHODS[method]
     verdict = Verdict(result["verdict"])
     subject = f"{asked.title} with k = {k}" if asked.count_neighbours else asked.title
@@ -105,6 +108,7 @@ def answer_about_her(
 
     `withheld` leaves out what was decided on others, who are too few to be told of.
     """
+    result = as_shares(result)
     if not _is_concerned(result, context):
         return "no"
     own = result["own_case"]
@@ -117,10 +121,13 @@ def explain_own_case(
     result: Mapping[str, Any], context: ExplanationContext, *, withheld: bool = False
 ) -> str:
     """Say what was decided on her, and on the people like her own counterfactual."""
+    result = as_shares(result)
     answer = answer_about_her(result, context, withheld=withheld)
     who = f"complainant {result['id']}"
     outcome = result["outcome"]
     decided = f"was {context.decided(outcome)} (outcome {context.said(outcome)})"
+    if context.wording.scale is not None:
+        decided = f"had the {context.wording.score} {context.said(outcome)}"
     if not _is_concerned(result, context):
         said = f"{who} herself {decided}"
         said = f"{who} is part of the pattern: she herself {decided}" if _found(result) else said
@@ -131,7 +138,9 @@ def explain_own_case(
 
 
 def _is_concerned(result: Mapping[str, Any], context: ExplanationContext) -> bool:
-    """Whether her own outcome is the one that is looked for."""
+    """Whether her own outcome is the one that is looked for; a score always is."""
+    if context.wording.scale is not None:
+        return True
     return context.is_negative(result["outcome"]) == (context.direction == "negative")
 
 
@@ -147,6 +156,8 @@ def _own_matches(result: Mapping[str, Any], context: ExplanationContext) -> str:
         return "and people were not matched to her own counterfactual in this audit"
     if isnan(result["p_own"]):
         return "and there are no people near enough to her own counterfactual to compare with"
+    if context.wording.scale is not None:
+        return _own_mean(result, context)
     others, share = "of the people most like her own counterfactual", f"{result['p_own']:.1%}"
     yes = "although fewer than half", "although more than half"
     no = "and not fewer than half", "and not more than half"
@@ -154,10 +165,25 @@ def _own_matches(result: Mapping[str, Any], context: ExplanationContext) -> str:
     return f"{how_many} {others} were {context.labels.negative} ({share})"
 
 
+def _own_mean(result: Mapping[str, Any], context: ExplanationContext) -> str:
+    """Set her own score beside the mean of her own matches."""
+    wording, worse = context.wording, context.direction == "negative"
+    mean = f"{wording.average(result['p_own'])} on average"
+    by = f" by more than τ = {context.tau:g}" if context.tau else ""
+    than = f"{'worse' if worse else 'better'} than that of the people most like her own"
+    negated = "" if result["own_case"] else "not "
+    return f"{negated}{than} counterfactual{by} ({mean})"
+
+
 def _second_reading(result: Mapping[str, Any], context: ExplanationContext) -> str:
     """Set the decision on her beside that on her counterfactual, where there is one."""
     if result["outcome_cf"] is None:
         return ""
+    if context.wording.scale is not None:
+        return (
+            f" A second reading, given {context.given}: her counterfactual would have had the "
+            f"{context.wording.score} {context.said(result['outcome_cf'])}."
+        )
     same = context.is_negative(result["outcome_cf"]) == context.is_negative(result["outcome"])
     likewise, worlds = result.get("decided_likewise") or (0, "")
     return (
@@ -260,33 +286,47 @@ def _claim(method: Method, context: ExplanationContext) -> str:
 
 
 def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationContext) -> str:
-    beyond = _beyond(result, context)
+    beyond, wording = _beyond(result, context), context.wording
+    # of one decision, the difference is a whole number
+    places = 0 if wording.scale is None and not method.count_neighbours else 3
+    delta = f"{wording.symbol} = {result['delta_p']:.{places}f}"
+    if wording.scale is not None:
+        delta = f"{wording.symbol} = {wording.number(result['delta_p'])}"
     if not method.count_neighbours:
         return (
             f"the outcome on record is {context.said(result['outcome'])}, the outcome of the "
             f"counterfactual would be {context.said(result['outcome_cf'])} "
-            f"(Δp = {result['delta_p']:.0f}, {beyond})"
+            f"({delta}, {beyond})"
         )
+    control, test = _averages(result, context)
     if method.matched:
         return (
-            f"{result['p_control']:.1%} of the control group (the {result['n_control']} of the "
-            f"same protected status most like the complainant) had the outcome "
-            f"{context.said(context.negative)}, "
-            f"against {result['p_test']:.1%} of the test group ({result['rows_test']} "
+            f"{control[0]} the control group (the {result['n_control']} of the "
+            f"same protected status most like the complainant) {control[1]}, "
+            f"against {test} the test group ({result['rows_test']} "
             f"{context.others} who are like the counterfactuals of that control group, counted as "
-            f"{result['n_effective']:.0f}; Δp = {result['delta_p']:.3f}, {beyond})"
+            f"{result['n_effective']:.0f}; {delta}, {beyond})"
         )
     around = "the complainant"
     if method.center is Center.COUNTERFACTUAL:
         around = "the complainant's counterfactual"
     centered = method.count_centers
     return (
-        f"{result['p_control']:.1%} of the control group ({result['n_control']} of the same "
-        f"protected status{', the complainant included' if centered else ''}) had the outcome "
-        f"{context.said(context.negative)}, against {result['p_test']:.1%} of the test group "
+        f"{control[0]} the control group ({result['n_control']} of the same "
+        f"protected status{', the complainant included' if centered else ''}) {control[1]}, "
+        f"against {test} the test group "
         f"({result['n_test']} {context.others} around {around}"
-        f"{', itself included' if centered else ''}; Δp = {result['delta_p']:.3f}, {beyond})"
+        f"{', itself included' if centered else ''}; {delta}, {beyond})"
     )
+
+
+def _averages(result: Mapping[str, Any], context: ExplanationContext) -> tuple[Any, str]:
+    """Say what was decided on average: words around the control group, and before the test one."""
+    wording = context.wording
+    here, there = (wording.average(result[name]) for name in ("p_control", "p_test"))
+    if wording.scale is None:
+        return (f"{here} of", f"had the outcome {context.said(context.negative)}"), f"{there} of"
+    return (f"the mean {wording.score} of", f"was {here}"), f"{there} in"
 
 
 def _beyond(result: Mapping[str, Any], context: ExplanationContext) -> str:
@@ -313,7 +353,12 @@ def _nothing_shown(result: Mapping[str, Any], context: ExplanationContext) -> st
 
 def _perhaps_chance(result: Mapping[str, Any], context: ExplanationContext) -> str:
     if isnan(result["p_value"]):
-        return ", a single comparison to which no test applies"
+        several = result["n_control"] > 1 and context.wording.scale is not None
+        return (
+            ", a difference of means of too few people to be tested"
+            if several
+            else ", a single comparison to which no test applies"
+        )
     return (
         f", a difference that chance may explain ({_p('p', result['p_value'])} "
         f"at the level α = {context.alpha:g})"

@@ -18,7 +18,7 @@ from mutandis.data.columns import is_number
 from mutandis.errors import PlanError, suggest
 from mutandis.evidence.comparison import Direction
 from mutandis.evidence.intervals import IntervalName
-from mutandis.evidence.measures import MEASURES, Measure, MeasureName
+from mutandis.evidence.measures import AnyMeasure, Measure, measure_named
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import Adjustment
 from mutandis.evidence.spaces import ComparedWith, GroupSize
@@ -43,6 +43,8 @@ __all__ = [
 
 MethodName = Literal["st", "cst_without", "cst_with", "cf", "cst_matched"]
 Preset = Literal["eaamo23", "jair25"]
+AnyInterval = Literal[IntervalName, "welch"]
+"""Those for shares of refusals, and the one for scores."""
 
 Reader = Callable[[str, Any], Any]
 
@@ -256,10 +258,11 @@ class Evidence(_Section):
         How differently two groups were treated: by the difference of their shares of refusals
         ("risk-difference"), by their ratio ("risk-ratio"), by the ratio of their approvals
         ("selection-ratio"), or by the ratio of their odds ("odds-ratio"). Each has a τ of its own
-        (docs/measures.md).
+        (docs/measures.md). Scores have "mean-difference", and no other.
     interval
         The interval, with the test that belongs to it: "miettinen-nurminen" (default),
-        "agresti-caffo", "newcombe", "wald" or "fisher". Ratios have the first one only.
+        "agresti-caffo", "newcombe", "wald" or "fisher". Ratios have the first one only, and scores
+        "welch".
     adjust
         How p-values are adjusted for the number of complainants.
     direction
@@ -277,8 +280,8 @@ class Evidence(_Section):
     'selection-ratio'
     """
 
-    measure: MeasureName = _setting("risk-difference", _choice(MeasureName))
-    interval: IntervalName | None = _setting(None, _unless_none(_choice(IntervalName)))
+    measure: AnyMeasure = _setting("risk-difference", _choice(AnyMeasure))
+    interval: AnyInterval | None = _setting(None, _unless_none(_choice(AnyInterval)))
     adjust: Adjustment = _setting("benjamini-hochberg", _choice(Adjustment))
     direction: Direction = _setting("negative", _choice(Direction))
     primary: tuple[str, int] | None = _setting(None, _unless_none(_read_primary))
@@ -371,7 +374,7 @@ class Settings(_Section):
     @property
     def measure(self) -> Measure:
         """How differently two groups were treated, and what τ is a threshold of."""
-        return MEASURES[self.evidence.measure]
+        return measure_named(self.evidence.measure)
 
     @property
     def worse(self) -> bool:
@@ -379,7 +382,7 @@ class Settings(_Section):
         return self.evidence.direction == "negative"
 
     @property
-    def interval(self) -> IntervalName:
+    def interval(self) -> AnyInterval:
         """The interval, once a plan has settled it."""
         if self.evidence.interval is None:
             raise PlanError("The interval is settled by a plan.")

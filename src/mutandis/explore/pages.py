@@ -189,6 +189,7 @@ class Explorer:
         part = read_part(asked.single.get("effect", ""))
         trials, refused = person.try_part(part)
         negative = document.complainant.negative
+        own = document.complainant.outcome if document.wording.scale is not None else None
         return self._page(
             "person.html",
             view,
@@ -198,7 +199,7 @@ class Explorer:
             most_effect=MOST_EFFECT,
             trials=trials,
             trial_refused=refused,
-            dots=lambda group: draw_dots(group, negative),
+            dots=lambda group: draw_dots(group, negative, own),
             movement_cells=movement_cells,
             movement_lines=movement_lines,
             movement_paths=movement_paths,

@@ -258,12 +258,15 @@ class PeopleTable:
 def _columns(
     audit: Audit, found: Findings, answers: NDArray[np.object_] | None, grade: Any
 ) -> list[PeopleColumn]:
-    labels = audit.plan.labels
-    negative = capitalised(labels.negative)
+    wording, labels = audit.plan.wording, audit.plan.labels
+    negative = capitalised(wording.averaged)
+    controls, tests = found.averages()
     rows, interval = audit.situation.complainants, found.comparison.interval
     verdicts = found.verdicts()
     columns = [
-        replace(
+        _column("outcome", "Outcome", Numbers(found.outcome))
+        if wording.scale is not None
+        else replace(
             _column("outcome", "Outcome", _coded(found.outcome, _distinct(found.outcome))),
             label=partial(labels.level, audit.plan.outcome.column),
         ),
@@ -274,13 +277,13 @@ def _columns(
     if grade is not None:
         columns.append(_column("grade", "Robustness", _coded(grade, _GRADES)))
     columns += [
-        _column("delta_p", "Δp", Numbers(found.comparison.delta_p)),
+        _column("delta_p", wording.symbol, Numbers(found.comparison.delta_p)),
         *(
             _column(name, found.measure.symbol.capitalize(), Numbers(values))
             for name, values in list(found.measured().items())[:1]
         ),
-        _column("p_control", f"{negative}, control", Numbers(found.control.share.values())),
-        _column("p_test", f"{negative}, test", Numbers(found.test.share.values())),
+        _column("p_control", f"{negative}, control", Numbers(controls)),
+        _column("p_test", f"{negative}, test", Numbers(tests)),
         _column("p_value", "p-value", Numbers(interval.p_value), shown=False),
         _column("q_value", "q-value", Numbers(found.q_value)),
         _column("radius_control", "Reach, control", Numbers(found.control.radius), shown=False),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.auditing.tipping import STEPS, find_with_part
 from mutandis.data.columns import plain_value
 from mutandis.errors import PlanError
+from mutandis.evidence.findings import as_shares
 from mutandis.evidence.methods import METHODS
 from mutandis.report.case_file import case_document
 
@@ -52,8 +53,12 @@ class Dots:
     left_out: int
 
 
-def draw_dots(group: GroupList, negative: Any) -> Dots:
-    """Place a dot per person, nearest first; its area is the part of a place that she holds."""
+def draw_dots(group: GroupList, negative: Any, own: float | None = None) -> Dots:
+    """Place a dot per person, nearest first; its area is the part of a place that she holds.
+
+    Filled are those with the `negative` outcome; of a score, those with one that is at least as
+    high as her `own`.
+    """
     people = [each for each in group.members if each.role == "person"]
     shown = people[:_MOST_DOTS]
     # a group is drawn whole or as its nearest: the farthest is then not in the picture
@@ -63,7 +68,7 @@ def draw_dots(group: GroupList, negative: Any) -> Dots:
             x=_SPACE * (number % _PER_LINE) + _SPACE // 2,
             y=_SPACE * (number // _PER_LINE) + _SPACE // 2,
             radius=round(7.5 * max(0.4, sqrt(min(1.0, each.place))), 1),
-            refused=each.outcome == negative,
+            refused=each.outcome == negative if own is None else each.outcome >= own,
             farthest=number == last,
             title=f"{each.person}: {each.outcome}, distance {each.distance:.4f}",
         )
@@ -132,4 +137,4 @@ class Person:
 
 
 def _row(found: Findings) -> dict[str, Any]:
-    return {name: plain_value(values[0]) for name, values in found.columns().items()}
+    return as_shares({name: plain_value(each[0]) for name, each in found.columns().items()})

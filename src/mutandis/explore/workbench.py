@@ -10,7 +10,6 @@ from mutandis.causal import Worldview
 from mutandis.data.columns import plain_value
 from mutandis.data.protection import Protection
 from mutandis.decision.maker import describe_maker
-from mutandis.decision.rule import Rule
 from mutandis.errors import PlanError
 from mutandis.explore.jobs import Job
 from mutandis.explore.view import Lens
@@ -240,8 +239,7 @@ class Draft:
         protections = self.protections()
         return make_plan(
             plan.population,
-            outcome=plan.outcome.column,
-            negative=plan.outcome.negative,
+            **plan.outcome.arguments,
             protected=protections if plan.combine else protections[0],
             combine=plan.combine,
             attributes={each.name: each for each in plan.attributes},
@@ -266,14 +264,14 @@ class Draft:
         ).with_labels(plan.labels)
 
 
-def _rule(plan: Plan) -> Rule | None:
-    """Give the rule that decides, from its text; no model is loaded, and no address asked."""
+def _rule(plan: Plan) -> str | None:
+    """Give the text of the rule that decides; no model is loaded, and no address asked."""
     if plan.decision is None:
         return None
     described = describe_maker(plan.decision)
     if set(described) != {"kind", "rule"}:
         return None
-    return Rule.parse(str(described["rule"]))
+    return str(described["rule"])
 
 
 def _methods(plan: Plan) -> list[Any]:

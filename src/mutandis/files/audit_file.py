@@ -18,6 +18,7 @@ from mutandis.data.attribute import CATEGORICAL, AttributeKind
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import Labels
 from mutandis.data.protection import Protection
+from mutandis.data.score import Score, Worse
 from mutandis.errors import PlanError, WorldviewError
 from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
 from mutandis.evidence.spaces import Combine
@@ -122,7 +123,7 @@ _AUDIT = {
     **_SETTINGS,
     "uncertainty": read_node,
 }
-_OUTCOME = {"column": read_name, "negative": read_values}
+_OUTCOME = {"column": read_name, "negative": read_values, "worse": one_of(*get_args(Worse))}
 _PROTECTED = {
     "attribute": read_name,
     "value": read_values,
@@ -255,17 +256,14 @@ def read_arguments(
             raise root.entries["tau"].place.error(str(error)) from None
     _check_filled_in(sections)
     source, rows = read_data_section(sections["data"], folder=folder)
-    outcome = read_keys(
-        sections["outcome"], _OUTCOME, required=tuple(_OUTCOME), what="the section 'outcome'"
-    )
+    outcome = _read_outcome(sections["outcome"])
     protected = sections["protected"]
     several = isinstance(protected, Items)
     protections = [_read_protected(part) for part in (protected.items if several else [protected])]
     statuses = [each.attribute for each in protections]
     attributes = _read_attributes(sections["attributes"])
     arguments: dict[str, Any] = {
-        "outcome": outcome["column"],
-        "negative": outcome["negative"],
+        **outcome,
         "protected": protections if several else protections[0],
         "attributes": attributes,
         "combine": sections.get("combine"),
@@ -292,6 +290,7 @@ def read_arguments(
         folder=folder,
         columns=tuple(dict.fromkeys([*attributes, *statuses])),
         trust_code=trust_code,
+        scores=isinstance(outcome["outcome"], Score),
     )
     return source, decided.files, {**arguments, "decision": decided.decision}
 
@@ -314,6 +313,25 @@ def _find_blank(node: YamlNode) -> YamlPlace | None:
     else:
         return node.place if node.text == FILL_IN else None
     return next(filter(None, map(_find_blank, parts)), None)
+
+
+def _read_outcome(node: YamlNode) -> dict[str, Any]:
+    """Read ``{column: granted, negative: 'no'}``, or ``{column: rate, worse: higher}``."""
+    required = ("column",)
+    found = read_keys(node, _OUTCOME, required=required, what="the section 'outcome'")
+    if "negative" in found and "worse" in found:
+        raise node.place.error(
+            "'negative' and 'worse' contradict each other: the one is the unfavourable value, the "
+            "other the end of a score that is worse. Keep one of them."
+        )
+    if "negative" not in found and "worse" not in found:
+        raise node.place.error(
+            "'negative' is missing in the section 'outcome': the unfavourable value. Where the "
+            "decision is a number, write worse: higher, or worse: lower."
+        )
+    if "worse" in found:
+        return {"outcome": Score(found["column"], worse=found["worse"])}
+    return {"outcome": found["column"], "negative": found["negative"]}
 
 
 def _read_protected(node: YamlNode) -> Protection:
@@ -356,7 +374,7 @@ def write_plan(planned: Plan) -> str:
     What no file can hold (a function, a model, an equation around an object) stands in a comment.
     """
     sections: dict[str, Any] = {
-        "outcome": {"column": planned.outcome.column, "negative": planned.outcome.declared},
+        "outcome": planned.outcome.declaration,
         "protected": [_protection(each) for each in planned.protections]
         if planned.combine
         else _protection(planned.protections[0]),

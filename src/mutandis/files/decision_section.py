@@ -23,7 +23,7 @@ from mutandis.decision import (
 )
 from mutandis.decision.model import FunctionMaker, ScoreSource
 from mutandis.decision.model_files import require_trust
-from mutandis.decision.rule import Rule
+from mutandis.decision.rule import FormulaScores, Rule
 from mutandis.decision.threshold import Favourable, RelabelledMaker
 from mutandis.errors import listed, shown, suggest
 from mutandis.files.yaml_nodes import (
@@ -74,6 +74,7 @@ class _Context:
     folder: Path
     columns: tuple[str, ...]
     trust_code: bool
+    scores: bool  # whether the outcome is a score
 
 
 _Read = dict[str, Any]
@@ -167,9 +168,11 @@ _MODELLED: Mapping[str, Reader] = {
 _ANSWERS: Mapping[str, Reader] = {"favourable": read_value, "unfavourable": read_value}
 
 
-def _from_rule(read: _Read, _: _Context) -> tuple[str, tuple[Path, ...]]:
+def _from_rule(read: _Read, context: _Context) -> tuple[str, tuple[Path, ...]]:
     # errors in a formula are raised here, where its line is known
-    if "threshold" in read:
+    if context.scores:
+        FormulaScores(Formula.parse(read["rule"]))
+    elif "threshold" in read:
         Formula.parse(read["rule"])
     else:
         Rule.parse(read["rule"])
@@ -194,7 +197,7 @@ def _from_onnx(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Pat
         path,
         columns=read.get("columns"),
         output=read.get("output"),
-        scores="threshold" in read,
+        scores=context.scores or "threshold" in read,
         # not again with the threshold: the output is chosen while the model is loaded
         score_of=read.pop("score_of", None),
     )
@@ -276,7 +279,12 @@ _KINDS = {
 
 
 def read_decision_section(
-    node: YamlNode | None, *, folder: Path, columns: Sequence[str], trust_code: bool = False
+    node: YamlNode | None,
+    *,
+    folder: Path,
+    columns: Sequence[str],
+    trust_code: bool = False,
+    scores: bool = False,
 ) -> DecisionSection:
     r"""Read the section, and load the files that it names, relative to a folder.
 
@@ -303,7 +311,11 @@ def read_decision_section(
         if not read["recorded"]:
             raise node.place.error(f"Say who decides. {_CHOICES}")
         return DecisionSection(decision=None)
-    context = _Context(folder=folder, columns=tuple(columns), trust_code=trust_code)
+    if scores and "threshold" in entries.keys:
+        raise entries.keys["threshold"].error(
+            "The outcome is a score, which is compared as it is. Leave the threshold out."
+        )
+    context = _Context(folder=folder, columns=tuple(columns), trust_code=trust_code, scores=scores)
     with located(entries.keys[name]):
         maker, files = kind.make(read, context)
     decision = _with_threshold if "threshold" in read else _with_answers

@@ -51,6 +51,8 @@ _PROTECTED = (
 )  # fmt: skip
 _ID = ("id", "key", "uuid", "identifier", "number", "no", "nr")
 
+# scores of which more is worse
+_HIGHER_IS_WORSE = ("rate", "interest", "apr", "price", "cost", "fee", "premium", "wait", "rank")
 _NEGATIVE_WORDS = {"no", "n", "false", "f", "denied", "rejected", "refused", "declined", "fail"}
 
 _FEW = 10  # this many different numbers may be codes or grades
@@ -346,6 +348,11 @@ class _Draft:
 
     def _outcome(self) -> list[str]:
         chosen = _of_role(self._guesses, "outcome")
+        if chosen and chosen.profile.kind == "number" and chosen.profile.distinct > _FEW:
+            return [
+                "# EDIT 1. The column with the decision is a number: is higher worse, or lower?",
+                f"outcome: {_flow(column=chosen.name, worse=worse_end(chosen.profile))}",
+            ]
         others = [g for g in self._guesses if g.profile.distinct == 2 and g.role != "outcome"]
         negative, values = FILL_IN, "two values"
         if chosen and len(levels := chosen.profile.levels) == 2:
@@ -355,10 +362,23 @@ class _Draft:
                 else find_level(chosen.profile, self._negative)
             )
             values = " or ".join(shown(v) if isinstance(v, str) else str(v) for v in levels)
+        if chosen and len(chosen.profile.levels) > 2:
+            return self._several(chosen)
         return [
             f"# EDIT 1. The column with the decision, and its unfavourable value ({values}).",
             *_candidates("Other columns with two values", others),
             f"outcome: {_flow(column=chosen.name if chosen else FILL_IN, negative=negative)}",
+        ]
+
+    def _several(self, chosen: Guess) -> list[str]:
+        """Ask which of several classes are unfavourable: that cannot be guessed."""
+        classes = [shown(v) if isinstance(v, str) else str(v) for v in chosen.profile.levels]
+        return [
+            *_comment(
+                "EDIT 1. The column with the decision has several values "
+                f"({', '.join(classes)}). List the unfavourable ones: negative: [{classes[0]}, …]."
+            ),
+            f"outcome: {_flow(column=chosen.name, negative=FILL_IN)}",
         ]
 
     def _protected(self) -> list[str]:
@@ -579,6 +599,11 @@ def unfavourable(profile: Profile) -> Any:
     if stem is not None and _OUTCOME[stem]:
         return high
     return high if str(high).lower() in _NEGATIVE_WORDS else low
+
+
+def worse_end(profile: Profile) -> str:
+    """Guess which end of a score is worse, from its name."""
+    return "higher" if profile.sounds_like(_HIGHER_IS_WORSE) else "lower"
 
 
 def gives_away(table: pd.DataFrame, profile: Profile, outcome: str) -> bool:

@@ -354,8 +354,8 @@ def _part_state(part: Audit) -> dict[str, Any]:
     return {
         "counterfactual": None if made is None else _store_columns(changed),
         "refused": part.situation.is_negative_cf,
-        "counted": {what: each.counted.arrays() for what, each in part.grouping.nearest.items()},
-        "matched": None if part.grouping.matched is None else part.grouping.matched.arrays(),
+        "counted": {what: each.arrays() for what, each in part.grouping.counted.items()},
+        "matched": part.grouping.matched_arrays(),
         "verdict_shares": dict(part.verdict_shares),
         "drawn": [_store_drawn(part.situation, drawn) for drawn in part.situation.draws],
         "refused_in_draws": part.situation.refused_in_draws,
@@ -551,13 +551,14 @@ def _check_counts(part: Mapping[str, Any], complainants: int, settings: Settings
         for name, array in arrays.items():
             _check_array(array, "i", (complainants, ks) if name in by_k else (within,))
     matched = part["matched"]
-    for arrays in () if matched is None else (matched["own"], *matched["at_k"]):
-        for name, array in arrays.items():
-            _check_array(
-                array, "iufbU" if name in _WHOLE else "iufb", (complainants, *array.shape[1:])
-            )
-    if matched is not None and len(matched["at_k"]) != ks:
-        raise ValueError("other group sizes")
+    for each in () if matched is None else (matched, *matched.get("further", ())):
+        for arrays in (each["own"], *each["at_k"]):
+            for name, array in arrays.items():
+                _check_array(
+                    array, "iufbU" if name in _WHOLE else "iufb", (complainants, *array.shape[1:])
+                )
+        if len(each["at_k"]) != ks:
+            raise ValueError("other group sizes")
 
 
 def _check_array(array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> None:

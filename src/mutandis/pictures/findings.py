@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,8 +39,28 @@ def count_differences(delta_p: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.bincount(np.clip(bar, 0, _BARS - 1), minlength=_BARS)
 
 
-def plot_delta_p(differences: Sequence[Differences], *, threshold: float | None) -> Picture:
-    """Draw one row of bars per method, cases apart from the others; Δp = 0 is counted in words."""
+def reach_of(differences: Sequence[Differences]) -> float:
+    """Choose how far bars reach on both sides of 0: 1, 2 or 5 times a power of ten."""
+    farthest = max(float(np.abs(each.delta_p).max(initial=0.0)) for each in differences)
+    if not farthest:
+        return 1.0
+    power = 10.0 ** np.floor(np.log10(farthest))
+    return float(next(power * each for each in (1, 2, 5, 10) if power * each >= farthest))
+
+
+def plot_delta_p(
+    differences: Sequence[Differences],
+    *,
+    threshold: float | None,
+    symbol: str = "Δp",
+    reach: float = 1.0,
+) -> Picture:
+    """Draw one row of bars per method, cases apart from the others; Δp = 0 is counted in words.
+
+    Differences of shares reach from -1 to 1, those of scores as far as `reach` says.
+    """
+    if reach != 1:
+        differences = [replace(each, delta_p=each.delta_p / reach) for each in differences]
     edges = np.linspace(-1, 1, _BARS + 1)
     chart = Chart(width=533, height=48 + 90 * len(differences))
     keys: list[tuple[str, Callable[[float, float], None]]] = [
@@ -63,16 +83,19 @@ def plot_delta_p(differences: Sequence[Differences], *, threshold: float | None)
         frame = Frame(chart, (left, above, 523, above + 72), (low, high), (0, most))
         _draw_bars_between(frame, edges, np.zeros_like(others), others, _OTHERS)
         _draw_bars_between(frame, edges, others, cases, COLOURS["control"])
-        if threshold is not None:
-            frame.upright(threshold, "#333333", width=0.9, dash="4 2")
+        if threshold is not None and low <= threshold / reach <= high:
+            frame.upright(threshold / reach, "#333333", width=0.9, dash="4 2")
         is_last = place == len(differences) - 1
         frame.x_axis(
-            {v: said if is_last else "" for v, said in numbered(ticks(low, high, most=10)).items()},
-            "Δp, where it is not 0" if is_last else "",
+            {
+                v / reach: said if is_last else ""
+                for v, said in numbered(ticks(low * reach, high * reach, most=10)).items()
+            },
+            f"{symbol}, where it is not 0" if is_last else "",
         )
         frame.y_axis({v: f"{v:,.0f}" for v in ticks(0, most, most=4, whole=True)})
         chart.text((left - 38, above + 36), each.title, anchor="end")
-        chart.text((left + 4, above + 5), f"Δp = 0: {int((~apart).sum()):,}")
+        chart.text((left + 4, above + 5), f"{symbol} = 0: {int((~apart).sum()):,}")
     return chart.picture("Differences by method")
 
 
@@ -134,7 +157,11 @@ class _Curve:
 
 
 def plot_k_sweep(
-    records: Sequence[Mapping[str, Any]], *, titles: Mapping[str, str], main: str | None = None
+    records: Sequence[Mapping[str, Any]],
+    *,
+    titles: Mapping[str, str],
+    main: str | None = None,
+    symbol: str = "Δp",
 ) -> Picture:
     """Draw one line per method over k: the share of cases (of `main`, adjusted), and mean Δp."""
     shares, means, above = [], [], []
@@ -162,7 +189,7 @@ def plot_k_sweep(
         title="complainants with evidence" if main is None else "complainants",
         percent=True,
     )
-    _draw_curves(chart, (290, 570), top, _around(ks), means, title="mean Δp")
+    _draw_curves(chart, (290, 570), top, _around(ks), means, title=f"mean {symbol}")
     return chart.picture("Cases and mean difference by group size k")
 
 
@@ -307,12 +334,24 @@ class ForestRow:
 
 
 def plot_forest(
-    rows: Sequence[ForestRow], *, threshold: float, threshold_name: str, negative: str = "refused"
+    rows: Sequence[ForestRow],
+    *,
+    threshold: float,
+    threshold_name: str,
+    negative: str = "refused",
+    score: str = "",
 ) -> Picture:
-    """Draw differences with their intervals, one line each, from top to bottom."""
+    """Draw differences with their intervals, one line each, from top to bottom.
+
+    Those of a `score` are drawn as far as they reach.
+    """
     chart = Chart(width=620, height=48 + _ROW * len(rows))
     sides = (118, 4, 384, 8 + _ROW * len(rows))
-    frame = Frame(chart, sides, (-1.03, 1.03), (len(rows) - 0.4, -0.5))
+    farthest = 1.0
+    if score:
+        ends = [each for row in rows for each in (row.delta_p, row.low, row.high)]
+        farthest = max([abs(each) for each in ends if each is not None], default=1.0) or 1.0
+    frame = Frame(chart, sides, (-1.03 * farthest, 1.03 * farthest), (len(rows) - 0.4, -0.5))
     for place, row in enumerate(rows):
         if row.primary:
             y = frame.y(place)
@@ -323,9 +362,12 @@ def plot_forest(
     for place, row in enumerate(rows):
         _draw_forest_row(frame, place, row, first=not place or rows[place - 1].group != row.group)
     mark = f"; dashed: {threshold_name}" if threshold else ""
-    frame.x_axis({-1: "−1", -0.5: "−0.5", 0: "0", 0.5: "0.5", 1: "1"})
-    shown = shortened(printable(negative), width=_WIDEST, size=_WORDS)
+    shares = {-1: "−1", -0.5: "−0.5", 0: "0", 0.5: "0.5", 1: "1"}
+    frame.x_axis(numbered(ticks(-farthest, farthest, most=7)) if score else shares)
+    shown = shortened(printable(score or negative), width=_WIDEST, size=_WORDS)
     said = f"Δp, share {shown} in the control group less that in the test group{mark}"
+    if score:
+        said = f"Δ, how much worse the mean {shown} of the control group is{mark}"
     chart.text((251, frame.bottom + 26), said, size=_WORDS, anchor="middle")
     return chart.picture("Differences and intervals by method and group size")
 

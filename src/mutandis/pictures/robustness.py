@@ -28,7 +28,7 @@ _VERDICTS = ("significant-adjusted", "significant", "evidence", "no-evidence", "
 _FOUND = 3  # the first so many of them are evidence
 
 
-def plot_curve(points: Sequence[CurvePoint], *, threshold: float) -> Picture:
+def plot_curve(points: Sequence[CurvePoint], *, threshold: float, symbol: str = "Δp") -> Picture:
     """Draw Δp and its interval over parts of the effect; points are full where it stands."""
     chart = Chart(width=430, height=190)
     known = [
@@ -37,7 +37,8 @@ def plot_curve(points: Sequence[CurvePoint], *, threshold: float) -> Picture:
         if each.delta_p is not None and each.low is not None and each.high is not None
     ]
     lows, highs = ([*(row[place] for row in known), 0.0] for place in (2, 3))
-    low, high = min(lows) - 0.03, max(highs) + 0.03
+    room = 0.03 if symbol == "Δp" else 0.03 * (max(highs) - min(lows) or 1.0)
+    low, high = min(lows) - room, max(highs) + room
     labels = numbered(ticks(low, high, most=7))
     frame = Frame(
         chart,
@@ -60,7 +61,7 @@ def plot_curve(points: Sequence[CurvePoint], *, threshold: float) -> Picture:
     frame.x_axis(
         numbered(ticks(0, points[-1].part, most=8), percent=True), "part of the effect that is real"
     )
-    frame.y_axis(labels, "Δp")
+    frame.y_axis(labels, symbol)
     return chart.picture("Difference by how much of the effect is real")
 
 

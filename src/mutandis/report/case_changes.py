@@ -21,7 +21,7 @@ from mutandis.auditing.tipping import (
 )
 from mutandis.data.columns import plain_value
 from mutandis.evidence.drawn_groups import mean_share
-from mutandis.evidence.findings import FIRM, Verdict
+from mutandis.evidence.findings import FIRM, Verdict, as_shares
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
 from mutandis.report.case_model import Change, Changes, Step, VerdictRobustness
@@ -51,7 +51,7 @@ def changes_of(case: Case) -> Changes:
     """Compute what would change one complainant's verdict at the primary method and k."""
     settings = case.audit.plan.settings
     method, k = settings.primary
-    row = case.result(method, k=k)
+    row = as_shares(case.result(method, k=k))
     shared: dict[str, Any] = {
         "by_k": {size: case.result(method, k=size)["verdict"] for size in settings.ks},
         **_doubt(case, row),
@@ -247,6 +247,8 @@ class _Comparer:
     def flips(self) -> Iterator[Change]:
         """Find, for each group and each outcome, how many people decide the verdict."""
         outcome = self._audit.plan.outcome
+        if outcome.scale is not None:  # a score can be another in more than one way
+            return
         for role, group in self._groups.items():
             for to_negative in (False, True):
                 counts = group.flipped(to_negative=to_negative)
@@ -286,7 +288,8 @@ class _Comparer:
         other = {"cst_without": "cst_with", "cst_with": "cst_without"}.get(self._method.name, "")
         if (other, self._found.k) in self._case.results:
             return str(self._case.result(other, k=self._found.k)["verdict"])
-        if self._method.count_centers or self._method.matched:
+        score = self._audit.situation.scale is not None
+        if self._method.count_centers or self._method.matched or score:
             return None
         own, there = (
             group.share([group.negatives], self._shares[role])
@@ -303,6 +306,8 @@ class _Comparer:
         """Compare at every k up to the largest that was run, from one look at the distances."""
         settings, nearest = self._audit.plan.settings, self._audit.grouping.nearest
         plain = settings.similarity.group_size == "k" and settings.similarity.max_distance is None
+        # means of few people are not tested
+        plain = plain and self._audit.situation.scale is None
         if not nearest or not plain or settings.similarity.min_group > 1 or self._method.matched:
             return None
         own = [bool(self._found.is_negative[self._place])]

@@ -14,6 +14,7 @@ from mutandis.data.columns import plain_value
 from mutandis.decision.maker import DescribedMaker, describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.errors import FormulaError
+from mutandis.evidence.findings import as_shares
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.files.audit_file import write_plan
 from mutandis.files.case_files import case_name, write_case_files
@@ -112,12 +113,15 @@ def case_document(
         worldview=_draw_worldview(audit),
         labels=_labels(audit.plan),
         settings_text=write_plan(audit.plan),
+        wording=audit.plan.wording,
     )
     return redact_case(document, whole, cases) if redact else document
 
 
 def _labels(plan: Plan) -> Labels:
     """Give the labels, with one for each side where several classes of the outcome are labelled."""
+    if plan.outcome.scale is not None:  # a score has no values with labels
+        return plan.labels
     column, sides = plan.outcome.column, (plan.outcome.negative, plan.outcome.positive)
     said = {each: plan.outcome.said(plan.labels, each) for each in sides}
     levels = dict(plan.labels.levels)
@@ -217,7 +221,9 @@ def _complainant(case: Case) -> Complainant:
         outcome_column=plan.outcome.column,
         outcome=case.outcome,
         negative=plan.outcome.negative,
-        refused=bool(case.audit.situation.is_negative[case.row]),
+        refused=None
+        if plan.outcome.scale is not None
+        else bool(case.audit.situation.is_negative[case.row]),
         outcome_cf=case.outcome_cf,
         outcome_cf_share=case.outcome_cf_share,
         attributes=dict(case.factual),
@@ -238,7 +244,7 @@ def _figures(case: Case) -> tuple[Figures, ...]:
             **{name: known(row.get(name)) for name in columns},
             **{name: _finite(row.get(measure.column + end)) for name, end in own.items()},
         )
-        for (method, k), row in case.results.items()
+        for (method, k), row in ((key, as_shares(result)) for key, result in case.results.items())
     )
 
 
@@ -288,7 +294,7 @@ class _GroupLister:
         self._case, self._audit, self._role = case, case.audit, role
         method, k = self._audit.plan.settings.primary
         self._members: Members = getattr(groups, role)
-        self._found = case.result(method, k=k)
+        self._found = as_shares(case.result(method, k=k))
         self._method = METHODS[method]
         # the group was searched around her counterfactual
         self._around_other = role == "test" and self._method.center is Center.COUNTERFACTUAL
@@ -310,12 +316,17 @@ class _GroupLister:
             people=int(people.sum()),
             # who holds a whole place shares it with no other person
             shared=int((people & (members.place < 1)).sum()),
-            refused=int((members.is_negative & people).sum()),
-            granted=int((~members.is_negative & people).sum()),
+            **self._decided(members.is_negative[people]),
             share=known(self._found[f"p_{role}"]),
             radius=known(self._found[f"radius_{role}"]),
             members=tuple(self._each_member()),
         )
+
+    def _decided(self, outcomes: NDArray[Any]) -> dict[str, int]:
+        """Count refusals and grants; a score is neither."""
+        if self._audit.situation.scale is not None:
+            return {}
+        return {"refused": int(outcomes.sum()), "granted": int((~outcomes).sum())}
 
     def _each_member(self) -> list[Member]:
         plan, nearest = self._audit.plan, np.arange(len(self._members)) < _MOST_LISTED

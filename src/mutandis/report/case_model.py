@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import PLAIN, Labels
+from mutandis.data.wording import SHARES, Wording
 from mutandis.errors import PlanError
+from mutandis.evidence.findings import SCORE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
 
     from mutandis.auditing.tipping import CurvePoint
-    from mutandis.evidence.measures import MeasureName
+    from mutandis.evidence.measures import AnyMeasure
     from mutandis.pictures.picture import Picture
 
 __all__ = [
@@ -71,7 +73,7 @@ class Complainant:
     """Who complains and what was decided.
 
     `outcome_cf` is None where no decision was made on her counterfactual; where that is open, it is
-    the outcome of most draws, `outcome_cf_share` of them.
+    the outcome of most draws, `outcome_cf_share` of them. A score is neither negative nor refused.
     """
 
     id: Any
@@ -79,7 +81,7 @@ class Complainant:
     outcome_column: str
     outcome: Any
     negative: Any
-    refused: bool
+    refused: bool | None
     outcome_cf: Any
     outcome_cf_share: float | None = None
     attributes: Mapping[str, Any]
@@ -348,6 +350,11 @@ class Redaction:
     sentences: tuple[str, ...] = ()
 
 
+def _as_scores(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the figures of a score as findings do."""
+    return {SCORE_COLUMNS.get(name, name): value for name, value in row.items()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CaseDocument:
     """Everything about one complainant: data, and a page made from them.
@@ -383,6 +390,8 @@ class CaseDocument:
         What columns, values and outcomes are called on the page; the data have their names.
     settings_text
         The settings as an audit file has them, for the page; empty in a redacted file.
+    wording
+        How averages and differences are written on the page.
 
     Examples
     --------
@@ -417,10 +426,11 @@ class CaseDocument:
     alpha: float
     tau: float
     direction: str
-    measure: MeasureName = "risk-difference"
+    measure: AnyMeasure = "risk-difference"
     worldview: Picture | None = None
     labels: Labels = PLAIN
     settings_text: str = ""
+    wording: Wording = SHARES
 
     @property
     def primary(self) -> Figures:
@@ -432,8 +442,10 @@ class CaseDocument:
         named = {
             each.name: jsonable(getattr(self, each.name))
             for each in fields(self)
-            if each.name not in {"worldview", "labels", "settings_text"}
+            if each.name not in {"worldview", "labels", "settings_text", "wording"}
         }
+        if self.wording.scale is not None:
+            named["figures"] = [_as_scores(row) for row in named["figures"]]
         return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **named}
 
     def to_json(self) -> str:

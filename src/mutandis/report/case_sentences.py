@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.measures import MEASURES
+from mutandis.evidence.measures import measure_named
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import explain_drawn
 from mutandis.report.formatting import (
@@ -18,7 +18,6 @@ from mutandis.report.formatting import (
     listed,
     percent,
     plural,
-    signed,
     value,
 )
 from mutandis.search.distances import DESCRIPTIONS
@@ -55,6 +54,7 @@ _INTERVALS = {
     "newcombe": "Newcombe's method",
     "wald": "Wald's method, which has no width where a group was treated alike",
     "fisher": "Fisher's exact test",
+    "welch": "Welch's method for means, where a group counts as 15 people or more",
 }
 _ADJUSTMENTS = {
     "benjamini-hochberg": "Benjamini and Hochberg's method",
@@ -183,6 +183,11 @@ def _on_decisions(audit: Audit, *, counts: bool) -> Iterator[str]:
             else "No decision was made on a counterfactual."
         )
         return
+    if plan.outcome.scale is not None:
+        yield (
+            "The scores of groups are those on record. The score of a counterfactual comes from a "
+            "decision maker."
+        )
     if audit.disagreement is None:
         return
     how_often = f"differs from the record in {percent(audit.disagreement)} of the rows"
@@ -466,25 +471,26 @@ def _verdicts_by_worldview(found: VerdictRobustness) -> Iterator[str]:
 
 def _tau_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
     edge, bound = changes.tau_evidence, changes.tau_significant
+    shown = document.wording.difference
     if edge is None:
         return
-    measure = MEASURES[document.measure]
+    measure = measure_named(document.measure)
     what = f"threshold τ of the {measure.symbol}" if measure.is_ratio else "minimum deviation"
     below, on, up = ("below", "on", "up to") if measure.worse_above else ("above", "down", "from")
     if _is_beyond(edge, document.tau, measure):
         yield (
-            f"τ: there is evidence for every {what} {below} {signed(edge)}, and none from "
+            f"τ: there is evidence for every {what} {below} {shown(edge)}, and none from "
             f"there {on} (the audit set τ = {document.tau:g})."
         )
     elif _is_beyond(edge, measure.neutral, measure):
-        yield f"τ: there would be evidence for a {what} {below} {signed(edge)}."
+        yield f"τ: there would be evidence for a {what} {below} {shown(edge)}."
     else:
         yield f"τ: no {what}, not even {measure.neutral:g}, would make this evidence."
     neutral = measure.neutral
     reaches = bound is not None and (bound == neutral or _is_beyond(bound, neutral, measure))
     if reaches and _is_beyond(edge, neutral, measure):
         yield (
-            f"The test rejects for every τ {up} {signed(bound)}"
+            f"The test rejects for every τ {up} {shown(bound)}"
             f"{'' if measure.worse_above else ' on'}, taken by itself."
         )
 
@@ -495,7 +501,7 @@ def _is_beyond(edge: float, tau: float, measure: Measure) -> bool:
 
 def _alpha_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
     alone, adjusted = changes.alpha_significant, changes.alpha_adjusted
-    edge, measure = changes.tau_evidence, MEASURES[document.measure]
+    edge, measure = changes.tau_evidence, measure_named(document.measure)
     if alone is None or edge is None or not _is_beyond(edge, document.tau, measure):
         return
     if alone >= 0.5:

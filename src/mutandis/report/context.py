@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
+    from mutandis.data.wording import Wording
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.methods import Method
     from mutandis.evidence.spaces import Stratum
@@ -151,10 +152,17 @@ class ReportContext:
 
     @property
     def refused(self) -> str:
-        """Say what a refusal is here."""
+        """Say what a refusal is here; of a score, which end is worse."""
+        if self.wording.scale is not None:
+            return f"a {self.wording.scale.worse} {self.wording.score}"
         outcome = self.plan.outcome
         said = outcome.said(self.labels, outcome.negative)
         return f"{self.labels.column(outcome.column)} = {said}"
+
+    @property
+    def wording(self) -> Wording:
+        """How averages and differences are written."""
+        return self.plan.wording
 
     @property
     def worse(self) -> bool:

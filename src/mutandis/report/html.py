@@ -125,6 +125,8 @@ def _environment(package: str = "mutandis.report") -> jinja2.Environment:
     environment.filters["label"] = lambda name, labels: labels.column(name)
     environment.filters["said"] = lambda shown, outcome, labels: outcome.said(labels, shown)
     environment.globals["written"] = value  # for values that may have a label
+    environment.filters["average"] = lambda number, wording: wording.average(number)
+    environment.filters["difference"] = lambda number, wording: wording.difference(number)
     return environment
 
 

@@ -25,11 +25,11 @@ from mutandis.pictures.attributes import (
     plot_roles,
     plot_stacks,
 )
-from mutandis.pictures.findings import Differences, plot_delta_p, plot_k_sweep
+from mutandis.pictures.findings import Differences, plot_delta_p, plot_k_sweep, reach_of
 from mutandis.pictures.robustness import plot_tipping_points
 from mutandis.pictures.worldview import draw_worldview
 from mutandis.report.context import compared, rows_of
-from mutandis.report.formatting import count, listed, percent, signed, value
+from mutandis.report.formatting import count, listed, percent, value
 from mutandis.report.html import CaptionedPicture
 from mutandis.report.tables import count_verdict_grades, sweep_records
 
@@ -163,7 +163,7 @@ def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
     ]
     return CaptionedPicture(
         name="k-sweep",
-        drawing=plot_k_sweep(records, titles=titles, main=main),
+        drawing=plot_k_sweep(records, titles=titles, main=main, symbol=context.wording.symbol),
         title="How much depends on the group size k",
         caption=(
             (
@@ -176,9 +176,9 @@ def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
                     "where there is nothing to find."
                 )
             )
-            + " Right: the mean of Δp over all of them. Small groups vary by chance; large ones "
-            "reach people who are less alike. A finding that holds over a range of k is worth more "
-            "than one that depends on it."
+            + f" Right: the mean of {context.wording.symbol} over all of them. Small groups vary "
+            "by chance; large ones reach people who are less alike. A finding that holds over a "
+            "range of k is worth more than one that depends on it."
         ),
         description=f"{'; '.join(said)}.",
     )
@@ -220,8 +220,10 @@ def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
             threshold=None
             if measure.is_ratio
             else measure.threshold(settings.tau, worse=context.worse),
+            symbol=context.wording.symbol,
+            reach=1.0 if context.wording.scale is None else reach_of(differences),
         ),
-        title=f"Δp over the complainants, k = {k}",
+        title=f"{context.wording.symbol} over the complainants, k = {k}",
         caption=(
             "Each bar counts complainants; how many do not differ at all is written beside. "
             + (
@@ -235,7 +237,7 @@ def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
             "is looked for."
         ),
         description="; ".join(
-            f"{each.title}: median {signed(float(np.median(each.delta_p)))}, "
+            f"{each.title}: median {context.wording.difference(float(np.median(each.delta_p)))}, "
             f"{count(int(each.evidence.sum()))} with evidence"
             for each in differences
         )

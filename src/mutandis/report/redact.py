@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from itertools import chain
-from math import floor, fsum, log10
+from math import floor, fsum, isnan, log10, nan
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -94,7 +94,10 @@ class People:
         place = members.place / max(1.0, members.place[people].max(initial=0.0))
         return cls(
             places=dict(zip(members.ids[people].tolist(), place[people].tolist(), strict=True)),
-            refused=fsum(place[people & members.is_negative].tolist()),
+            # a mean score would tell more than a band
+            refused=fsum(place[people & members.is_negative].tolist())
+            if members.is_negative.dtype == np.bool_
+            else nan,
         )
 
     @property
@@ -121,7 +124,7 @@ class People:
         'withheld'
         """
         bands = min(self.size // LEAST, _BANDS)
-        if bands < 2:
+        if bands < 2 or isnan(self.refused):
             return WITHHELD
         share = self.refused / fsum(self.places.values())
         place = min(floor(share * bands + _NEARLY), bands - 1)
@@ -167,7 +170,7 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
         _part(part, pair, audit.plan.population)
         for part, pair in zip(document.parts, pairs, strict=True)
     )
-    kept = {each.name for each in fields(Settings)} | {"outcome", "negative", "semantics"}
+    kept = {each.name for each in fields(Settings)} | {"outcome", "negative", "worse", "semantics"}
     settings = document.provenance["settings"]
     return replace(
         document,

@@ -76,6 +76,7 @@ def make_report(
         plan=context.plan,
         settings=context.plan.settings,
         tables=tables,
+        wording=context.wording,
         pictures=pictures,
         summary=summarise(context),
         decision=_describe_decision(context),

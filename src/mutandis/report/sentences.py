@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from mutandis.report.formatting import (
     percent,
     plural,
 )
+from mutandis.report.tables import average_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
     from mutandis.causal import Diagnosis
@@ -66,12 +69,44 @@ def _asked(context: ReportContext) -> str:
         f"{context.labels.column(plan.outcome.column)} were examined. "
         f"{context.count_people(len(context.headline))} (the complainants) "
         f"{'was' if len(context.headline) == 1 else 'were each'} compared with "
-        f"{context.others}. “{capitalised(context.labels.negative)}” means {context.refused}."
+        f"{context.others}. {_what_counts(context)}"
         f"{how}{better}"
     )
 
 
+def _what_counts(context: ReportContext) -> str:
+    if context.wording.scale is not None:
+        return (
+            f"What counts is the {context.wording.score}; {context.wording.scale.worse} is worse."
+        )
+    return f"“{capitalised(context.labels.negative)}” means {context.refused}."
+
+
+def _mean_rates(context: ReportContext) -> str:
+    """Say what the scores of complainants are on average, beside those of others."""
+    situation, wording = context.audit.situation, context.wording
+    rows, facts = situation.complainants, situation.is_negative
+
+    def mean(outcomes: NDArray[Any]) -> str:
+        return wording.average(average_of(outcomes, wording.scale))
+
+    said = f"On record, the mean {wording.score} of the complainants was {mean(facts[rows])}"
+    if len(context.parts) > 1:
+        return f"{said}."
+    others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
+    said += f", against {mean(facts[others])} of those they are compared with."
+    would_be = situation.refusal_cf
+    if would_be is None:
+        return said
+    return (
+        f"{said} Had the complainants been {context.reference}, by "
+        f"{context.source_of_counterfactuals}, it would have been {mean(would_be[rows])}."
+    )
+
+
 def _rates(context: ReportContext) -> str:
+    if context.wording.scale is not None:
+        return _mean_rates(context)
     situation = context.audit.situation
     rows = situation.complainants
     facts = situation.is_negative
@@ -138,10 +173,22 @@ def _own_cases(context: ReportContext) -> str:
     if not pattern.any():
         return ""
     concerned = found.is_negative if context.worse else ~found.is_negative
+    wording = context.wording
     said = (
         f"{count(int((pattern & concerned).sum()))} of these {count(int(pattern.sum()))} were "
-        f"{context.labels.decided(context.worse)} themselves"
+        + (
+            f"{context.labels.decided(context.worse)} themselves"
+            if wording.scale is None
+            else wording.concerned
+        )
     )
+    if context.own is not None and wording.scale is not None:
+        return (
+            f"{said}, and {count(int((pattern & context.own).sum()))} have a case of their own as "
+            f"well: their own {wording.score} is {'worse' if context.worse else 'better'} than the "
+            "mean of the people most like their own counterfactual, by more than "
+            f"τ = {context.plan.settings.tau:g}. The others are part of the pattern only."
+        )
     if context.own is not None:
         own = int((pattern & context.own).sum())
         said += (
@@ -210,6 +257,9 @@ def describe_flips(context: ReportContext) -> Iterator[str]:
             continue
         rows = situation.complainants
         before, after = situation.is_negative[rows], refusal[rows]
+        if context.wording.scale is not None:
+            yield _describe_moved_scores(context, part, before, after)
+            continue
         # to whole people, where these are averages over draws
         granted, refused = (
             round(float((1 - after)[before].sum())),
@@ -222,6 +272,17 @@ def describe_flips(context: ReportContext) -> Iterator[str]:
             f"who were {context.labels.negative} would not have been, and {count(refused)} of "
             f"the {count(int((~before).sum()))} others would."
         )
+
+
+def _describe_moved_scores(
+    context: ReportContext, part: str, before: NDArray[Any], after: NDArray[Any]
+) -> str:
+    better, worse = int((after < before).sum()), int((after > before).sum())
+    return (
+        f"In the counterfactual world{context.by_part(part)}, {count(better)} of "
+        f"{plural(len(before), 'complainant')} would have had a better {context.wording.score} "
+        f"than they had, and {count(worse)} a worse one."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +414,12 @@ def _of_decision(context: ReportContext) -> Iterator[Caution]:
                 "maker than the one who decided."
             ),
             serious=agreement.disagreement > 0.05,
+        )
+    elif plan.decision is not None:
+        yield Caution(
+            about="The decision maker",
+            sentence="The scores of counterfactuals come from b(), those of groups from the "
+            "record: where b() scores differently, so do methods that ask it.",
         )
     elif plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None:
         yield Caution(

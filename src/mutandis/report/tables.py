@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from mutandis.auditing.classes import class_records
 from mutandis.auditing.tipping import count_grades, describe_all
 from mutandis.data.columns import plain_value
 from mutandis.evidence.agreement import Agreement
-from mutandis.evidence.findings import Verdict
+from mutandis.evidence.findings import Verdict, as_shares
 from mutandis.evidence.sentences import answer_about_her, explain, explain_own_case
 from mutandis.report.context import compared
 from mutandis.report.formatting import count, plural
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.data.score import ScoreScale
     from mutandis.evidence.findings import Findings
     from mutandis.report.context import ReportContext
 
 __all__ = [
     "Samples",
     "agreement_of",
+    "average_of",
     "choose_samples",
     "compare_each_class",
     "count_fragile",
@@ -125,7 +128,11 @@ def agreement_of(context: ReportContext) -> Agreement:
 
 
 def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float]]]:
-    """Give the share of refusals by status: on record, and in each counterfactual world."""
+    """Give the share of refusals by status: on record, and in each counterfactual world.
+
+    Of a score, its mean.
+    """
+    scale = context.wording.scale
     worlds = [
         context.plan.outcome.is_negative,
         *(world for _, world in context.decided_worlds),
@@ -134,10 +141,21 @@ def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float]]
         (
             name,
             len(rows),
-            [float(world[rows].mean()) if len(rows) else float("nan") for world in worlds],
+            [average_of(world[rows], scale) for world in worlds],
         )
         for name, rows in _statuses(context)
     ]
+
+
+def average_of(outcomes: NDArray[Any], scale: ScoreScale | None) -> float:
+    """Give the share of refusals, or the mean score of steps; missing where there are none."""
+    if not len(outcomes):
+        return float("nan")
+    if scale is None:
+        return float(outcomes.mean())
+    # sums of integers have no order; averages over draws are whole steps or parts of them
+    total = fsum(outcomes.tolist()) / len(outcomes)
+    return float(scale.best + scale.sign * scale.step * Fraction(total))
 
 
 def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
@@ -263,9 +281,9 @@ def choose_samples(context: ReportContext) -> Samples:
         ),
         rule=(
             f"Shown{':' if only else ' are'} {only or some} ({'; '.join(sizes)}). Of each kind, "
-            "those with the largest Δp, the upper quartile, the median, the lower quartile and the "
-            "smallest are chosen, or all if they are no more than five. Of equal differences, the "
-            "smaller id comes first."
+            f"those with the largest {context.wording.symbol}, the upper quartile, the median, the "
+            "lower quartile and the smallest are chosen, or all if they are no more than five. Of "
+            "equal differences, the smaller id comes first."
         ),
         kinds=kinds,
         kind_of=kind_of,
@@ -278,6 +296,8 @@ def _kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
     The one outcome is what is looked for; people with the other are part of a pattern at most.
     """
     refused, own = context.headline.is_negative, context.own
+    if context.wording.scale is not None:
+        return _score_kinds(context)
     concerned = refused if context.worse else ~refused
     words = [context.labels.decided(each) for each in (context.worse, not context.worse)]
     other = (f"{words[1]} themselves", ~concerned)
@@ -287,6 +307,22 @@ def _kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
         "own": (f"{words[0]}, with a case of their own", own),
         "concerned": (f"{words[0]}, without one", concerned & ~own),
         "other": other,
+    }
+
+
+def _score_kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
+    """Part complainants by their own score, beside that of others."""
+    off, own = context.headline.is_negative, context.own
+    concerned = off if context.worse else ~off
+    if own is None:
+        return {
+            "concerned": ("worse off than the mean of their test group", concerned),
+            "other": ("not worse off than that", ~concerned),
+        }
+    return {
+        "own": ("with a case of their own", own),
+        "concerned": ("without one, worse off than the mean of their test group", concerned & ~own),
+        "other": ("neither", ~concerned & ~own),
     }
 
 
@@ -346,9 +382,9 @@ def _rows_of(
     context: ReportContext, samples: Samples, places: Iterable[tuple[str, int]]
 ) -> list[dict[str, Any]]:
     terms, matched = explanation_context(context.plan), context.matched
-    columns = context.headline.columns()
+    columns = as_shares(context.headline.columns())
     nothing = {name: np.full(len(context.headline), None) for name in ("p_own", "own_case")}
-    own = nothing if matched is None else matched.columns()
+    own = nothing if matched is None else as_shares(matched.columns())
     columns |= {name: own[name] for name in nothing}
     rows = []
     for label, place in places:

@@ -19,8 +19,8 @@ policies on ties.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -51,13 +51,38 @@ class Space:
     counts: NDArray[np.int64]
     negatives: NDArray[np.int64]
     metric: Metric
+    # where outcomes are more than two values: the sum of a mark at each point, such as a score.
+    # Searches do not see it, and count no negatives; `sum_marks` adds it up afterwards
+    marks: NDArray[np.int64] | None = None
+
+    @property
+    def summed(self) -> NDArray[np.int64]:
+        """What is summed over groups at each point."""
+        return self.negatives if self.marks is None else self.marks
 
     @classmethod
     def of(
-        cls, points: Points, is_negative: NDArray[np.bool_], metric: Metric
+        cls, points: Points, is_negative: NDArray[Any], metric: Metric
     ) -> tuple[Space, NDArray[np.intp]]:
-        """Collapse rows into a space; give it with the point of each row."""
+        """Collapse rows into a space; give it with the point of each row.
+
+        Integers instead of booleans are marks.
+        """
         first, group = group_rows(points)
+        if is_negative.dtype != np.bool_:
+            counts, marks = np.zeros((2, len(first)), dtype=np.int64)
+            np.add.at(counts, group, 1)
+            np.add.at(marks, group, is_negative)
+            return (
+                cls(
+                    points=points.take(first),
+                    counts=counts,
+                    negatives=np.zeros(len(first), dtype=np.int64),
+                    metric=metric,
+                    marks=marks,
+                ),
+                group,
+            )
         if len(first) == len(points):  # no duplicate rows: no copies are needed
             ones = np.broadcast_to(np.int64(1), len(points))
             negative = is_negative.astype(np.int64)
@@ -79,6 +104,7 @@ class Queries(ByRow):
     points: Points
     own: NDArray[np.intp]
     own_negative: NDArray[np.bool_]
+    own_mark: NDArray[np.int64] | None = None  # where marks are summed: that of her own row
 
     @classmethod
     def outside(cls, points: Points) -> Queries:
@@ -164,20 +190,79 @@ def group_rows(
 
 
 def find_neighbourhoods(
-    search: Search, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
+    search: Search,
+    queries: Queries,
+    ks: Sequence[int],
+    *,
+    marks: NDArray[np.int64] | None = None,
+    progress: Progress = discard_progress,
 ) -> Neighbourhoods:
-    """Answer queries that may repeat: each distinct one is searched once, for all k together."""
-    first, group = group_rows(queries.points, queries.own, queries.own_negative)
+    """Answer queries that may repeat: each distinct one is searched once, for all k together.
+
+    With `marks` at the points of the space, these are summed instead of negatives.
+    """
+    first, group = group_rows(queries.points, queries.own, *_told_apart(queries))
     reported = _in_complainants(progress, distinct=len(first), complainants=len(queries))
-    if len(first) == len(queries):  # nothing repeats: no copies are needed
-        return search.neighbourhoods(queries, ks, progress=reported)
-    return search.neighbourhoods(queries.take(first), ks, progress=reported).take(group)
+    if len(first) < len(queries):  # where nothing repeats, no copies are needed
+        queries = queries.take(first)
+    found = search.neighbourhoods(queries, ks, progress=reported)
+    if marks is not None:
+        within = (found.inside + found.rim).max(axis=1) + 1
+        sums = _sum_marks(search, queries, found.radius, within, marks)
+        found = replace(found, negatives_inside=sums[0], negatives_rim=sums[1])
+    return found if len(first) == len(group) else found.take(group)
 
 
-def find_within(search: Search, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+def find_within(
+    search: Search,
+    queries: Queries,
+    limits: NDArray[np.int64],
+    marks: NDArray[np.int64] | None = None,
+) -> RadiusCounts:
     """Answer queries that may repeat: each distinct one is searched once."""
-    first, group = group_rows(queries.points, queries.own, queries.own_negative, limits)
-    return search.within(queries.take(first), limits[first]).take(group)
+    first, group = group_rows(queries.points, queries.own, *_told_apart(queries), limits)
+    queries, limits = queries.take(first), limits[first]
+    found = search.within(queries, limits)
+    if marks is not None:
+        sums = _sum_marks(search, queries, limits[:, None], found.people + 1, marks)
+        found = replace(found, negatives=sums.sum(axis=0)[:, 0])
+    return found.take(group)
+
+
+def _told_apart(queries: Queries) -> tuple[NDArray[Any], ...]:
+    own = queries.own_negative if queries.own_mark is None else queries.own_mark
+    return (own,)
+
+
+def _sum_marks(
+    search: Search,
+    queries: Queries,
+    radius: NDArray[np.int64],
+    within: NDArray[np.int64],
+    marks: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Sum the marks of the rows inside each radius (a column per k) and on it, without her own.
+
+    All are integers, so that neither the order of points nor that of threads matters.
+    """
+    sums = np.zeros((2, *radius.shape), dtype=np.int64)
+
+    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
+        query = np.repeat(np.arange(len(chosen)), np.diff(listing.start))
+        here = marks[listing.points]
+        if queries.own_mark is not None:
+            own, mark = queries.own[chosen][query], queries.own_mark[chosen][query]
+            here = here - np.where(listing.points == own, mark, 0)
+        for column in range(radius.shape[1]):
+            limit = radius[chosen, column][query]
+            for place, some in enumerate((listing.distances < limit, listing.distances == limit)):
+                running = np.concatenate([[0], np.cumsum(here * some)])
+                sums[place, chosen, column] = (
+                    running[listing.start[1:]] - running[listing.start[:-1]]
+                )
+
+    search.visit(queries, radius.max(axis=1), within, use)
+    return sums
 
 
 def _in_complainants(progress: Progress, *, distinct: int, complainants: int) -> Progress:

@@ -30,6 +30,9 @@ class Share(ByRow):
     split: NDArray[Any]  # the number of parts of a place; 1 without ties
     people: NDArray[np.float64] | None = None  # that it counts as by chance, if not its size
     doubt: NDArray[np.float64] | None = None  # its further variance, where it rests on estimates
+    # the same of the next mark, where an outcome has several: the mean of a score, then that of its
+    # squares
+    further: Share | None = None
 
     def values(self) -> NDArray[np.float64]:
         """Give the shares as floats; the share of an empty group is missing."""
@@ -44,7 +47,7 @@ class Share(ByRow):
         """The number of people that the share counts as."""
         return self.size.astype(np.float64) if self.people is None else self.people
 
-    def with_center(self, is_negative: NDArray[np.bool_]) -> Share:
+    def with_center(self, is_negative: NDArray[Any]) -> Share:
         """Add the search center itself to each group: one more place, its outcome counted in."""
         return Share(
             negatives=self.negatives + is_negative * self.split,
@@ -58,7 +61,9 @@ def difference(control: Share, test: Share) -> tuple[NDArray[Any], NDArray[Any]]
     bottom_control = control.size * control.split
     bottom_test = test.size * test.split
     # float64 is precise enough to tell whether an int64 product would overflow
-    largest = np.max(bottom_control.astype(float) * bottom_test, initial=0)
+    sides = (control, bottom_control), (test, bottom_test)
+    tops = [np.maximum(np.abs(share.negatives.astype(float)), bottom) for share, bottom in sides]
+    largest = np.max(tops[0] * tops[1], initial=0)
     kind: Any = np.int64 if largest < SAFE else object
     up, down = control.negatives.astype(kind), bottom_control.astype(kind)
     numerator = up * bottom_test - test.negatives * down
@@ -72,7 +77,8 @@ def exceeds(
 ) -> NDArray[np.bool_]:
     """Tell where numerator/denominator > threshold, by cross-multiplication of integers."""
     up, down = threshold.numerator, threshold.denominator
-    largest = int(np.max(denominator, initial=0)) * max(abs(up), down)
+    top = max(int(np.max(denominator, initial=0)), int(np.max(np.abs(numerator), initial=0)))
+    largest = top * max(abs(up), down)
     if largest >= SAFE:
         numerator, denominator = numerator.astype(object), denominator.astype(object)
     return np.asarray(numerator * down > denominator * up, dtype=np.bool_)

@@ -1,0 +1,367 @@
+"""Outcomes that are numbers: means in units, Welch's test, and every method on top of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+
+import mutandis as mm
+from mutandis.data.score import ScoreScale
+from mutandis.errors import DecisionError, OutcomeError, PlanError
+
+WOMEN = mm.Protection("woman", value=1, reference=0)
+RATE = mm.Score("rate", worse="higher")
+QUIET = mm.Uncertainty(refits=0, placebo=0, tipping=False)
+
+
+def made_up(seed: int = 1, rows: int = 240, *, coarse: bool = True) -> dict[str, Any]:
+    """Make interest rates that rise with debt, and are higher for women."""
+    rng = np.random.default_rng(seed)
+    woman = (np.arange(rows) % 3 == 0).astype(int)
+    income = rng.integers(0, 8, rows).astype(float)
+    debt = rng.integers(0, 5, rows).astype(float)
+    if not coarse:
+        income, debt = income + rng.random(rows), debt + rng.random(rows)
+    rate = 5 - 0.1 * income + 0.2 * debt + 0.4 * woman + rng.gamma(2, 0.3, rows)
+    return {
+        "woman": woman.tolist(),
+        "income": income.tolist(),
+        "debt": debt.tolist(),
+        "rate": np.round(rate, 2).tolist(),
+    }
+
+
+def audit(table: dict[str, Any], **changes: Any) -> mm.Audit:
+    options: dict[str, Any] = {
+        "outcome": RATE,
+        "protected": WOMEN,
+        "attributes": {"income": "continuous", "debt": "continuous"},
+        "worldview": mm.Worldview({"income": mm.Linear("woman"), "debt": mm.Linear("woman")}),
+        "ks": (8, 20),
+        "uncertainty": QUIET,
+    }
+    return mm.audit(table, **(options | changes))
+
+
+def weights_by_hand(
+    table: dict[str, Any], center: tuple[Fraction, ...], among: list[int], k: int
+) -> dict[int, Fraction]:
+    """Give the places of the k nearest rows, the last ones shared: loops and fractions."""
+    columns = [table["income"], table["debt"]]
+    spans = [Fraction(max(c)) - Fraction(min(c)) for c in columns]
+
+    def apart(row: int) -> Fraction:
+        return sum(
+            (abs(Fraction(c[row]) - x) / s for c, x, s in zip(columns, center, spans, strict=True)),
+            Fraction(0),
+        )
+
+    distance = {row: apart(row) for row in among}
+    radius = sorted(distance.values())[k - 1]
+    inside = [row for row in among if distance[row] < radius]
+    rim = [row for row in among if distance[row] == radius]
+    part = Fraction(k - len(inside), len(rim))
+    return dict.fromkeys(inside, Fraction(1)) | dict.fromkeys(rim, part)
+
+
+def moments(table: dict[str, Any], weights: dict[int, Fraction]) -> tuple[Fraction, Fraction]:
+    """Give the weighted mean and variance of rates, as the decimals that were written."""
+    total = sum(weights.values())
+    rates = {row: Fraction(str(table["rate"][row])) for row in weights}
+    mean = sum((w * rates[row] for row, w in weights.items()), Fraction(0)) / total
+    spread = sum((w * (rates[row] - mean) ** 2 for row, w in weights.items()), Fraction(0))
+    return mean, spread / total
+
+
+def at(table: dict[str, Any], row: int) -> tuple[Fraction, ...]:
+    return Fraction(table["income"][row]), Fraction(table["debt"][row])
+
+
+@pytest.mark.parametrize("k", [8, 20])
+def test_means_and_variances_are_those_by_hand(k: int) -> None:
+    table = made_up(2)
+    found = audit(table)
+    women = [i for i, w in enumerate(table["woman"]) if w]
+    men = [i for i, w in enumerate(table["woman"]) if not w]
+    rows = found.findings("st", k=k).set_index("id")
+    evaluated = found.evaluate("st", k)
+    from mutandis.evidence.scores import variance_of
+
+    unit = float(found.plan.outcome.scale.step) if found.plan.outcome.scale else 0.0
+    for place in (0, 5, 31, 79):
+        her = women[place]
+        others = [each for each in women if each != her]
+        control = moments(table, weights_by_hand(table, at(table, her), others, k))
+        test = moments(table, weights_by_hand(table, at(table, her), men, k))
+        assert rows.loc[her, "mean_control"] == float(control[0])
+        assert rows.loc[her, "mean_test"] == float(test[0])
+        assert rows.loc[her, "delta"] == float(control[0] - test[0])
+        variance = variance_of(evaluated.control.share)[place] * unit**2
+        assert variance == pytest.approx(float(control[1]), rel=1e-12)
+
+
+def test_welch_is_that_of_scipy_where_no_place_is_shared() -> None:
+    table = made_up(3, coarse=False)
+    found = audit(table, tau=0.1)
+    rates = np.array(table["rate"])
+    rows = found.findings("st", k=20).set_index("id")
+    for her in rows.index[:12]:
+        groups = found.case(her).groups("st", k=20)
+        here, there = rates[groups.control.ids], rates[groups.test.ids]
+        theirs = ttest_ind(here - 0.1, there, equal_var=False, alternative="greater")
+        assert rows.loc[her, "p_value"] == pytest.approx(theirs.pvalue, rel=1e-9)
+        bounds = ttest_ind(here, there, equal_var=False).confidence_interval(0.9)
+        assert rows.loc[her, "ci_low"] == pytest.approx(bounds.low, rel=1e-9)
+        assert rows.loc[her, "ci_high"] == pytest.approx(bounds.high, rel=1e-9)
+        # the bound and the p-value say the same
+        assert (rows.loc[her, "ci_low"] >= 0.1) == (rows.loc[her, "p_value"] <= 0.05)
+
+
+def test_matched_means_are_those_by_hand() -> None:
+    """Σ_j w_j y_j / Σ_j w_j with w_j = Σ_i u_i s_ij, in fractions, m = 5."""
+    table = made_up(4)
+    moved = [x + 1 if w else x for x, w in zip(table["income"], table["woman"], strict=True)]
+    counterfactuals = {"income": moved, "debt": table["debt"]}
+    found = audit(table, worldview=None, counterfactuals=counterfactuals, tau=0.25)
+    women = [i for i, w in enumerate(table["woman"]) if w]
+    men = [i for i, w in enumerate(table["woman"]) if not w]
+    matches = {
+        i: weights_by_hand(table, (Fraction(moved[i]), Fraction(table["debt"][i])), men, 5)
+        for i in women
+    }
+    rows = found.findings("cst_matched", k=8).set_index("id")
+    assert found.plan.outcome.scale is not None
+    for her in women[:12]:
+        control = weights_by_hand(table, at(table, her), [i for i in women if i != her], 8)
+        weights: dict[int, Fraction] = {}
+        for i, u in control.items():
+            for j, s in matches[i].items():
+                weights[j] = weights.get(j, Fraction(0)) + u * s / 5
+        mean, _ = moments(table, weights)
+        assert rows.loc[her, "mean_test"] == float(mean)
+        own, _ = moments(table, matches[her])
+        assert rows.loc[her, "mean_own"] == float(own)
+        worse = Fraction(str(table["rate"][her])) - own > Fraction(1, 4)
+        assert bool(rows.loc[her, "own_case"]) == worse
+
+
+def test_lower_is_the_mirror_of_higher() -> None:
+    table = made_up(5)
+    turned = table | {"rate": [round(10 - each, 2) for each in table["rate"]]}
+    one, two = audit(table), audit(turned, outcome=mm.Score("rate", worse="lower"))
+    for method in one.methods:
+        first, second = one.findings(method, k=20), two.findings(method, k=20)
+        same = ["delta", "ci_low", "ci_high", "p_value", "q_value", "verdict", "own_case"]
+        assert first[same].equals(second[same])
+        assert second["mean_control"].tolist() == pytest.approx(
+            (10 - first["mean_control"]).tolist()
+        )
+
+
+def test_the_other_direction_is_that_of_exchanged_ends() -> None:
+    table = made_up(6)
+    better = audit(table, evidence=mm.Evidence(direction="positive"))
+    turned = audit(table, outcome=mm.Score("rate", worse="lower"))
+    one, two = better.findings("st", k=20), turned.findings("st", k=20)
+    assert one["verdict"].tolist() == two["verdict"].tolist()
+    assert one["delta"].tolist() == (0.0 - two["delta"]).tolist()
+    assert one["p_value"].tolist() == two["p_value"].tolist()
+
+
+@pytest.mark.parametrize("factor", [0.01, 100, 12])
+def test_units_rescale_differences_and_nothing_else(factor: float) -> None:
+    table = made_up(7)
+    other = table | {"rate": [round(each * factor, 6) for each in table["rate"]]}
+    one, two = audit(table, tau=0.2), audit(other, tau=round(0.2 * factor, 6))
+    for method in one.methods:
+        first, second = one.findings(method, k=20), two.findings(method, k=20)
+        assert first["verdict"].tolist() == second["verdict"].tolist()
+        assert second["delta"].tolist() == pytest.approx((first["delta"] * factor).tolist())
+        tested = ~np.isnan(first["p_value"])
+        assert second["p_value"][tested].tolist() == pytest.approx(
+            first["p_value"][tested].tolist()
+        )
+
+
+def test_shuffling_the_rows_changes_no_number() -> None:
+    table = made_up(8)
+    order = np.random.default_rng(0).permutation(len(table["woman"]))
+    named = table | {"who": list(range(len(order)))}
+    shuffled = {name: [column[i] for i in order] for name, column in named.items()}
+    doubt = mm.Uncertainty(refits=3, placebo=2)
+    one, two = (audit(each, id="who", uncertainty=doubt) for each in (named, shuffled))
+    for method in one.methods:
+        first, second = (a.findings(method, k=20).set_index("id").sort_index() for a in (one, two))
+        assert first.equals(second)
+    assert one.noise_floor.as_dict() == two.noise_floor.as_dict()
+
+
+def test_searches_of_machine_code_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mutandis.evidence import group_builder
+    from mutandis.search.brute import BruteSearch
+    from mutandis.search.kernel_search import CompiledSearch
+
+    table = made_up(9, rows=400)
+    options: dict[str, Any] = {"similarity": mm.Similarity(max_distance=0.15)}
+    found = []
+    for search in (BruteSearch, CompiledSearch):
+
+        def choose(space: Any, *, threads: int, search: Any = search) -> Any:
+            return search(space=space) if search is BruteSearch else search(space, threads=threads)
+
+        monkeypatch.setattr(group_builder, "choose_search", choose)
+        found.append(audit(table, **options))
+    for method in found[0].methods:
+        assert found[0].findings(method, k=20).equals(found[1].findings(method, k=20))
+
+
+def test_a_decision_maker_scores_counterfactuals() -> None:
+    table = made_up(10)
+    rule = "5 - 0.1 * income + 0.2 * debt"
+    found = audit(table, decision=rule, tau=0.05)
+    rows = found.findings("cf", k=8)
+    would_be = found.counterfactuals()
+    by_hand = [
+        5 - 0.1 * x + 0.2 * y for x, y in zip(would_be["income"], would_be["debt"], strict=True)
+    ]
+    for _, row in rows.iterrows():
+        assert row["outcome_cf"] == pytest.approx(by_hand[row["id"]], abs=1e-6)
+        assert row["delta"] == pytest.approx(row["outcome"] - by_hand[row["id"]], abs=1e-6)
+        assert (row["verdict"] == "evidence") == (row["delta"] > 0.05)
+    again = audit(table, worldview=None, counterfactuals=would_be, tau=0.05)
+    assert again.findings("cst_with", k=8)["delta"].tolist() == pytest.approx(
+        found.findings("cst_with", k=8)["delta"].tolist()
+    )
+    function = audit(
+        table, decision=lambda frame: 5 - 0.1 * frame["income"] + 0.2 * frame["debt"], tau=0.05
+    )
+    assert function.findings("cf", k=8).equals(rows)
+    with pytest.raises(DecisionError, match="the outcome is a score, which takes a number"):
+        audit(table, decision=lambda frame: ["high"] * len(frame))
+
+
+def test_means_of_few_people_are_compared_and_not_tested() -> None:
+    found = audit(made_up(11))
+    few, enough = found.findings("st", k=8), found.findings("st", k=20)
+    assert few["p_value"].isna().all()
+    assert set(few["verdict"]) <= {"evidence", "no-evidence"}
+    assert enough["p_value"].notna().all()
+    assert "too few people to be tested" in found.case(
+        few.loc[few["verdict"] == "evidence", "id"].iloc[0]
+    ).explain("st", 8)
+
+
+def test_results_open_again_and_pages_speak_of_scores(tmp_path: Any) -> None:
+    labels = mm.Labels(columns={"rate": "interest rate"})
+    table = made_up(12)
+    found = audit(
+        table,
+        decision="5 - 0.1 * income + 0.2 * debt",
+        tau=0.1,
+        uncertainty=mm.Uncertainty(refits=3, placebo=3),
+    ).with_labels(labels)
+    found.save(tmp_path / "results")
+    opened = mm.open_results(tmp_path / "results")
+    for method in found.methods:
+        for k in (8, 20):
+            assert opened.findings(method, k=k).equals(found.findings(method, k=k))
+    assert opened.counts().equals(found.counts())
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert "mean interest rate" in page
+    assert "higher is worse" in page
+    id = int(found.findings()["id"].iloc[0])  # noqa: A001
+    document = opened.case_file(id)
+    case = document.to_html()
+    assert "Mean interest rate" in case
+    figures = document.as_dict()["figures"][0]
+    assert {"mean_control", "mean_test", "delta"} <= set(figures)
+    for text in (page, case, str(opened.case(id)), opened.case(id).explain()):
+        assert "refused" not in text.replace("refused to", "")
+        assert "granted" not in text
+        assert "Δp" not in text
+    redacted = opened.case_file(id, redact=True)
+    assert redacted.primary.p_control == "withheld"
+    assert mm.verify_results(tmp_path / "results").differences == ()
+
+
+def test_placebo_and_tipping_work_on_scores() -> None:
+    table = made_up(13, rows=300)
+    found = audit(table, uncertainty=mm.Uncertainty(refits=0, placebo=3))
+    method, k = found.plan.settings.primary
+    assert found.noise_floor.largest <= found.count(method, k)["significant_adjusted"]
+    tipping = found.tipping()
+    cases = found.findings()["verdict"].isin(["evidence", "significant", "significant-adjusted"])
+    assert (tipping["tipping"].notna() == cases).all()
+    lines = found.placebo(repeats=2, ks=(20,)).table()
+    assert set(lines["kind"]) == {"a", "b"}
+
+
+def test_several_grounds_take_scores() -> None:
+    table = made_up(14, rows=400)
+    table["old"] = [i % 2 for i in range(400)]
+    grounds = [WOMEN, mm.Protection("old", value=1, reference=0)]
+    worldview = mm.Worldview({"income": mm.Linear("woman", "old"), "debt": mm.Linear("woman")})
+    found = audit(table, protected=grounds, combine="multiple", worldview=worldview)
+    rows = found.findings("cst_without", k=20)
+    parts = rows[["delta_woman", "delta_old"]]
+    assert rows["delta"].tolist() == parts.min(axis=1).tolist()
+    assert "mean_control" in rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"negative": 5}, PlanError, "contradict each other"),
+        ({"preset": "eaamo23"}, PlanError, "compares decisions with two values"),
+        ({"evidence": mm.Evidence(interval="wald")}, PlanError, "one for shares of refusals"),
+        ({"outcome": "rate"}, PlanError, "negative= is missing"),
+        ({"tau": -0.1}, PlanError, "below 0, or infinite"),
+        ({"evidence": mm.Evidence(measure="risk-ratio")}, PlanError, "one for shares of refusals"),
+    ],
+)
+def test_what_does_not_belong_to_scores_is_refused(
+    changes: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        audit(made_up(), **changes)
+
+
+def test_scores_need_numbers_that_differ() -> None:
+    table = made_up()
+    with pytest.raises(OutcomeError, match="the same number in every row"):
+        audit(table | {"rate": [1.0] * len(table["rate"])})
+    assert audit(table, tau=2.5).counts()["cases"].max() == 0
+
+
+def test_steps_are_exact_where_decimals_are() -> None:
+    values = np.array([3.25, 3.5, 4.75, 10.0])
+    scale = ScoreScale.fit("rate", values, worse="higher")
+    assert (scale.best, scale.step, scale.exact) == (Fraction(13, 4), Fraction(1, 4), True)
+    assert scale.count(values).tolist() == [0, 1, 6, 27]
+    assert scale.values(scale.count(values)).tolist() == values.tolist()
+    turned = ScoreScale.fit("rate", values, worse="lower")
+    assert turned.count(values).tolist() == [27, 26, 21, 0]
+    assert turned.values(turned.count(values)).tolist() == values.tolist()
+    many = np.random.default_rng(1).normal(0, 1, 50_000)
+    rough = ScoreScale.fit("z", many, worse="higher")
+    assert not rough.exact
+    steps = rough.count(many)
+    assert steps.min() >= 0
+    assert int(steps.max()) * len(many) < 2**31
+    assert np.abs(rough.values(steps) - many).max() <= float(rough.step)
+    assert fmean(rough.values(steps)) == pytest.approx(fmean(many), abs=float(rough.step))
+
+
+def test_impact_ratios_of_a_score_are_those_of_doing_better_than_the_median() -> None:
+    table = made_up(15)
+    found = audit(table).impact_ratios()
+    rates = np.array(table["rate"])
+    better = rates < np.median(rates)
+    women = np.array(table["woman"]) == 1
+    shown = dict(zip(found["category"], found["selected"], strict=True))
+    assert shown == {"0": int(better[~women].sum()), "1": int(better[women].sum())}
