@@ -239,7 +239,9 @@ class PeopleTable:
             elif key in self.columns:
                 values = self.columns[key].values
                 data = values.data[by_id].astype(np.float64)
-                data[values.missing()[by_id]] = np.nan
+                # a ratio may be infinite, which is a value; of numbers, NaN alone is missing
+                if isinstance(values, Categories):
+                    data[values.missing()[by_id]] = np.nan
                 order = by_id[np.argsort(-data if sort.startswith("-") else data, kind="stable")]
             else:
                 raise PlanError("This view sorts by a column that the audit does not have.")
