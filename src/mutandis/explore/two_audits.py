@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
+    from mutandis.data.wording import Wording
     from mutandis.evidence.findings import Findings
     from mutandis.explore.view import Lens, View
 
@@ -104,6 +105,11 @@ class TwoAudits:
         )
         first, second = self._verdicts
         return {"changed": first != second, "gained": after & ~before, "lost": before & ~after}
+
+    @property
+    def wording(self) -> Wording:
+        """How differences are written."""
+        return self._audits[0].plan.wording
 
     def matrix(self) -> list[tuple[str, list[int]]]:
         """Count people by both verdicts: a row per verdict of the first."""
