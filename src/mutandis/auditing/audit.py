@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.noise_floor import NoiseFloor
     from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan
+    from mutandis.auditing.prevention import Prevention, RelabelRule
     from mutandis.auditing.provenance import Provenance
     from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.auditing.tipping import Tipping
@@ -863,6 +864,57 @@ class Audit:
         from mutandis.auditing.placebo import run_placebo
 
         return run_placebo(self, repeats=repeats, seed=seed, kind=kind, ks=ks)
+
+    def prevent(
+        self,
+        model: Any = None,
+        *,
+        rule: RelabelRule = "own-case",
+        method: str | None = None,
+        k: int | None = None,
+        keep_status: bool = False,
+    ) -> Prevention:
+        """Study what remains when confirmed cases are relabelled; it is not a remedy.
+
+        The decisions on confirmed cases are changed in a copy of the table, which is audited again
+        by the same plan, without b(), and a model is trained on the record and on the changed
+        table, and its decisions on the same people are audited (docs/prevention.md). That
+        compensates none of the people concerned, and the model may still discriminate.
+
+        Parameters
+        ----------
+        model
+            A classifier with `fit` and `predict`, as those of scikit-learn have, not yet fitted; a
+            copy of it is trained. Default: none.
+        rule
+            Whose decisions are changed. "own-case": the verdict is significant after adjustment,
+            and she has a case of her own. "pattern": the verdict is significant after adjustment,
+            and the outcome is the one that is looked for (refused, unless the direction is
+            "positive").
+        method, k
+            Whose verdicts are taken; default: the primary ones.
+        keep_status
+            Train the model on the protected status too.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     mm.datasets.loan(n=600, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous"},
+        ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+        ...     ks=(15,),
+        ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        ... )
+        >>> found.prevent().counts()["significant_adjusted"].tolist()
+        [50, 0]
+        """
+        from mutandis.auditing.prevention import study_prevention
+
+        return study_prevention(self, model, rule=rule, method=method, k=k, keep_status=keep_status)
 
     def tipping(
         self,

@@ -1,0 +1,395 @@
+"""The study of prevention: what is relabelled, what remains, and what a model makes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import mutandis as mm
+from mutandis.errors import DecisionError, PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pandas as pd
+
+DecisionTreeClassifier = pytest.importorskip("sklearn.tree").DecisionTreeClassifier
+LinearRegression = pytest.importorskip("sklearn.linear_model").LinearRegression
+
+QUIET = mm.Uncertainty(refits=0, placebo=0, tipping=False)
+TREE = DecisionTreeClassifier(max_depth=3, random_state=0)
+COUNTS = ["decisions", "complainants", "cases", "significant_adjusted", "pattern_and_own_case"]
+
+
+def made_up(seed: int = 1, rows: int = 420) -> dict[str, list[Any]]:
+    """Make a table in which women of the same salary and town are refused more often."""
+    rng = np.random.default_rng(seed)
+    woman = np.arange(rows) % 3 == 0
+    salary = rng.integers(10, 60, rows) - 4 * woman
+    town = rng.choice(["north", "south", "west"], rows)
+    worth = salary + 6 * (town == "south") - 9 * woman + rng.normal(0, 3, rows)
+    return {
+        "who": [f"p{each:03}" for each in rng.permutation(rows)],
+        "woman": np.where(woman, "yes", "no").tolist(),
+        "salary": salary.astype(float).tolist(),
+        "town": town.tolist(),
+        "answer": np.where(worth > 32, "granted", "refused").tolist(),
+    }
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    return {
+        "outcome": "answer",
+        "negative": "refused",
+        "protected": mm.Protection("woman", value="yes", reference="no"),
+        "attributes": {"salary": "continuous", "town": "nominal"},
+        "worldview": mm.Worldview({"salary": mm.Linear("woman")}),
+        "ks": (15, 25),
+        "id": "who",
+        "uncertainty": QUIET,
+    } | changes
+
+
+def mirrored() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Look for better treatment: the same table with both outcomes exchanged."""
+    table = made_up()
+    other = {"granted": "refused", "refused": "granted"}
+    table["answer"] = [other[each] for each in table["answer"]]
+    return table, settings(evidence=mm.Evidence(direction="positive"))
+
+
+def relabel_by_hand(table: dict[str, Any], found: mm.Audit, *, own: bool, value: str) -> list[str]:
+    """Change the decisions of confirmed cases, row by row, from the table of findings."""
+    other = {"granted": "refused", "refused": "granted"}
+    confirmed = {
+        row["id"]
+        for row in found.findings().to_dict("records")
+        if row["verdict"] == "significant-adjusted"
+        and row["outcome"] == value
+        and (row["own_case"] is True or not own)
+    }
+    pairs = zip(table["who"], table["answer"], strict=True)
+    return [other[answer] if who in confirmed else answer for who, answer in pairs]
+
+
+def rows_of(audit: mm.Audit, method: str = "cst_matched") -> list[dict[str, Any]]:
+    found = audit.findings(method, k=25)
+    rows: list[dict[str, Any]] = (
+        found.sort_values("id").astype(object).where(found.notna(), None).to_dict("records")
+    )
+    return rows
+
+
+@pytest.mark.parametrize("rule", ["own-case", "pattern"])
+@pytest.mark.parametrize("direction", ["negative", "positive"])
+def test_confirmed_cases_are_relabelled_and_the_table_is_audited_again(
+    direction: str, rule: Any
+) -> None:
+    table, options = (made_up(), settings()) if direction == "negative" else mirrored()
+    before = {name: list(values) for name, values in table.items()}
+    found = mm.audit(table, **options)
+    study = found.prevent(rule=rule)
+    value = "refused" if direction == "negative" else "granted"
+    by_hand = relabel_by_hand(table, found, own=rule == "own-case", value=value)
+    assert study.decisions()["answer"].tolist() == by_hand
+    assert table == before  # the table of the caller stays as it is
+    changed = [a != b for a, b in zip(by_hand, table["answer"], strict=True)]
+    assert study.relabelled == sum(changed) > 10
+    assert set(study.ids) == set(np.array(table["who"])[changed])
+    # what else is in the table is not touched
+    rest = ["who", "woman", "salary", "town"]
+    assert study.decisions()[rest].to_dict("list") == {name: table[name] for name in rest}
+
+    again = mm.audit(table | {"answer": by_hand}, **options)
+    for method in again.methods:
+        assert rows_of(study.audits["relabelled"], method) == rows_of(again, method)
+    assert study.audits["relabelled"].counts().equals(again.counts())
+
+
+def test_both_rules_differ_where_a_refusal_is_shared_by_matches() -> None:
+    found = mm.audit(made_up(), **settings())
+    own, pattern = found.prevent(), found.prevent(rule="pattern")
+    assert set(own.ids) < set(pattern.ids)
+
+
+def features_by_hand(table: dict[str, Any], *, status: bool = False) -> np.ndarray[Any, Any]:
+    rows = []
+    for salary, town, woman in zip(table["salary"], table["town"], table["woman"], strict=True):
+        row = [salary, *(float(town == each) for each in ("north", "south", "west"))]
+        rows.append(row + ([float(woman == "no"), float(woman == "yes")] if status else []))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("status", [False, True])
+def test_a_model_is_retrained_on_both_tables(status: bool) -> None:
+    table, options = made_up(), settings()
+    found = mm.audit(table, **options)
+    study = found.prevent(TREE, keep_status=status)
+    assert not hasattr(TREE, "tree_")  # a copy was trained
+    relabelled = relabel_by_hand(table, found, own=True, value="refused")
+    features = features_by_hand(table, status=status)
+    for name, answers in (("record", table["answer"]), ("relabelled", relabelled)):
+        model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(features, answers)
+        decided = model.predict(features).tolist()
+        assert set(decided) == {"granted", "refused"}
+        again = mm.audit(table | {"answer": decided}, **options)
+        audited = study.audits[f"model on {name}"]
+        assert audited.plan.population.frame()["answer"].tolist() == decided
+        assert audited.counts().equals(again.counts())
+        assert rows_of(audited) == rows_of(again)
+
+
+def test_what_remains_is_counted_from_the_findings() -> None:
+    found = mm.audit(made_up(), **settings())
+    study = found.prevent(TREE)
+    table = study.counts()
+    assert list(table.columns) == COUNTS
+    assert list(study.audits) == table["decisions"].tolist()
+    for row in table.to_dict("records"):
+        people = study.audits[row["decisions"]].findings()
+        adjusted = people["verdict"] == "significant-adjusted"
+        levels = ("evidence", "significant", "significant-adjusted")
+        assert row["complainants"] == len(people) == 140
+        assert row["cases"] == people["verdict"].isin(levels).sum()
+        assert row["significant_adjusted"] == adjusted.sum()
+        own = np.array([each is True for each in people["own_case"].tolist()])
+        assert row["pattern_and_own_case"] == (adjusted & own).sum()
+    first = table.iloc[0]
+    assert first["pattern_and_own_case"] == study.relabelled
+    assert table["significant_adjusted"].iloc[1] < first["significant_adjusted"]
+    numbers = table["significant_adjusted"].tolist()
+    assert repr(study) == (
+        f"Prevention, a study and not a remedy: {study.relabelled} relabelled; significant after "
+        f"adjustment: record {numbers[0]}, relabelled {numbers[1]}, model on record {numbers[2]}, "
+        f"model on relabelled {numbers[3]}"
+    )
+    assert f"{study.relabelled} decisions were relabelled" in study.sentence()
+    assert "not a remedy" in study.sentence()
+    assert "model that is trained on the record" in study.sentence()
+    assert "trained on the record" not in found.prevent().sentence()
+
+
+class Remembering:
+    """A model that learns from the first half of its rows, so that it depends on their order."""
+
+    def fit(self, features: Any, answers: Any) -> None:
+        self.threshold = float(features.iloc[:, 0].iloc[: len(features) // 2].mean())
+        self.answers = sorted(set(answers))
+
+    def predict(self, features: Any) -> Any:
+        return np.where(features.iloc[:, 0] > self.threshold, *self.answers)
+
+
+@pytest.mark.parametrize("model", [TREE, Remembering()])
+def test_the_order_of_rows_changes_no_number(model: Any) -> None:
+    table = made_up()
+    order = np.random.default_rng(5).permutation(len(table["who"]))
+    shuffled = {name: [values[each] for each in order] for name, values in table.items()}
+    one = mm.audit(table, **settings()).prevent(model)
+    other = mm.audit(shuffled, **settings()).prevent(model)
+    assert one.counts().equals(other.counts())
+    assert set(one.ids) == set(other.ids)
+    for name, audit in one.audits.items():
+        assert rows_of(audit) == rows_of(other.audits[name])
+
+
+def test_tables_come_back_in_the_frame_type_of_the_caller(
+    as_frame: Callable[[dict[str, Any]], Any],
+) -> None:
+    given = as_frame(made_up())
+    study = mm.audit(given, **settings(ks=(25,))).prevent()
+    mine = mm.audit(made_up(), **settings(ks=(25,))).prevent()
+    found = mm.audit(given, **settings(ks=(25,)))
+    assert type(study.decisions()) is type(found.plan.population.frame())
+    assert type(study.counts()) is type(found.counts())
+    assert set(study.ids) == set(mine.ids)
+
+
+def test_the_decision_maker_is_not_asked_again() -> None:
+    table = made_up()
+    asked: list[int] = []
+
+    def decision(frame: Any) -> Any:
+        asked.append(len(frame))
+        return np.where(frame["salary"] > 32, "granted", "refused")
+
+    found = mm.audit(table, **settings(decision=decision))
+    assert "cst_with" in found.methods
+    times = len(asked)
+    study = found.prevent()
+    assert len(asked) == times
+    assert study.audits["relabelled"].methods == ("st", "cst_without", "cst_matched")
+    assert study.audits["relabelled"].plan.decision is None
+    # without b(), the verdicts of the matched comparison are the same
+    without = mm.audit(table, **settings()).prevent()
+    assert study.counts().equals(without.counts())
+
+
+def test_a_ready_table_of_counterfactuals_loses_its_old_decisions() -> None:
+    table = made_up()
+    found = mm.audit(table, **settings(decision="salary > 32"))
+    ready = found.counterfactuals()
+    options = settings(worldview=None, counterfactuals=ready)
+    given = mm.audit(table, **options)
+    assert "cf" in given.methods
+    study = given.prevent()
+    assert study.counts().equals(found.prevent().counts())
+    assert study.audits["relabelled"].flips() is None
+
+
+def test_refits_are_part_of_the_plan_that_is_run_again() -> None:
+    table = made_up(rows=240)
+    options = settings(uncertainty=mm.Uncertainty(refits=3, placebo=0, tipping=False))
+    found = mm.audit(table, **options)
+    study = found.prevent(rule="pattern")
+    by_hand = relabel_by_hand(table, found, own=False, value="refused")
+    again = mm.audit(table | {"answer": by_hand}, **options)
+    assert rows_of(study.audits["relabelled"]) == rows_of(again)
+
+
+def test_another_method_can_be_studied_by_its_pattern() -> None:
+    found = mm.audit(made_up(), **settings())
+    study = found.prevent(rule="pattern", method="st", k=15)
+    people = found.findings("st", k=15)
+    confirmed = (people["verdict"] == "significant-adjusted") & (people["outcome"] == "refused")
+    assert set(study.ids) == set(people["id"][confirmed])
+    assert study.relabelled > 0
+    assert study.counts()["pattern_and_own_case"].isna().all()
+    assert study.audits["relabelled"].plan.settings.primary == ("st", 15)
+
+
+def test_ordered_levels_are_ranks_and_dropped_rows_stay_out() -> None:
+    table = made_up()
+    steps = ["low", "mid", "high"]
+    table["step"] = [steps[int(each) % 3] for each in table["salary"]]
+    table["salary"][4] = None
+    seen: list[pd.DataFrame] = []
+
+    class Spy:
+        def fit(self, features: Any, answers: Any) -> None:
+            seen.append(features)
+
+        def predict(self, features: Any) -> list[str]:
+            return ["refused"] * len(features)
+
+    step = mm.Attribute(name="step", kind=mm.AttributeKind.ORDINAL, levels=tuple(steps))
+    options = settings(attributes={"salary": "continuous", "step": step}, missing="drop", ks=(25,))
+    study = mm.audit(table, **options).prevent(Spy())
+    assert len(study.decisions()) == len(table["who"]) - 1
+    assert list(seen[0].columns) == ["salary", "step"]
+    ranks = [float(int(each) % 3) for each in seen[0]["salary"]]
+    assert seen[0]["step"].tolist() == ranks
+    # a model that refuses everyone has no case left, and is no better for it
+    assert study.counts()["cases"].tolist()[2:] == [0, 0]
+
+
+def test_an_intersection_can_be_studied() -> None:
+    table = made_up(rows=600)
+    rng = np.random.default_rng(3)
+    table["old"] = rng.choice(["yes", "no"], 600).tolist()
+    options = settings(
+        protected=[
+            mm.Protection("woman", value="yes", reference="no"),
+            mm.Protection("old", value="yes", reference="no"),
+        ],
+        combine="intersectional",
+        ks=(25,),
+    )
+    found = mm.audit(table, **options)
+    study = found.prevent(TREE, keep_status=True)
+    by_hand = relabel_by_hand(table, found, own=True, value="refused")
+    again = mm.audit(table | {"answer": by_hand}, **options)
+    assert study.relabelled > 0
+    assert study.audits["relabelled"].counts().equals(again.counts())
+
+
+def test_a_saved_audit_can_be_studied(tmp_path: Path) -> None:
+    found = mm.audit(made_up(), **settings(ks=(25,)))
+    found.save(tmp_path / "results")
+    opened = mm.open_results(tmp_path / "results")
+    one, other = found.prevent(TREE), opened.prevent(TREE)
+    assert one.counts().equals(other.counts())
+    assert one.decisions()["answer"].tolist() == other.decisions()["answer"].tolist()
+
+
+def test_what_has_no_meaning_is_refused() -> None:
+    table = made_up()
+    found = mm.audit(table, **settings(decision="salary > 32"))
+    with pytest.raises(PlanError, match=r"rule='all' is unknown. Allowed: own-case, pattern"):
+        found.prevent(rule="all")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="'cf' asks the decision maker, who would repeat"):
+        found.prevent(rule="pattern", method="cf")
+    with pytest.raises(PlanError, match="'st' says nothing about a complainant's own case"):
+        found.prevent(method="st")
+    with pytest.raises(PlanError, match="k=3 was not run"):
+        found.prevent(k=3)
+    with pytest.raises(PlanError, match="keep_status=True is about what a model is trained on"):
+        found.prevent(keep_status=True)
+    with pytest.raises(PlanError, match="model= is the class DecisionTreeClassifier"):
+        found.prevent(DecisionTreeClassifier)
+    with pytest.raises(PlanError, match=r"model= is str. Give an object with the methods fit"):
+        found.prevent("tree")
+    unadjusted = mm.audit(table, **settings(evidence=mm.Evidence(adjust="none")))
+    with pytest.raises(PlanError, match="this audit has adjust='none'"):
+        unadjusted.prevent()
+
+
+def test_audits_of_another_kind_are_refused() -> None:
+    table = made_up()
+    several = table | {
+        "answer": [
+            "later" if a == "refused" and s > 25 else a
+            for a, s in zip(table["answer"], table["salary"], strict=True)
+        ]
+    }
+    classes = mm.audit(several, **settings(negative=["refused", "later"]))
+    with pytest.raises(PlanError, match="'answer' has several classes"):
+        classes.prevent()
+    table["old"] = np.random.default_rng(3).choice(["yes", "no"], 420).tolist()
+    grounds = [
+        mm.Protection("woman", value="yes", reference="no"),
+        mm.Protection("old", value="yes", reference="no"),
+    ]
+    both = mm.Worldview({"salary": mm.Linear("woman", "old")})
+    multiple = mm.audit(
+        table, **settings(protected=grounds, combine="multiple", worldview=both, ks=(15,))
+    )
+    with pytest.raises(PlanError, match=r"audit.part\('woman'\).prevent\(\)"):
+        multiple.prevent()
+    part = multiple.part("woman")
+    assert part.prevent().counts()["complainants"].tolist() == [len(part.findings())] * 2
+    preset = mm.audit(
+        mm.datasets.loan(n=400, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous"},
+        preset="eaamo23",
+        ks=(15,),
+        methods=["st"],
+    )
+    with pytest.raises(PlanError, match="preset='eaamo23' repeats a publication"):
+        preset.prevent()
+
+
+class Failing:
+    def fit(self, features: Any, answers: Any) -> None:
+        raise ValueError(f"cannot learn from {answers[0]}")
+
+    def predict(self, features: Any) -> Any:
+        return features
+
+
+def test_a_model_that_does_not_decide_is_refused() -> None:
+    found = mm.audit(made_up(), **settings(ks=(25,)))
+    with pytest.raises(DecisionError, match=r"Failing.*stopped with ValueError") as caught:
+        found.prevent(Failing())
+    assert "cannot learn" not in str(caught.value)
+    numbers = made_up()
+    numbers["answer"] = [int(each == "granted") for each in numbers["answer"]]
+    other = mm.audit(numbers, **settings(ks=(25,), negative=0))
+    with pytest.raises(DecisionError, match="Turn a score or a probability into a decision"):
+        other.prevent(LinearRegression())
