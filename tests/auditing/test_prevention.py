@@ -173,10 +173,11 @@ def test_what_remains_is_counted_from_the_findings() -> None:
 
 
 class Remembering:
-    """A model that learns from the first half of its rows, so that it depends on their order."""
+    """A model that learns from rows in the middle alone, so that it depends on their order."""
 
     def fit(self, features: Any, answers: Any) -> None:
-        self.threshold = float(features.iloc[:, 0].iloc[: len(features) // 2].mean())
+        middle = len(features) // 2
+        self.threshold = float(features.iloc[middle : middle + 3, 0].mean())
         self.answers = sorted(set(answers))
 
     def predict(self, features: Any) -> Any:
