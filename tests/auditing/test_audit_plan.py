@@ -205,7 +205,9 @@ def test_unknown_choices(option: str, allowed: str) -> None:
 
 
 def test_unknown_preset() -> None:
-    assert refused(PlanError, preset="icml") == ("preset='icml' is unknown. Allowed: eaamo23.")
+    assert refused(PlanError, preset="icml") == (
+        "preset='icml' is unknown. Allowed: eaamo23, jair25."
+    )
 
 
 def test_the_preset_has_its_own_interval() -> None:

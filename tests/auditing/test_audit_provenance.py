@@ -109,6 +109,7 @@ def test_every_setting_is_recorded() -> None:
             "adjust": "benjamini-hochberg",
             "direction": "negative",
             "interval": "miettinen-nurminen",
+            "measure": "risk-difference",
             "primary": ["cst_matched", 2],
         },
         "ks": [2, 4],

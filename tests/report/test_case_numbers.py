@@ -104,7 +104,8 @@ def check_case(audit: mm.Audit, who: Any) -> None:
         assert [each["place"] for each in listed] == members.place.tolist()
         rows = tables[f"part1-{role}"][2:]
         assert [row[0] for row in rows] == [str(each) for each in members.ids[:250]]
-        assert [row[1] for row in rows] == [f"{each:.4f}" for each in members.distance[:250]]
+        assert [row[1] for row in rows] == [str(each["outcome"]) for each in listed[:250]]
+        assert [row[2] for row in rows] == [f"{each:.4f}" for each in members.distance[:250]]
 
     # how she moved
     movements = {row[0]: row for row in tables["part1-movements"][1:]}
