@@ -204,6 +204,11 @@ def _check_audit(plan: Plan) -> None:
             f"Outcome {plan.outcome.column!r} has several classes, and it is not known which of "
             "them a relabelled decision would have. Audit an outcome with two values."
         )
+    if plan.outcome.scale is not None:
+        raise PlanError(
+            f"Outcome {plan.outcome.column!r} is a score, and it is not known which value a "
+            "relabelled decision would have. Audit an outcome with two values."
+        )
     if plan.settings.evidence.adjust == "none":
         raise PlanError(
             "Confirmed cases are significant after adjustment, and this audit has adjust='none'. "
