@@ -135,6 +135,11 @@ def plain_values(column: Column) -> NDArray[Any]:
     return np.array([*map(plain_value, column.levels), None], dtype=object)[column.codes]
 
 
+def write_number(number: float) -> str:
+    """Write a number of a table for people to read."""
+    return f"{number:,.0f}" if abs(number) >= 10_000 else f"{number:,.6g}"
+
+
 def describe_levels(categories: Categories) -> str:
     """List the levels that occur, as far as an error message may show them."""
     # A column named by mistake may hold people's names. So a value is shown only if there are few

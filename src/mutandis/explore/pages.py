@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from mutandis.auditing.affected import LEAST, SHUFFLES, find_rules, mean_by_attribute
 from mutandis.errors import MutandisError, PlanError
-from mutandis.explore.affected import SHUFFLES, find_rules, mean_by_attribute
 from mutandis.explore.jobs import Job
 from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
 from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
@@ -228,6 +228,7 @@ class Explorer:
             people=len(found),
             rules=self.lens.once(("rules", view, about), lambda: find_rules(audit, masks[about])),
             shuffles=SHUFFLES,
+            least=LEAST,
             charts=charts,
             # one scale for all pictures, with room to the left where it is needed
             scale=max(map(abs, means), default=0.0) or 1.0,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import plain_value
+from mutandis.data.columns import plain_value, write_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -91,8 +91,7 @@ def value(shown: Any) -> str:
     if shown is None:
         return MISSING
     if isinstance(shown, float | np.floating):
-        shown = float(shown)
-        return f"{shown:,.0f}" if abs(shown) >= 10_000 else f"{shown:,.6g}"
+        return write_number(float(shown))
     return str(shown)
 
 

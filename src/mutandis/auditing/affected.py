@@ -4,12 +4,13 @@ A rule joins at most three conditions on attributes. Its quality is the weighted
 the number of cases that it covers beyond what a random group of its size would hold. Whether a rule
 says more than chance is asked by shuffling the cases among the complainants and searching again,
 each time in the same way: the p-value of a rule is the share of shuffles in which some rule is
-as good. So it takes the search into account.
+as good. So it takes the search into account. People who meet the same conditions are counted
+together, in an order of the conditions: no number depends on the order of the rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from math import fsum
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
-from mutandis.data.columns import Categories, Numbers
-from mutandis.report.formatting import value
+from mutandis.data.columns import Categories, Numbers, write_number
+from mutandis.evidence.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,8 +29,19 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
+    from mutandis.evidence.findings import Findings
 
-__all__ = ["SHUFFLES", "Bar", "Chart", "Rule", "find_rules", "mean_by_attribute"]
+__all__ = [
+    "LEAST",
+    "RULE_COLUMNS",
+    "SHUFFLES",
+    "Bar",
+    "Chart",
+    "Rule",
+    "cases_of",
+    "find_rules",
+    "mean_by_attribute",
+]
 
 _CONDITIONS = 3
 SHUFFLES = 199
@@ -38,11 +50,13 @@ _BEAM = 12
 _MOST_RULES = 5
 _MOST_LEVELS = 12
 # of more complainants, a sample is searched; rules are then counted on all
-_MOST_SEARCHED = 20_000
+_MOST_SEARCHED = 5_000
 _QUANTILES = (0.25, 0.5, 0.75)
-# a rule covers at least this many, and this share
-_LEAST, _LEAST_SHARE = 10, 0.02
-# rules that cover nearly the same people say the same
+LEAST = 10
+"""How many a rule covers at least; of fewer cases, or fewer others, there are no rules."""
+_LEAST_SHARE = 0.02
+# rules that cover nearly the same people as a better one, or have some of its conditions and no
+# others, say nothing new
 _SAME = 0.7
 
 
@@ -57,6 +71,19 @@ class Rule:
     share: float  # of cases among those covered
     lift: float  # that share over the share among all complainants
     p_value: float
+
+    @property
+    def text(self) -> str:
+        """The conditions in one phrase."""
+        return " and ".join(self.conditions)
+
+    def record(self) -> dict[str, Any]:
+        """Give it as a row of a table."""
+        return {**asdict(self), "conditions": self.text}
+
+
+RULE_COLUMNS = tuple(each.name for each in fields(Rule))
+"""The columns of a table of rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,26 +112,37 @@ class _Literal:
     mask: NDArray[np.bool_]
 
 
-def find_rules(audit: Audit, is_case: NDArray[np.bool_], *, seed: int = 0) -> list[Rule]:
-    """Search for rules that describe the cases among the complainants, the best first."""
+def cases_of(found: Findings) -> NDArray[np.bool_]:
+    """Mark who is described: those with a pattern, or with evidence where nothing is tested."""
+    return (
+        found.has_pattern if METHODS[found.method].count_neighbours else found.comparison.evidence
+    )
+
+
+def find_rules(audit: Audit, is_case: NDArray[np.bool_], *, seed: int | None = None) -> list[Rule]:
+    """Search for rules that describe the cases among the complainants, the best first.
+
+    The seed of the shuffles is that of the plan, unless one is given.
+    """
     literals = _literals(audit)
     cases = int(is_case.sum())
-    if not literals or not 0 < cases < len(is_case):
+    if not literals or min(cases, len(is_case) - cases) < LEAST:
         return []
-    rng = np.random.default_rng(seed)
-    rows = np.arange(len(is_case))
-    if len(rows) > _MOST_SEARCHED:
-        rows = np.sort(rng.choice(rows, _MOST_SEARCHED, replace=False))
-    search = _Search(np.array([each.mask[rows] for each in literals]))
+    rng = np.random.default_rng((audit.plan.settings.seed or 0) if seed is None else seed)
+    masks = np.array([each.mask for each in literals])
+    rows = _sample(masks, is_case, rng)
+    search = _Search(masks[:, rows])
     found = search.rules(is_case[rows])
-    best = np.array([search.best(rng.permutation(is_case[rows])) for _ in range(SHUFFLES)])
-    chosen: list[tuple[frozenset[int], NDArray[np.bool_]]] = []
-    rules = []
+    shuffled = search.shuffle(int(is_case[rows].sum()), rng)
+    better: list[tuple[frozenset[int], NDArray[np.bool_]]] = []
+    rules: list[Rule] = []
     for quality, members in found:
-        mask = np.logical_and.reduce([literals[each].mask for each in sorted(members)])
-        if any(_overlap(mask, other) > _SAME for _, other in chosen):
+        mask = np.logical_and.reduce(masks[sorted(members)])
+        if any(_overlap(mask, other) > _SAME for _, other in better):
             continue
-        chosen.append((members, mask))
+        better.append((members, mask))
+        if any(members < others for others, _ in better):
+            continue
         covered, hit = int(mask.sum()), int((mask & is_case).sum())
         rules.append(
             Rule(
@@ -114,8 +152,7 @@ def find_rules(audit: Audit, is_case: NDArray[np.bool_], *, seed: int = 0) -> li
                 coverage=hit / cases,
                 share=hit / covered,
                 lift=hit / covered / (cases / len(is_case)),
-                # those of a shuffle that are as good, to the rounding of single floats
-                p_value=(1 + int((best >= quality - 1e-6).sum())) / (1 + SHUFFLES),
+                p_value=(1 + int((shuffled >= quality).sum())) / (1 + SHUFFLES),
             )
         )
         if len(rules) == _MOST_RULES:
@@ -123,34 +160,69 @@ def find_rules(audit: Audit, is_case: NDArray[np.bool_], *, seed: int = 0) -> li
     return rules
 
 
+def _sample(
+    masks: NDArray[np.bool_], is_case: NDArray[np.bool_], rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Give the complainants to search among: all, or some drawn in an order of what they meet."""
+    if len(is_case) <= _MOST_SEARCHED:
+        return np.arange(len(is_case))
+    order = np.lexsort(np.packbits([*masks, is_case], axis=0))
+    return order[rng.choice(len(order), _MOST_SEARCHED, replace=False)]
+
+
 class _Search:
-    """A beam search for conjunctions; counts are exact in float32 up to 2**24 people."""
+    """A beam search for conjunctions among people, who are counted by the conditions they meet.
+
+    The quality of a rule is multiplied by their number: it is whole, and exact.
+    """
 
     def __init__(self, masks: NDArray[np.bool_]) -> None:
-        self._masks = masks.astype(np.float32)
-        people = masks.shape[1]
-        self._least = max(_LEAST, _LEAST_SHARE * people)
+        _, first, kinds, people = np.unique(
+            np.packbits(masks, axis=0).T,
+            axis=0,
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+        )
+        # numpy 2.0 gives them the shape of a column
+        self._kinds = kinds.ravel()
+        self._masks = masks[:, first].astype(np.float64)
+        self._people = people.astype(np.float64)
+        self._total = masks.shape[1]
+        self._least = max(LEAST, _LEAST_SHARE * self._total)
 
     def best(self, is_case: NDArray[np.bool_]) -> float:
         """Give the quality of the best rule."""
-        return max((quality for quality, _ in self._search(is_case)), default=0.0)
+        return self._best(self._count(self._kinds[is_case]))
+
+    def shuffle(self, cases: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Give the quality of the best rule where as many cases are drawn at random."""
+        kinds = np.sort(self._kinds)
+        drawn = (rng.choice(kinds, cases, replace=False) for _ in range(SHUFFLES))
+        return np.array([self._best(self._count(each)) for each in drawn])
 
     def rules(self, is_case: NDArray[np.bool_]) -> list[tuple[float, frozenset[int]]]:
         """List rules that are better than none, the best first, of equal ones the shorter."""
-        found = {members: quality for quality, members in self._search(is_case) if quality > 0}
+        each_rule = self._search(self._count(self._kinds[is_case]))
+        found = {members: quality for quality, members in each_rule if quality > 0}
         ordered = sorted(found.items(), key=lambda each: (-each[1], len(each[0]), sorted(each[0])))
         return [(quality, members) for members, quality in ordered]
 
-    def _search(self, is_case: NDArray[np.bool_]) -> Iterator[tuple[float, frozenset[int]]]:
+    def _count(self, kinds: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.bincount(kinds, minlength=len(self._people)).astype(np.float64)
+
+    def _best(self, cases: NDArray[np.float64]) -> float:
+        return max((quality for quality, _ in self._search(cases)), default=0.0)
+
+    def _search(self, cases: NDArray[np.float64]) -> Iterator[tuple[float, frozenset[int]]]:
         masks, number = self._masks, len(self._masks)
-        target = is_case.astype(np.float32)
-        base = float(target.mean())
+        # what each kind of people adds to the quality
+        gains = self._total * cases - cases.sum() * self._people
         groups = [frozenset[int]()]
-        covers = np.ones((1, masks.shape[1]), dtype=np.float32)
+        covers = np.ones((1, masks.shape[1]))
         for _ in range(_CONDITIONS):
-            covered = covers @ masks.T
-            quality = (covers * target) @ masks.T - base * covered
-            quality[covered < self._least] = -np.inf
+            quality = (covers * gains) @ masks.T
+            quality[(covers * self._people) @ masks.T < self._least] = -np.inf
             for row, members in enumerate(groups):
                 quality[row, sorted(members)] = -np.inf
             order = np.argsort(-quality, axis=None, kind="stable")
@@ -195,8 +267,8 @@ def _conditions(
     called = labels.column(name)
     if isinstance(column, Numbers):
         for cut in _cuts(column):
-            yield f"{called} ≤ {value(cut)}", column.values <= cut
-            yield f"{called} > {value(cut)}", column.values > cut
+            yield f"{called} ≤ {write_number(cut)}", column.values <= cut
+            yield f"{called} > {write_number(cut)}", column.values > cut
         return
     counts = column.counts()
     if ordered:
@@ -245,8 +317,8 @@ def _parts(
     low = -np.inf
     for cut in _cuts(column):
         yield (
-            f"{'≤' if low == -np.inf else f'{value(low)} to'} {value(cut)}",
+            f"{'≤' if low == -np.inf else f'{write_number(low)} to'} {write_number(cut)}",
             ((column.values > low) & (column.values <= cut)),
         )
         low = cut
-    yield (f"> {value(low)}" if np.isfinite(low) else "all"), column.values > low
+    yield (f"> {write_number(low)}" if np.isfinite(low) else "all"), column.values > low
