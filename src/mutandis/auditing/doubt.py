@@ -162,7 +162,7 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
             fitted_on=situation.strata,
             ks=(k,),
         )
-        grouping = plan.semantics.group(other, [method], shared=shared)
+        grouping = plan.semantics.group(other, [method], shared=shared, counts_only=True)
         return {(method.name, 0): grouping.at(method, 0)}
 
     try:
