@@ -11,7 +11,7 @@ from html import escape
 from math import fsum
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -69,6 +69,7 @@ __all__ = ["Audit", "Flips", "Sweep", "Swept"]
 _KEPT = 500_000
 # up to so many complainants, the bounds of all take hardly longer than those of one
 _FEW = 1_000
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +159,9 @@ class Audit:
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _tested: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
+    _q_values: dict[tuple[str, int], NDArray[np.float64]] = field(default_factory=dict, init=False)
+    # what was asked for last, by its kind: of many complainants, each takes a while
+    _last: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -389,7 +393,9 @@ class Audit:
         return found
 
     def test_everyone(self, method: str | None = None, k: int | None = None) -> Findings:
-        """Test all complainants, and give no bounds, which take long; the last ones are kept.
+        """Test all complainants, and give no bounds, which take long.
+
+        The last ones are kept, and those of the headline.
 
         Parameters
         ----------
@@ -400,20 +406,44 @@ class Audit:
         key = (chosen.name, size)
         if key in self._findings:
             return self._findings[key]
-        if key not in self._tested:
-            self._tested.clear()
-            self._tested[key] = self.compute_findings(*key, depth="significance")
-        return self._tested[key]
+        found = self._tested.get(key)
+        if found is None:
+            for other in self._tested.keys() - {self.plan.settings.primary}:
+                # a job in the background may have left it out meanwhile
+                self._tested.pop(other, None)
+            found = self._tested[key] = self.compute_findings(*key, depth="significance")
+        return found
 
     def _findings_of(self, place: int, method: str, k: int) -> Findings:
         """Give one complainant's findings: among many, bounds are computed for her alone."""
-        only = np.array([place])
-        if (method, k) in self._findings or len(self.situation.complainants) <= _FEW:
+        only, key = np.array([place]), (method, k)
+        if key in self._findings or len(self.situation.complainants) <= _FEW:
             return self.evaluate(method, k).take(only)
-        # q-values need the p-values of all complainants
-        tested = self.test_everyone(method, k).take(only)
-        groups = Pair(control=tested.control, test=tested.test)
-        return replace(tested, comparison=compare_groups(self.plan, METHODS[method], groups))
+        # q-values need the p-values of all complainants, and are all that is kept of them
+        if key not in self._q_values:
+            self._q_values[key] = self.test_everyone(method, k).q_value
+        groups = self.grouping.at(METHODS[method], self.ks.index(k))
+        groups = Pair(control=groups.control.take(only), test=groups.test.take(only))
+        return self._put_together(method, k, groups, places=only, q_value=self._q_values[key][only])
+
+    def remember(self, what: str, key: Any, make: Callable[[], _T]) -> _T:
+        """Give what was asked for last of its kind, or make it.
+
+        Parameters
+        ----------
+        what
+            The kind, of which one is kept.
+        key
+            What it depends on, beside the audit.
+        make
+            Makes it.
+        """
+        kept = self._last.get(what)
+        if kept is None or kept[0] != key:
+            # one assignment: pages about other people may be made at the same time
+            kept = self._last[what] = (key, make())
+        found: _T = kept[1]
+        return found
 
     def each_findings(self) -> Iterator[Findings]:
         """Give the findings of every method and k, one after the other, with their robustness."""
@@ -469,7 +499,11 @@ class Audit:
         """
         chosen, size = self.plan.choose(method, k)
         least = self.plan.settings.similarity.min_group
-        return measure_support(self.situation, self.grouping, chosen, size, min_group=least)
+        return self.remember(
+            "support",
+            (chosen.name, size),
+            lambda: measure_support(self.situation, self.grouping, chosen, size, min_group=least),
+        )
 
     def k_sweep(self, ks: Iterable[int]) -> Any:
         """Count cases and average Δp for every method and any group sizes, from one search.
@@ -1183,8 +1217,12 @@ class Audit:
             The method and the group size.
         """
         pair, index = self.grouping.pairs[method], self.ks.index(k)
-        return Pair(
-            control=pair.control.members(place, index), test=pair.test.members(place, index)
+        return self.remember(
+            "members",
+            (place, method, k),
+            lambda: Pair(
+                control=pair.control.members(place, index), test=pair.test.members(place, index)
+            ),
         )
 
     def balance(self, place: int, method: str, k: int) -> Pair[Mapping[str, float]]:
@@ -1251,28 +1289,43 @@ class Audit:
         depth
             How much is computed: evidence alone, tests, or bounds too.
         """
-        index = self.ks.index(k)
-        groups = self.grouping.at(METHODS[method], index)
+        groups = self.grouping.at(METHODS[method], self.ks.index(k))
+        return self._put_together(method, k, groups, depth=depth)
+
+    def _put_together(
+        self,
+        method: str,
+        k: int,
+        groups: Pair[Group],
+        *,
+        depth: Depth = "bounds",
+        places: NDArray[np.intp] | slice = slice(None),
+        q_value: NDArray[np.float64] | None = None,
+    ) -> Findings:
+        """Give the findings on the groups of complainants at some places, whose q-values are known.
+
+        Default: all of them.
+        """
         comparison = compare_groups(self.plan, METHODS[method], groups, depth=depth)
-        rows, outcome = self.situation.complainants, self.plan.outcome
-        would_be = self.refused_counterfactually
-        is_negative = self._had_it_worse(groups)
+        rows, outcome = self.situation.complainants[places], self.plan.outcome
+        own, would_be = self.situation.is_negative[rows], self.refused_counterfactually
+        share = self._verdict_share(method, self.ks.index(k))
         return Findings(
             method=method,
             k=k,
             ids=self.plan.population.ids[rows],
             outcome=outcome.recorded(rows),
-            outcome_cf=None if would_be is None else outcome.labels(would_be),
-            is_negative=is_negative,
+            outcome_cf=None if would_be is None else outcome.labels(would_be[places]),
+            is_negative=self._had_it_worse(own, groups),
             scale=outcome.scale,
             control=groups.control,
             test=groups.test,
             comparison=comparison,
-            q_value=self._adjust(comparison, METHODS[method]),
+            q_value=self._adjust(comparison, METHODS[method]) if q_value is None else q_value,
             alpha=self.plan.settings.alpha,
             measure=self.plan.settings.measure,
-            **self._own_case(METHODS[method]),
-            verdict_share=self._verdict_share(method, index),
+            **self._own_case(METHODS[method], own, places),
+            verdict_share=None if share is None else share[places],
         )
 
     def _verdict_share(self, method: str, index: int) -> NDArray[np.float64] | None:
@@ -1281,18 +1334,20 @@ class Audit:
         unknown = np.full((len(self.situation.complainants), len(self.ks)), np.nan)
         return self.verdict_shares.get(method, unknown)[:, index]
 
-    def _had_it_worse(self, groups: Pair[Group]) -> NDArray[np.bool_]:
+    def _had_it_worse(self, own: NDArray[Any], groups: Pair[Group]) -> NDArray[np.bool_]:
         """Tell who was refused; of a score, whose was worse than the mean of her test group."""
-        own, scale = self.situation.is_negative[self.situation.complainants], self.situation.scale
+        scale = self.situation.scale
         if scale is None:
             return own
         return is_worse(own, groups.test.share, scale=scale, tau=self.plan.settings.tau)
 
-    def _own_case(self, method: Method) -> dict[str, Any]:
+    def _own_case(
+        self, method: Method, outcomes: NDArray[Any], places: NDArray[np.intp] | slice
+    ) -> dict[str, Any]:
         own, scale = self.grouping.own_matches, self.situation.scale
         if own is None or not method.matched:
             return {}
-        outcomes = self.situation.is_negative[self.situation.complainants]
+        own = own.take(places)
         worse = self.plan.settings.evidence.direction == "negative"
         if scale is None:
             p_own = own.values()
@@ -1315,7 +1370,8 @@ class Audit:
         # the groups are not kept: they take much memory
         groups = self.grouping.at(METHODS[method], self.ks.index(k))
         comparison = compare_groups(self.plan, METHODS[method], groups, depth="significance")
-        is_negative = self._had_it_worse(groups)
+        own = self.situation.is_negative[self.situation.complainants]
+        is_negative = self._had_it_worse(own, groups)
         del groups
         counts = count_cases(
             comparison,

@@ -531,6 +531,13 @@ class _Ground:
 
     @classmethod
     def of(cls, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> _Ground:
+        if len(places) == 1:  # a page about one person asks several times
+            key = (method.name, k, int(places[0]))
+            return audit.remember("ground", key, lambda: cls._prepare(audit, method, k, places))
+        return cls._prepare(audit, method, k, places)
+
+    @classmethod
+    def _prepare(cls, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> _Ground:
         situation = audit.situation
         strata = restrict_complainants(situation.strata, situation.complainants[places])
         if len(places) <= _FEW and situation.similarity.max_distance is None:

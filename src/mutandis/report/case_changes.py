@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate, pairwise
 from math import lcm
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from mutandis.data.columns import plain_value
 from mutandis.evidence.drawn_groups import mean_share
 from mutandis.evidence.findings import FIRM, Verdict, as_shares
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.multiplicity import adjust
+from mutandis.evidence.multiplicity import OtherTests
 from mutandis.report.case_model import Change, Changes, Step, VerdictRobustness
 from mutandis.report.formatting import known
 from mutandis.search.share import Share
@@ -238,11 +239,14 @@ class _Comparer:
         method = self._audit.plan.settings.evidence.adjust
         if method == "none":
             return float("nan")
-        p_values = self._found.comparison.interval.p_value.copy()
+        return self._others.adjust(p_value, method=method)
+
+    @cached_property
+    def _others(self) -> OtherTests:
+        p_values = self._found.comparison.interval.p_value
         if self._method.matched:
             p_values = np.where(np.isnan(p_values), 1.0, p_values)
-        p_values[self._place] = p_value
-        return float(adjust(p_values, method=method)[self._place])
+        return OtherTests.of(p_values, self._place)
 
     def flips(self) -> Iterator[Change]:
         """Find, for each group and each outcome, how many people decide the verdict."""
