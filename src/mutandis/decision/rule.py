@@ -47,6 +47,16 @@ class _FormulaMaker(DescribedMaker):
         columns = {
             name: np.concatenate([_values(each[name]) for each in opened]) for name in self.names
         }
+        return self.explain_columns(columns)
+
+    def explain_columns(self, columns: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
+        """Name the conditions that hold for one of two rows and not for the other.
+
+        Parameters
+        ----------
+        columns
+            Of every column that the formula names, both values.
+        """
         found = (_compare(each, columns) for each in _conditions(self.formula.root))
         return tuple(line for line in found if line)
 
