@@ -20,7 +20,9 @@ DIFFERENCE = ["power", "--p-control", ".6", "--p-test", ".3", "--power", ".8"]
 def test_a_small_table() -> None:
     result = runner.invoke(app, DIFFERENCE)
     assert result.exit_code == 0
-    assert result.output.strip() == str(mm.power(0.6, 0.3))
+    *said, following = result.output.strip().splitlines()
+    assert "\n".join(said).strip() == str(mm.power(0.6, 0.3))
+    assert following.startswith("Next, ")
     assert "From k = 33 on" in result.output
 
 

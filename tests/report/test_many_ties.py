@@ -29,9 +29,9 @@ def tied() -> Iterator[tuple[mm.Audit, list[int]]]:
     def counting(work: int, totals: Any) -> Any:
         add = original(work, totals)
 
-        def use(chosen: Any, listing: Any, own: Any, cells: Any, *others: Any) -> None:
+        def use(chosen: Any, listing: Any, own: Any, among: Any, cells: Any, *others: Any) -> None:
             looked.append(len(cells.at(listing)[0]))
-            add(chosen, listing, own, cells, *others)
+            add(chosen, listing, own, among, cells, *others)
 
         return use
 
