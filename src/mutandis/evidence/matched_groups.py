@@ -297,12 +297,14 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
         moments = [matches.total_moments(summed(people * where)) for where in (~rim, rim)]
         sizes = totals_of(weight, start), totals_of(weight * near, start)
         totals.judge(index, chosen, group, sizes, (moments[0], moments[1]), scale)
-        parts = [summed(people * found * where) for where in (~rim, rim)]
-        part = (group.up / group.down)[:, None]
-        held, last = (each @ matches.people for each in parts)
-        last = last.multiply(part).tocsr()
-        last.data = np.rint(last.data)
-        held = (held + last.astype(np.int64)).tocsr()
+        # where the last places are not shared, those on the rim hold theirs as the others do
+        shared = rim & (group.up != group.down)[query]
+        held = summed(people * found * ~shared) @ matches.people
+        if shared.any():
+            last = summed(people * found * shared) @ matches.people
+            last = last.multiply((group.up / group.down)[:, None]).tocsr()
+            last.data = np.rint(last.data)
+            held = (held + last.astype(np.int64)).tocsr()
         counts = matches.counts[held.indices]
         totals.spread[index, chosen] = totals_of(held.data**2 // counts, held.indptr)
         totals.rows[index, chosen] = totals_of(np.where(held.data > 0, counts, 0), held.indptr)
