@@ -340,3 +340,63 @@ def test_a_part_of_a_listing_is_that_of_some_queries() -> None:
     assert part.points.tolist() == [1, 4, 9]
     assert part.distances.tolist() == [2, 8, 6]
     assert listing.part(slice(2, 9)).start.tolist() == [0, 3]
+
+
+def test_a_tree_that_was_asked_before_answers_as_a_new_one() -> None:
+    """The last candidates are used again for the same centers alone, and only if they are enough.
+
+    Many points share a distance, so that some answers need more than the first candidates.
+    """
+    rng = np.random.default_rng(5)
+    points = Points(
+        coordinates=rng.integers(0, 9, size=(300, 2)),
+        codes=rng.integers(0, 2, size=(300, 1)).astype(np.int32),
+    )
+    space = space_of(points, Metric(mismatch=np.array([3]), unit=1.0))
+    some = [Queries.outside(points.take(np.arange(start, start + 40))) for start in (0, 40)]
+    asked = TreeSearch.build(space, threads=1)
+    for which, k, limit in rng.integers([0, 1, 0], [2, 70, 8], size=(80, 3)).tolist():
+        queries, limits = some[which], np.full(40, limit)
+        new = TreeSearch.build(space, threads=1)
+        assert_same(asked.neighbourhoods(queries, [k]), new.neighbourhoods(queries, [k]))
+        assert listed(asked, queries, limits, k) == listed(
+            BruteSearch(space=space), queries, limits, k
+        )
+
+
+def test_a_visit_measures_nothing_that_a_search_has_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured: list[int] = []
+    measure = TreeSearch._measure
+
+    def spying(self: TreeSearch, centers: Points, width: int) -> Any:
+        measured.append(len(centers))
+        return measure(self, centers, width)
+
+    monkeypatch.setattr(TreeSearch, "_measure", spying)
+    space = space_of(line(*range(0, 100, 7)))
+    search, queries = TreeSearch.build(space, threads=1), Queries.outside(line(1, 20, 51))
+    found = search.neighbourhoods(queries, [4])
+    listed(search, queries, found.radius[:, 0], 4)
+    assert measured == [3]
+    listed(search, queries.take(np.array([0, 2])), found.radius[[0, 2], 0], 4)
+    assert measured == [3, 2]
+
+
+def listed(
+    search: Search, queries: Queries, limits: NDArray[np.int64], rows: int
+) -> dict[int, set[tuple[int, int]]]:
+    """Collect the points within the limits, with their distances, by query."""
+    found: dict[int, set[tuple[int, int]]] = {}
+
+    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
+        for place, query in enumerate(chosen.tolist()):
+            here = slice(listing.start[place], listing.start[place + 1])
+            assert query not in found
+            found[query] = set(
+                zip(listing.points[here].tolist(), listing.distances[here].tolist(), strict=True)
+            )
+
+    search.visit(queries, limits, np.full(len(queries), rows), use)
+    return found

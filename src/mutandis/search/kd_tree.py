@@ -13,7 +13,7 @@ explain, no point inside or on the radius can be missing. Otherwise twice as man
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     _Integers = NDArray[np.int64]
     _Rows = NDArray[np.intp]
     _Answer = tuple[_Integers, Callable[[NDArray[np.bool_]], None]]
+    _Candidates = tuple[_Rows, _Integers, NDArray[np.float64]]
 
 # In the unit of the tree its points lie within [-1, 1], in at most some thousand coordinates:
 # rounding moves a float64 distance by far less than this, and by far less than this part of it.
@@ -41,6 +42,8 @@ _ROUNDING = 1e-9
 _FIRST_WIDTH = 32
 # candidates held at a time (queries x neighbours): bounds the memory of a search
 _BATCH = 2_000_000
+# up to so many candidates are kept for the next question about the same centers
+_KEPT = 500_000
 # candidates that are found faster than threads start
 _WORTH_THREADS = 50_000
 
@@ -64,6 +67,9 @@ class TreeSearch:
     unit: float
     threads: int = -1
     name: str = "tree"
+    # the centers that were asked about last, and their candidates: who is near is often asked for
+    # right after how far they are
+    _last: list[tuple[Points, _Candidates]] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def build(cls, space: Space, *, threads: int = -1) -> TreeSearch:
@@ -116,8 +122,8 @@ class TreeSearch:
 
             return limits[chunk], hand_on
 
-        # a point stands for at least one row
-        self._ask(queries, answer, width=int(np.median(rows)) + 2)
+        # a point stands for at least one row, and the next one shows that none is missing
+        self._ask(queries, answer, width=int(np.median(rows)) + 1)
 
     def _ask(
         self,
@@ -147,10 +153,21 @@ class TreeSearch:
             pending = np.concatenate(unfinished)
             width *= 2
 
-    def _candidates(
-        self, centers: Points, width: int
-    ) -> tuple[_Rows, _Integers, NDArray[np.float64]]:
-        """Measure the `width` nearest points, and how far (in the tree's unit) none is missing."""
+    def _candidates(self, centers: Points, width: int) -> _Candidates:
+        """Measure the `width` nearest points, or some more, or give what was measured last.
+
+        Beside them: how far (in the tree's unit) none is missing.
+        """
+        for known, found in self._last:
+            # more than `width` are as good, unless they are so many that measuring takes less
+            if width <= found[0].shape[1] <= 2 * width and _equal(known, centers):
+                return found
+        found = self._measure(centers, width)
+        if len(centers) * width <= _KEPT:
+            self._last[:] = [(centers, found)]
+        return found
+
+    def _measure(self, centers: Points, width: int) -> _Candidates:
         ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
         places = _floats(self.space, centers, self.levels, self.unit)
         workers = 1 if len(centers) * width < _WORTH_THREADS else self.threads
@@ -167,6 +184,12 @@ class TreeSearch:
         counts, negatives = self.space.counts[candidates], self.space.negatives[candidates]
         own = candidates == queries.own[:, None]
         return counts - own, negatives - (own & queries.own_negative[:, None])
+
+
+def _equal(one: Points, other: Points) -> bool:
+    return np.array_equal(one.coordinates, other.coordinates) and np.array_equal(
+        one.codes, other.codes
+    )
 
 
 def _levels(points: Points) -> tuple[int, ...]:
