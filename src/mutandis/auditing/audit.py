@@ -159,7 +159,10 @@ class Audit:
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _tested: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
-    _q_values: dict[tuple[str, int], NDArray[np.float64]] = field(default_factory=dict, init=False)
+    # q-values that occur, and which of them each complainant has
+    _q_values: dict[tuple[str, int], tuple[NDArray[np.float64], NDArray[Any]]] = field(
+        default_factory=dict, init=False
+    )
     # what was asked for last, by its kind: of many complainants, each takes a while
     _last: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False)
 
@@ -393,9 +396,7 @@ class Audit:
         return found
 
     def test_everyone(self, method: str | None = None, k: int | None = None) -> Findings:
-        """Test all complainants, and give no bounds, which take long.
-
-        The last ones are kept, and those of the headline.
+        """Test all complainants, and give no bounds, which take long; the last ones are kept.
 
         Parameters
         ----------
@@ -408,9 +409,8 @@ class Audit:
             return self._findings[key]
         found = self._tested.get(key)
         if found is None:
-            for other in self._tested.keys() - {self.plan.settings.primary}:
-                # a job in the background may have left it out meanwhile
-                self._tested.pop(other, None)
+            # before the next ones are made: they take much memory
+            self._tested.clear()
             found = self._tested[key] = self.compute_findings(*key, depth="significance")
         return found
 
@@ -420,11 +420,16 @@ class Audit:
         if key in self._findings or len(self.situation.complainants) <= _FEW:
             return self.evaluate(method, k).take(only)
         # q-values need the p-values of all complainants, and are all that is kept of them
-        if key not in self._q_values:
-            self._q_values[key] = self.test_everyone(method, k).q_value
-        groups = self.grouping.at(METHODS[method], self.ks.index(k))
+        groups: Findings | Pair[Group]
+        if key in self._q_values:
+            groups = self.grouping.at(METHODS[method], self.ks.index(k))
+        else:
+            groups = self.test_everyone(method, k)
+            values, which = np.unique(groups.q_value, return_inverse=True)
+            self._q_values[key] = values, which.astype(np.min_scalar_type(len(values)))
+        values, which = self._q_values[key]
         groups = Pair(control=groups.control.take(only), test=groups.test.take(only))
-        return self._put_together(method, k, groups, places=only, q_value=self._q_values[key][only])
+        return self._put_together(method, k, groups, places=only, q_value=values[which[only]])
 
     def remember(self, what: str, key: Any, make: Callable[[], _T]) -> _T:
         """Give what was asked for last of its kind, or make it.
