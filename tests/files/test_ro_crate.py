@@ -105,7 +105,7 @@ def test_every_file_is_described_with_its_hash(crate: dict[str, Any], results: P
         assert crate[name]["@type"] == "File"
         if name != "audit.json":  # which holds the hash of the crate
             assert crate[name]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-            assert crate[name]["contentSize"] == str(path.stat().st_size)
+            assert "contentSize" not in crate[name]  # it would follow the order of rows
     record = json.loads((results / "audit.json").read_text("utf-8"))
     crate_bytes = (results / "ro-crate-metadata.json").read_bytes()
     assert record["outputs"]["ro-crate-metadata.json"] == hashlib.sha256(crate_bytes).hexdigest()

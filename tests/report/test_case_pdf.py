@@ -68,7 +68,7 @@ def test_long_tables_repeat_their_header(
     listing = [text for text in listing if text.count("applicant-") > 5]
     assert len(listing) > 2
     for text in listing:
-        assert re.search(r"Person\s+Distance", text)
+        assert re.search(r"Person\s+Outcome\s+Distance", text)
 
 
 @needs_pdf
