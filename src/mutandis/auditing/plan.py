@@ -192,7 +192,7 @@ class Plan:
         ... )
         >>> words = {"negative": "refused a loan", "positive": "granted a loan"}
         >>> found = plan.with_labels(mm.Labels(outcome=words)).run()
-        >>> found.case(found.findings()["id"].iloc[0]).explain_own_case().splitlines()[0][:64]
+        >>> found.case(found.findings()["id"].iloc[0]).explain_own_case().splitlines()[0][:65]
         'Own case: not known. Complainant 1 was refused a loan (outcome -1'
         """
         if not isinstance(labels, Labels):
