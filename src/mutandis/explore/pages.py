@@ -54,7 +54,7 @@ _HERE = {
 _MOST_LISTED = 250
 _ABOUT = {
     "pattern": "a pattern that chance hardly explains",
-    "evidence": "evidence (Δp > τ)",
+    "evidence": "evidence (a difference beyond τ)",
     "own": "a case of their own",
 }
 _VIEW = ("method", "k", "alpha", "tau")
