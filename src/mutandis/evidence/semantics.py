@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.spaces import Stratum
     from mutandis.search.engine import Progress
     from mutandis.search.share import Share
+    from mutandis.workers import Workers
 
 __all__ = [
     "PAPER_DEFINITIONS",
@@ -77,6 +78,7 @@ class Situation:
     ks: tuple[int, ...]
     similarity: Similarity
     threads: int
+    workers: Workers | None = None  # who answers in tasks; None: nothing is cut into tasks
     # draws of D^CF, where the facts leave it open, and which complainants would have been refused
     # in each (draws × complainants; None: not decided)
     draws: Sequence[Population] = ()
