@@ -30,7 +30,7 @@ from functools import cache, partial
 from importlib import metadata
 from pathlib import Path, PurePath
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "AnyWorkers",
     "DaskWorkers",
     "LocalWorkers",
     "Task",
@@ -106,7 +107,7 @@ class Workers(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class LocalWorkers:
     """The process itself, which answers one task after the other.
 
@@ -143,7 +144,7 @@ class LocalWorkers:
         return [_answer_path(self.folder, task.name) for task in tasks]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class DaskWorkers:
     """The workers of a Dask cluster, which share a folder with this process."""
 
@@ -170,6 +171,9 @@ class DaskWorkers:
         count = _Count(len(tasks), progress, self.follow)
         _Round(self, deque(_missing(self.folder, tasks, count)), count).finish()
         return [_answer_path(self.folder, task.name) for task in tasks]
+
+
+AnyWorkers: TypeAlias = LocalWorkers | DaskWorkers
 
 
 class _Round:
@@ -281,9 +285,9 @@ class _Count:
 
     def __call__(self, task: Task) -> None:
         self._done += 1
+        self._progress(task.people)
         if self._follow is not None:
             self._follow(self._done, self._total)
-        self._progress(task.people)
 
 
 def _missing(folder: Path, tasks: Sequence[Task], count: _Count) -> list[Task]:
@@ -415,20 +419,21 @@ def _wait_for(path: Path) -> None:
 
 @contextmanager
 def open_workers(
-    where: str | Client | None,
+    where: str | Client | Workers | None,
     folder: Path | None = None,
     memory: str | int | None = None,
     *,
     threads: int = -1,
     follow: Callable[[int, int], None] | None = None,
-) -> Iterator[Workers | None]:
+) -> Iterator[AnyWorkers | None]:
     """Give who answers tasks, until the block ends; None where nothing asks for tasks.
 
     Parameters
     ----------
     where
         None for this process; `"local"` or `"local:4"` for processes on this machine;
-        `"tcp://host:port"` or `"tls://host:port"` for a Dask scheduler; or a Dask `Client`.
+        `"tcp://host:port"` or `"tls://host:port"` for a Dask scheduler; a Dask `Client`; or workers
+        that are open already, which stay open.
     folder
         Inputs and answers of tasks. It is made if it is missing, and is kept with what it holds;
         without a name, it is a temporary one. Where there are other machines, all of them have to
@@ -450,6 +455,9 @@ def open_workers(
     if where is None and folder is None and size is None:
         yield None
         return
+    if isinstance(where, LocalWorkers | DaskWorkers):
+        yield where
+        return
     with ExitStack() as stack:
         if folder is None:
             folder = Path(mkdtemp(prefix="mutandis-"))
@@ -459,10 +467,10 @@ def open_workers(
         if where is None:
             yield LocalWorkers(folder, size, threads, follow)
         else:
-            yield DaskWorkers(_connect(where, stack), folder, size, follow)
+            yield DaskWorkers(_connect(where, folder, stack), folder, size, follow)
 
 
-def _connect(where: str | Client, stack: ExitStack) -> Client:
+def _connect(where: object, folder: Path, stack: ExitStack) -> Client:
     try:
         import distributed
     except ImportError as error:
@@ -487,7 +495,7 @@ def _connect(where: str | Client, stack: ExitStack) -> Client:
             f"cluster={shown(where)} is not allowed. Give 'local', 'local:4' for four processes on "
             "this machine, or the address of a Dask scheduler such as 'tcp://host:8786'."
         )
-    return stack.enter_context(_start(int(number[1] or _cores())))
+    return stack.enter_context(_start(int(number[1] or _cores()), folder))
 
 
 @contextmanager
@@ -514,7 +522,7 @@ def _reach(address: str) -> Iterator[Client]:
 
 
 @contextmanager
-def _start(number: int) -> Iterator[Client]:
+def _start(number: int, folder: Path) -> Iterator[Client]:
     """Start a cluster on this machine, which other users of the machine cannot talk to.
 
     Dask would count pages of mapped files as memory that its tasks hold, and stop a worker for ever
@@ -540,6 +548,7 @@ def _start(number: int) -> Iterator[Client]:
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
+            local_directory=str(folder / ".dask"),
             env={"MUTANDIS_THREADS": str(max(1, _cores() // number))},
         ) as cluster,
         Client(cluster, set_as_default=False) as client,

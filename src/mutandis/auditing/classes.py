@@ -75,7 +75,7 @@ def _compare_class(audit: Audit, value: Any, method: str, k: int) -> Findings:
             uncertainty=Uncertainty(draws=doubt.draws, refits=doubt.refits, placebo=0),
         ),
     )
-    found = run_quietly(asked, threads=audit.situation.threads, provenance=audit.provenance)
+    found = run_quietly(asked, audit.situation, audit.provenance)
     if doubt.refits and plan.combine != "multiple":
         found = weigh_doubt(
             found,

@@ -285,8 +285,8 @@ def _relabelled(result: Audit, most: int | None) -> _Repeat:
         def run(part: Plan) -> Audit:
             return run_quietly(
                 replace(part, strata=restrict_complainants(part.strata, chosen)),
-                threads=result.situation.threads,
-                provenance=result.provenance,
+                result.situation,
+                result.provenance,
             )
 
         return run_multiple(pseudo, run) if plan.combine == "multiple" else run(pseudo)

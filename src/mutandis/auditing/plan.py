@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import signature
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, overload
 
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.doubt import DRAWS, REFITS
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from distributed import Client
+
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.check import PlanCheck
     from mutandis.auditing.progress import Report
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from mutandis.decision.maker import DecisionMaker
     from mutandis.evidence.settings import MethodName, Preset
     from mutandis.evidence.spaces import Combine
+    from mutandis.workers import Workers
 
 __all__ = ["Origin", "Plan", "audit", "plan", "settle_robustness"]
 
@@ -154,20 +157,47 @@ class Plan:
         """What the protected attributes are called in documents, in quotes."""
         return " × ".join(self.labels.quoted(each.attribute) for each in self.protections)
 
-    def run(self, *, threads: int | None = None, progress: bool | Report | None = None) -> Audit:
+    def run(
+        self,
+        *,
+        threads: int | None = None,
+        progress: bool | Report | None = None,
+        cluster: str | Client | Workers | None = None,
+        memory: str | None = None,
+        scratch: str | PathLike[str] | None = None,
+    ) -> Audit:
         """Run the audit.
+
+        None of the parameters changes a number of the audit.
 
         Parameters
         ----------
         threads
-            Threads of the search (default: all cores). They change no number of the audit.
+            Threads of the search (default: all cores).
         progress
             True shows, where standard error is a terminal, the complainants done and the time
             left; a function is called with two numbers, done and all. Default: nothing.
+        cluster
+            Who computes: `"local:4"` for four processes on this machine, `"tcp://host:8786"` for a
+            Dask scheduler, or a Dask client (docs/how-to/cluster.md). Processes that are started
+            here end with the audit. Default: this process.
+        memory
+            About how much memory each process may use, such as `"4GB"`. Default: what there is.
+        scratch
+            Folder for the tasks of a run with `cluster` or `memory`; every worker has to see it. A
+            later run that names the same folder goes on from what is there. It holds personal
+            data, and is kept. Default: a temporary folder.
         """
         from mutandis.auditing.run import run_plan
 
-        return run_plan(self, threads=threads, progress=progress)
+        return run_plan(
+            self,
+            threads=threads,
+            progress=progress,
+            cluster=cluster,
+            memory=memory,
+            scratch=scratch,
+        )
 
     def with_labels(self, labels: Labels) -> Plan:
         """Give the same plan with words for its columns, values and outcomes.
@@ -483,24 +513,38 @@ def plan(
     )
 
 
+class _PlanAndCluster(Protocol[_Arguments]):
+    """A function of what `plan` takes, and of a cluster."""
+
+    @overload
+    def __call__(self, *arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Audit: ...
+
+    @overload
+    def __call__(
+        self, decisions: Any, *, cluster: str | Client | None, **settings: Any
+    ) -> Audit: ...
+
+
 def _taking_what(
     planned: Callable[_Arguments, Plan],
-) -> Callable[[Callable[..., Audit]], Callable[_Arguments, Audit]]:
-    """Give a function the signature of `plan`."""
+) -> Callable[[Callable[..., Audit]], _PlanAndCluster[_Arguments]]:
+    """Give a function the signature of `plan`, with a cluster at its end."""
 
-    def decorate(function: Callable[..., Audit]) -> Callable[_Arguments, Audit]:
+    def decorate(function: Callable[..., Audit]) -> _PlanAndCluster[_Arguments]:
         @wraps(function)
-        def call(*arguments: _Arguments.args, **settings: _Arguments.kwargs) -> Audit:
+        def call(*arguments: Any, **settings: Any) -> Audit:
             return function(*arguments, **settings)
 
-        call.__signature__ = signature(planned)  # type: ignore[attr-defined]
+        taken, own = signature(planned), signature(function)
+        parameters = [*taken.parameters.values(), own.parameters["cluster"]]
+        call.__signature__ = taken.replace(parameters=parameters)  # type: ignore[attr-defined]
         return call
 
     return decorate
 
 
 @_taking_what(plan)
-def audit(*arguments: Any, **settings: Any) -> Audit:
+def audit(*arguments: Any, cluster: str | Client | None = None, **settings: Any) -> Audit:
     """Audit a table of decisions by counterfactual situation testing.
 
     ``mm.audit(…)`` is ``mm.plan(…).run()``.
@@ -510,6 +554,9 @@ def audit(*arguments: Any, **settings: Any) -> Audit:
     *arguments, **settings
         What `plan` takes: the table, its roles, where counterfactuals come from, who decided, and
         all settings.
+    cluster
+        Who computes, as in `Plan.run`: `"local:4"`, `"tcp://host:8786"` or a Dask client. It
+        changes no number. Default: this process.
 
     Examples
     --------
@@ -537,7 +584,7 @@ def audit(*arguments: Any, **settings: Any) -> Audit:
              cf 15           687    159
     cst_matched 15           687    222
     """
-    return plan(*arguments, **settings).run()
+    return plan(*arguments, **settings).run(cluster=cluster)
 
 
 def _nominal(name: str) -> Attribute:

@@ -281,7 +281,7 @@ def _audit_again(audit: Audit, is_negative: NDArray[np.bool_]) -> Audit:
     with warnings.catch_warnings():
         # the audit itself has said it already
         warnings.simplefilter("ignore", MutandisWarning)
-        return again.run(threads=audit.situation.threads)
+        return again.run(threads=audit.situation.threads, cluster=audit.situation.workers)
 
 
 def _with_decisions(plan: Plan, is_negative: NDArray[np.bool_]) -> Population:

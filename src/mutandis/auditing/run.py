@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 import numpy as np
 
@@ -23,8 +26,12 @@ from mutandis.errors import MutandisWarning
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.settings import read_whole
 from mutandis.search.engine import discard_progress
+from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
+    from os import PathLike
+
+    from distributed import Client
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
@@ -36,29 +43,60 @@ if TYPE_CHECKING:
     from mutandis.decision.agreement import RecordAgreement
     from mutandis.decision.maker import DecisionMaker
     from mutandis.search.engine import Progress
+    from mutandis.workers import Workers
 
 __all__ = ["make_situation", "run_plan", "run_quietly"]
 
 
-def run_plan(plan: Plan, *, threads: int | None, progress: bool | Report | None) -> Audit:
+def run_plan(
+    plan: Plan,
+    *,
+    threads: int | None,
+    progress: bool | Report | None,
+    cluster: str | Client | Workers | None = None,
+    memory: str | None = None,
+    scratch: str | PathLike[str] | None = None,
+) -> Audit:
     """Run a plan, and show its progress; the parameters are those of `Plan.run`."""
     number = -1 if threads in (None, -1) else read_whole(1)("threads", threads)
-    with follow_run(plan, progress=progress) as report:
-        return _run(plan, threads=number, progress=report)
+    folder = None if scratch is None else Path(scratch)
+    with ExitStack() as stack:
+        workers = stack.enter_context(open_workers(cluster, folder, memory, threads=number))
+        with follow_run(plan, progress=progress) as report:
+            audit = _run(plan, threads=number, workers=workers, progress=report)
+        if workers is not None:  # the audit goes on asking them, for its placebos
+            finalize(workers, stack.pop_all().close)
+        return audit
 
 
-def run_quietly(plan: Plan, *, threads: int, provenance: Provenance) -> Audit:
-    """Run a plan for its counts, without progress, warnings or a record: the audit has all that."""
+def run_quietly(plan: Plan, like: Situation, provenance: Provenance) -> Audit:
+    """Run a plan for its counts, without progress, warnings or a record: the audit has all that.
+
+    Who computes is who computed a situation of that audit.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
-        return _run(plan, threads=threads, progress=discard_progress, provenance=provenance)
+        return _run(
+            plan,
+            threads=like.threads,
+            workers=like.workers,
+            progress=discard_progress,
+            provenance=provenance,
+        )
 
 
 def _run(
-    plan: Plan, *, threads: int, progress: Progress, provenance: Provenance | None = None
+    plan: Plan,
+    *,
+    threads: int,
+    workers: Workers | None,
+    progress: Progress,
+    provenance: Provenance | None = None,
 ) -> Audit:
     if plan.combine == "multiple":
-        return run_multiple(plan, partial(_run, threads=threads, progress=progress))
+        return run_multiple(
+            plan, partial(_run, threads=threads, workers=workers, progress=progress)
+        )
     made = _make_counterfactuals(plan)
     counterfactual = made.population if made is not None else _ready_counterfactual(plan)
     would_be = _decide_counterfactuals(plan, counterfactual)
@@ -67,7 +105,7 @@ def _run(
             made.population, plan.population, likely=plan.strata[0].complainants
         )
         made = replace(made, population=counterfactual)
-    situation = make_situation(plan, counterfactual, would_be, threads=threads)
+    situation = make_situation(plan, counterfactual, would_be, threads=threads, workers=workers)
     if made is not None and made.couplings and plan.semantics.preset is None:
         situation = _with_draws(plan, situation, made)
     grouping = plan.semantics.group(
@@ -99,6 +137,7 @@ def make_situation(
     would_be: NDArray[Any] | None,
     *,
     threads: int,
+    workers: Workers | None = None,
 ) -> Situation:
     """Put together what groups are built from."""
     return Situation(
@@ -112,6 +151,7 @@ def make_situation(
         ks=plan.settings.ks,
         similarity=plan.settings.similarity,
         threads=threads,
+        workers=workers,
     )
 
 

@@ -83,6 +83,17 @@ TrustCode = Annotated[
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads of the search (default: all cores).")
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        help="Compute elsewhere: local:4 for four processes, tcp://host:8786 for a Dask scheduler.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Memory that each process may use, such as 4GB."),
+]
 Sign = Annotated[
     Path | None,
     typer.Option(metavar="KEYFILE", help="Sign with this private Ed25519 key (a PEM file)."),
@@ -205,6 +216,14 @@ def audit(
     sign: Sign = None,
     trust_code: TrustCode = False,
     threads: Threads = None,
+    cluster: Cluster = None,
+    memory: Memory = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with a run with --cluster or --memory that was ended early."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run an audit and write its results: findings, counts, record, report, pictures."""
@@ -218,6 +237,9 @@ def audit(
         sign=sign,
         trust_code=trust_code,
         threads=threads,
+        cluster=cluster,
+        memory=memory,
+        resume=resume,
         as_json=json,
     )
 

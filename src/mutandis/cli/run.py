@@ -17,16 +17,22 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.workers import AnyWorkers
 
 __all__ = ["collected_notes", "run_with_bars", "show_notes"]
 
 
-def run_with_bars(plan: Plan, *, threads: int | None = None) -> Audit:
+def run_with_bars(
+    plan: Plan, *, threads: int | None = None, workers: AnyWorkers | None = None
+) -> Audit:
     """Run a plan, with a bar for the decision maker and one for the search."""
     with progress_bars() as bar:
         if plan.decision is not None:
             plan = replace(plan, decision=with_progress(plan.decision, bar("Asking the model")))
-        return plan.run(threads=threads, progress=bar("Searching"))
+        search = bar("Searching")
+        if workers is not None:
+            workers = replace(workers, follow=search.count_tasks)
+        return plan.run(threads=threads, progress=search, cluster=workers)
 
 
 @contextmanager

@@ -1,0 +1,189 @@
+"""`mutandis audit` with --cluster, --memory and --resume: its folder of tasks, and what it says."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import mutandis as mm
+from mutandis.cli import audit as command
+from mutandis.cli.app import app
+from mutandis.errors import OutputError, PlanError
+from mutandis.report.report import Report
+from mutandis.workers import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mutandis.workers import AnyWorkers
+
+runner = CliRunner()
+
+LOAN = """\
+data: {source: loan.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}
+attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+uncertainty: {placebo: 2}
+ks: [5]
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: Report(html="<p>", plots={}))
+    mm.datasets.loan(n=300, seed=1).to_csv(tmp_path / "loan.csv", index=False)
+    path = tmp_path / "audit.yaml"
+    path.write_text(LOAN, encoding="utf-8")
+    return path
+
+
+def run(config: Path, *options: str) -> Any:
+    out = str(config.parent / "out")
+    return runner.invoke(app, ["audit", str(config), "--out", out, *options])
+
+
+def answer() -> dict[str, Any]:
+    return {"found": np.arange(3)}
+
+
+@pytest.fixture
+def crash(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Have the search answer some tasks, and then fail."""
+
+    def set_answers(number: int) -> None:
+        def fail(plan: mm.Plan, *, threads: int | None, workers: AnyWorkers) -> mm.Audit:
+            tasks = [Task(function=answer, arguments=(), name=f"t{n}") for n in range(number)]
+            workers.answer(tasks, lambda _: None)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(command, "run_with_bars", fail)
+
+    return set_answers
+
+
+def test_the_folder_of_tasks_is_private_and_is_removed(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    whole = command.run_with_bars
+
+    def look(plan: mm.Plan, *, threads: int | None, workers: AnyWorkers) -> mm.Audit:
+        modes.append(stat.S_IMODE(workers.folder.stat().st_mode))
+        assert workers.folder == config.parent / "out.tasks"
+        return whole(plan, threads=threads, workers=workers)
+
+    monkeypatch.setattr(command, "run_with_bars", look)
+
+    result = run(config, "--memory", "1GB")
+
+    assert result.exit_code == 0, result.exception
+    assert modes == [0o700]
+    assert not (config.parent / "out.tasks").exists()
+
+
+def test_it_is_kept_where_the_run_is_ended_early(config: Path, crash: Any) -> None:
+    crash(2)
+
+    result = run(config, "--memory", "1GB")
+
+    assert result.exit_code != 0
+    assert (
+        "2 finished tasks are kept in out.tasks: the same command with --resume goes on from there."
+        in result.stderr
+    )
+    assert len(list((config.parent / "out.tasks").glob("*.npz"))) == 2
+
+
+def test_without_answers_nothing_is_kept(config: Path, crash: Any) -> None:
+    crash(0)
+
+    result = run(config, "--memory", "1GB")
+
+    assert result.exit_code != 0
+    assert "--resume" not in result.stderr
+    assert not (config.parent / "out.tasks").exists()
+
+
+def test_what_is_kept_is_not_taken_without_being_asked_to(
+    config: Path, crash: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context():
+        crash(2)
+        run(config, "--memory", "1GB")
+    monkeypatch.undo()
+
+    refused = run(config, "--memory", "1GB")
+
+    assert isinstance(refused.exception, OutputError)
+    assert "Add --resume to go on from there" in str(refused.exception)
+    assert (config.parent / "out.tasks").is_dir()
+    resumed = run(config, "--memory", "1GB", "--resume")
+    assert resumed.exit_code == 0, resumed.exception
+    assert not (config.parent / "out.tasks").exists()
+
+
+@pytest.mark.parametrize("what", ["a file", "a link", "open to others", "of another kind"])
+def test_a_folder_that_others_may_have_written(config: Path, what: str) -> None:
+    folder = config.parent / "out.tasks"
+    if what == "a file":
+        folder.write_text("mine")
+    elif what == "a link":
+        (config.parent / "elsewhere").mkdir()
+        folder.symlink_to(config.parent / "elsewhere")
+    else:
+        folder.mkdir()
+        (folder / "diary").touch()
+        (folder / "t.npz").touch()
+    if what == "open to others":
+        (folder / ".mutandis-tasks").touch()
+        folder.chmod(0o777)
+
+    for options in (("--memory", "1GB"), ("--resume",)):
+        refused = run(config, *options)
+
+        assert isinstance(refused.exception, OutputError)
+        assert "Move it away" in str(refused.exception)
+    assert os.path.lexists(folder)
+
+
+def test_a_cluster_says_where_it_can_be_watched(config: Path) -> None:
+    pytest.importorskip("distributed")
+
+    result = run(config, "--cluster", "local:1")
+
+    assert result.exit_code == 0, result.exception
+    assert result.stderr.startswith("Dask dashboard: http://127.0.0.1:")
+    assert "Dask" not in result.stdout
+
+
+@pytest.mark.parametrize("options", [("--cluster", "locally"), ("--memory", "much")])
+def test_what_is_not_allowed(config: Path, options: tuple[str, ...]) -> None:
+    pytest.importorskip("distributed")
+
+    result = run(config, *options)
+
+    assert isinstance(result.exception, PlanError)
+    assert not (config.parent / "out.tasks").exists()
+
+
+def test_results_say_nothing_of_who_computed_them(config: Path) -> None:
+    found = []
+    for options in ((), ("--memory", "1GB"), ("--resume",)):
+        assert run(config, "--force", *options).exit_code == 0
+        found.append(
+            {
+                path.name: path.read_bytes()
+                for path in (config.parent / "out").iterdir()
+                # these two hold the time of the run
+                if path.is_file() and path.name not in {"audit.json", "ro-crate-metadata.json"}
+            }
+        )
+
+    assert len(found[0]) > 3
+    assert found[0] == found[1] == found[2]
