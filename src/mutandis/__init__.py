@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from mutandis.data.attribute import Attribute, AttributeKind
     from mutandis.data.labels import Labels
+    from mutandis.data.ordered import Ordered
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
     from mutandis.data.score import Score
@@ -63,6 +64,7 @@ __all__ = [
     "MutandisError",
     "MutandisWarning",
     "NoiseFloor",
+    "Ordered",
     "Ordinal",
     "Placebo",
     "Plan",
@@ -105,6 +107,7 @@ _HOMES = {
     "data.labels": "Labels",
     "data.population": "Population",
     "data.protection": "Protection",
+    "data.ordered": "Ordered",
     "data.score": "Score",
     "errors": "MutandisError MutandisWarning",
     "evidence.findings": "Verdict",

@@ -92,7 +92,9 @@ def test_means_and_variances_are_those_by_hand(k: int) -> None:
     evaluated = found.evaluate("st", k)
     from mutandis.evidence.scores import variance_of
 
-    unit = float(found.plan.outcome.scale.step) if found.plan.outcome.scale else 0.0
+    scale = found.plan.outcome.scale
+    assert isinstance(scale, ScoreScale)
+    unit = float(scale.step)
     for place in (0, 5, 31, 79):
         her = women[place]
         others = [each for each in women if each != her]
@@ -321,6 +323,7 @@ def test_several_grounds_take_scores() -> None:
         ({"evidence": mm.Evidence(interval="wald")}, PlanError, "one for shares of refusals"),
         ({"outcome": "rate"}, PlanError, "negative= is missing"),
         ({"tau": -0.1}, PlanError, "below 0, or infinite"),
+        ({"similarity": mm.Similarity(distance="ivdm")}, PlanError, "how often people are refused"),
         ({"evidence": mm.Evidence(measure="risk-ratio")}, PlanError, "one for shares of refusals"),
     ],
 )

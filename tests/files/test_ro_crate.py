@@ -230,6 +230,8 @@ def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
             "pay": range(40),
             "job": ["a", "b", "c", "b"] * 10,
             "granted": (["no"] * 3 + ["yes"] * 2) * 8,
+            "rate": [each % 7 for each in range(40)],
+            "grade": ["a", "b", "c", "b", "c"] * 8,
         }
     )
     status = [mm.Protection(name, value=1, reference=0) for name in ("woman", "foreign")]
@@ -257,14 +259,15 @@ def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
             "uncertainty": mm.Uncertainty(draws=2, refits=2, placebo=0),
         },
     }
+    two_sides = {"outcome": "granted", "negative": "no"}
+    kinds["scores"] = kinds["multiple"] | {"outcome": mm.Score("rate", worse="higher")}
+    kinds["levels"] = kinds["multiple"] | {"outcome": mm.Ordered("grade", best_to_worst=["a", "b", "c"])}
     for name, more in kinds.items():
         audit = mm.audit(
             table,
-            outcome="granted",
-            negative="no",
             attributes={"pay": "continuous", "job": "categorical"},
             ks=(2,),
-            **more,
+            **(more if "outcome" in more else more | two_sides),
         )
         audit.save(tmp_path / name)
         who = audit.findings().id.iloc[0]
@@ -275,6 +278,7 @@ def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
         schema(tmp_path / name, "audit").validate(record)
         found = rows(tmp_path / name)
         assert ("delta_p_woman" in found[0]) == (name == "multiple")
+        assert ("delta_woman" in found[0]) == (name in {"scores", "levels"})
         ratio = name == "ratio under worldviews"
         assert ("risk_ratio_low" in found[0]) == ratio
         assert ("worldviews" in (record["robustness"] or {})) == ratio

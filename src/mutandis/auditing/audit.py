@@ -20,13 +20,14 @@ from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value, plain_values
+from mutandis.data.score import ScoreScale
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError, printable
 from mutandis.evidence.agreement import Agreement
-from mutandis.evidence.findings import SCORE_COLUMNS, Findings, answer_own_case, count_cases
+from mutandis.evidence.findings import Findings, answer_own_case, column_names, count_cases
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
-from mutandis.evidence.scores import is_worse, means_of
+from mutandis.evidence.scales import is_worse, own_average
 from mutandis.evidence.settings import read_ks
 from mutandis.evidence.spaces import check_group_sizes
 from mutandis.evidence.support import measure_balance, measure_support
@@ -76,7 +77,7 @@ _T = TypeVar("_T")
 class Flips:
     """Complainants whose outcome changes under do(): what counterfactual fairness looks at.
 
-    Of scores: who would have had a better one, and who a worse one.
+    Of scores and ordered outcomes: who would have had a better one, and who a worse one.
     """
 
     negative_to_positive: int
@@ -762,9 +763,12 @@ class Audit:
         outcome = self.plan.outcome
         if would_be is None:
             return open_frame(population.frame()).drop(outcome.column).to_native()
-        if outcome.scale is not None:
+        if isinstance(outcome.scale, ScoreScale):
             scores = Numbers(frozen(outcome.scale.values(would_be)))
             return population.with_columns({outcome.column: scores}).frame()
+        if outcome.scale is not None:
+            levels = Categories(would_be.astype(np.int32), outcome.scale.levels)
+            return population.with_columns({outcome.column: levels}).frame()
         # of several classes, it is known on which side the outcome would have been
         decided = Categories(would_be.astype(np.int32), (outcome.positive, outcome.negative))
         return population.with_columns({outcome.column: decided}).frame()
@@ -1340,7 +1344,7 @@ class Audit:
         return self.verdict_shares.get(method, unknown)[:, index]
 
     def _had_it_worse(self, own: NDArray[Any], groups: Pair[Group]) -> NDArray[np.bool_]:
-        """Tell who was refused; of a score, whose was worse than the mean of her test group."""
+        """Tell who was refused; of other outcomes, whose was worse than those of her test group."""
         scale = self.situation.scale
         if scale is None:
             return own
@@ -1360,7 +1364,7 @@ class Audit:
         tau = self.plan.settings.tau
         answer = is_worse(outcomes, own, scale=scale, tau=tau, worse=worse).astype(object)
         answer[own.size == 0] = None
-        return {"p_own": means_of(own, scale), "own_case": answer}
+        return {"p_own": own_average(outcomes, own, scale), "own_case": answer}
 
     def _adjust(self, comparison: Comparison, method: Method) -> NDArray[np.float64]:
         """Adjust for all whom a method was to compare: the matched one drops those unlike."""
@@ -1384,9 +1388,10 @@ class Audit:
             alpha=self.plan.settings.alpha,
             is_negative=is_negative,
         )
-        if self.situation.scale is None:
+        scale = self.situation.scale
+        if scale is None:
             return counts
-        return {SCORE_COLUMNS.get(name, name): each for name, each in counts.items()}
+        return {column_names(scale).get(name, name): each for name, each in counts.items()}
 
     def sweep(self, sizes: tuple[int, ...]) -> Sweep:
         """Search once for other group sizes.

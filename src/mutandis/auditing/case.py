@@ -12,8 +12,9 @@ import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.doubt import doubt_decision
+from mutandis.data.score import ScoreScale
 from mutandis.errors import PlanError, printable
-from mutandis.evidence.findings import as_shares
+from mutandis.evidence.findings import as_shares, column_names
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
 from mutandis.frames import columns_of, to_frame
@@ -208,7 +209,9 @@ class Case:
         titles, wide = (("p_control", "p_test"), 7)
         show: Callable[[float], str] = "{:.3f}".format
         if wording.scale is not None:
-            titles, wide, show = ("mean_control", "mean_test"), 10, wording.number
+            names = column_names(wording.scale)
+            titles, wide = (names["p_control"], names["p_test"]), 11 if wording.levels else 10
+            show = wording.number
         yield (
             f"  {'method':<12} {'k':>4} {titles[0]:>{wide + 2}} {titles[1]:>{wide}} "
             f"{wording.symbol:>{wide}}{named}  interval          verdict{self._share_heading()}"
@@ -223,9 +226,11 @@ class Case:
     @property
     def outcome_cf_share(self) -> float | None:
         """The share of draws with the counterfactual outcome; None where it is not open."""
-        refused = self.audit.situation.refused_in_draws
-        if refused is None or self.outcome_cf is None or self.audit.situation.scale is not None:
+        situation, refused = self.audit.situation, self.audit.situation.refused_in_draws
+        if refused is None or self.outcome_cf is None or isinstance(situation.scale, ScoreScale):
             return None
+        if situation.scale is not None and situation.is_negative_cf is not None:
+            return float((refused[:, self.place] == situation.is_negative_cf[self.row]).mean())
         share = float(refused[:, self.place].mean())
         return share if self.audit.plan.outcome.sides[self.outcome_cf] else 1 - share
 

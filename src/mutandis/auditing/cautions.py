@@ -8,6 +8,7 @@ import numpy as np
 
 from mutandis.causal.equations.numeric import AdditiveEquation
 from mutandis.data.columns import Numbers
+from mutandis.data.score import ScoreScale
 from mutandis.evidence.sentences import list_reasons
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _said(plan: Plan, outcome: Any) -> str:
 def _of_outcomes(audit: Audit) -> Iterator[str]:
     """Ask whether the unfavourable outcome is the right one, and who the cases are."""
     outcome, scale = audit.plan.outcome, audit.plan.outcome.scale
-    if scale is not None and not scale.exact:
+    if isinstance(scale, ScoreScale) and not scale.exact:
         yield (
             f"Scores are rounded to steps of {float(scale.step):g}, so that sums over groups are "
             "exact: finer ones have no room in so large a table."
@@ -137,7 +138,7 @@ def _of_outcomes(audit: Audit) -> Iterator[str]:
         had = (
             "did not have the unfavourable outcome themselves"
             if scale is None
-            else "were not worse off themselves than the mean of their test group"
+            else f"were not {audit.plan.wording.concerned}"
         )
         yield (
             f"{int(granted.sum()):,} of the {int(cases.sum()):,} complainants with a pattern {had}"

@@ -9,6 +9,8 @@ import numpy as np
 
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.labels import PLAIN, Labels
+from mutandis.data.ordered import LevelScale
+from mutandis.data.score import ScoreScale
 from mutandis.decision.maker import decide
 from mutandis.errors import printable
 from mutandis.frames import open_frame
@@ -38,9 +40,11 @@ class PlanCheck:
     complainants, reference_rows
         Complainants by protected status, and the rows that they are compared with.
     refused
-        Decisions with the negative outcome; None where the outcome is a score.
+        Decisions with the negative outcome; None where the outcome is a score, or has an order.
     score
         The lowest and the highest score, and which end is worse; None for other outcomes.
+    levels
+        Decisions by level, from the best to the worst; None for an outcome without an order.
     methods, ks
         What the audit can run.
     distance
@@ -61,6 +65,7 @@ class PlanCheck:
     reference_rows: int
     refused: int | None
     score: Mapping[str, Any] | None
+    levels: Mapping[str, int] | None
     methods: tuple[str, ...]
     ks: tuple[int, ...]
     distance: DistanceName
@@ -85,6 +90,7 @@ class PlanCheck:
             "reference_rows": self.reference_rows,
             "refused": self.refused,
             **({} if self.score is None else {"score": dict(self.score)}),
+            **({} if self.levels is None else {"levels": dict(self.levels)}),
             "methods": list(self.methods),
             "ks": list(self.ks),
             "distance": self.distance,
@@ -121,6 +127,9 @@ class PlanCheck:
         return lines
 
     def _outcomes(self) -> str:
+        if self.levels is not None:
+            counted = ", ".join(f"{level} {number:,}" for level, number in self.levels.items())
+            return f"{self.rows:,} decisions, from the best to the worst: {counted}."
         if self.score is None:
             return f"{self.rows:,} decisions, {self.refused:,} of them negative."
         score = self.score
@@ -138,20 +147,14 @@ class PlanCheck:
 def check_plan(plan: Plan) -> PlanCheck:
     """Try worldview and decision maker; nothing is searched."""
     asked, as_recorded = _try_decision(plan)
-    scores = plan.outcome.scores
     return PlanCheck(
         rows=len(plan.population),
         dropped=plan.population.dropped,
         complainants={s.label: len(s.complainants) for s in plan.strata},
         reference_rows=len(plan.strata[0].test),
-        refused=None if scores is not None else int(plan.outcome.is_negative.sum()),
-        score=None
-        if scores is None or plan.outcome.scale is None
-        else {
-            "lowest": float(scores.min()),
-            "highest": float(scores.max()),
-            "worse": plan.outcome.scale.worse,
-        },
+        refused=None if plan.outcome.scale is not None else int(plan.outcome.is_negative.sum()),
+        score=_describe_score(plan),
+        levels=_count_levels(plan),
         methods=tuple(method.name for method in plan.methods),
         ks=plan.settings.ks,
         distance=_try_distance(plan),
@@ -161,6 +164,25 @@ def check_plan(plan: Plan) -> PlanCheck:
         labels=plan.labels,
         **_called(plan),
     )
+
+
+def _count_levels(plan: Plan) -> dict[str, int] | None:
+    scale = plan.outcome.scale
+    if not isinstance(scale, LevelScale):
+        return None
+    counts = np.bincount(plan.outcome.is_negative, minlength=len(scale.levels))
+    return dict(zip(plan.wording.levels, counts.tolist(), strict=True))
+
+
+def _describe_score(plan: Plan) -> dict[str, Any] | None:
+    scale, scores = plan.outcome.scale, plan.outcome.scores
+    if not isinstance(scale, ScoreScale) or scores is None:
+        return None
+    return {
+        "lowest": float(scores.min()),
+        "highest": float(scores.max()),
+        "worse": scale.worse,
+    }
 
 
 def _called(plan: Plan) -> dict[str, Any]:

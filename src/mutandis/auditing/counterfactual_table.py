@@ -11,6 +11,7 @@ import numpy as np
 
 from mutandis.data.columns import Categories, Column, Numbers, frozen, read_numbers
 from mutandis.data.population import Population
+from mutandis.data.score import ScoreScale
 from mutandis.errors import AlignmentError, KindError, MissingValuesError, MutandisWarning
 from mutandis.frames import open_frame
 
@@ -211,7 +212,7 @@ def _as_native(series: nw.Series[Any], like: nw.DataFrame[Any]) -> nw.Series[Any
 
 
 def _read_outcome(opened: nw.DataFrame[Any], outcome: Outcome) -> NDArray[Any]:
-    if outcome.scale is not None:
+    if isinstance(outcome.scale, ScoreScale):
         scores = read_numbers(opened[outcome.column]).values
         lacking = int((~np.isfinite(scores)).sum())
         if lacking:
@@ -221,12 +222,20 @@ def _read_outcome(opened: nw.DataFrame[Any], outcome: Outcome) -> NDArray[Any]:
             )
         return frozen(outcome.scale.count(scores))
     values = opened[outcome.column].to_list()
-    sides = outcome.sides
+    sides: dict[Any, int] = outcome.sides  # type: ignore[assignment]  # false is 0, and true 1
+    if outcome.scale is not None:
+        sides = {level: place for place, level in enumerate(outcome.scale.levels)}
     unknown = sum(value not in sides for value in values)
     if unknown:
-        raise AlignmentError(
-            f"counterfactuals= has {unknown} rows whose outcome {outcome.column!r} is neither "
-            f"{outcome.negative!r} nor {outcome.positive!r}. Use the outcome values of the table "
-            "of decisions, or leave the column out and give decision=."
+        which = (
+            f"neither {outcome.negative!r} nor {outcome.positive!r}"
+            if outcome.scale is None
+            else "none of its levels"
         )
-    return np.array([sides[value] for value in values], dtype=np.bool_)
+        raise AlignmentError(
+            f"counterfactuals= has {unknown} rows whose outcome {outcome.column!r} is {which}. Use "
+            "the outcome values of the table of decisions, or leave the column out and give "
+            "decision=."
+        )
+    kind = np.bool_ if outcome.scale is None else np.int64
+    return np.array([sides[value] for value in values], dtype=kind)

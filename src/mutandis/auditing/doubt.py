@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.auditing.group_comparison import compare_groups
+from mutandis.data.ordered import LevelScale
 from mutandis.decision.maker import describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.errors import EquationError, MutandisWarning
 from mutandis.evidence.group_builder import SharedSpaces
 from mutandis.evidence.methods import METHODS
+from mutandis.evidence.scales import averages_of
 from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.data.ordered import Scale
     from mutandis.data.population import Population
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.groups import Group, Pair
@@ -104,7 +107,7 @@ def weigh_doubt(
         )
     drawn = audit.situation.draws or draws
     worlds = [*refitted, *(redraw(n, world) for n, world in enumerate(drawn) if methods)]
-    doubts = _doubts(refitted)
+    doubts = _doubts(refitted, audit.plan.outcome.scale)
     audit = replace(audit, grouping=audit.grouping.with_doubt(doubts))
     shares = {method.name: _verdict_shares(audit, method, worlds, doubts) for method in methods}
     return replace(audit, verdict_shares={n: each for n, each in shares.items() if each.size})
@@ -169,7 +172,7 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
         worlds = [regroup(world) for world in audit.refits]
     except EquationError:
         return None
-    doubt = _doubts(worlds)[0]
+    doubt = _doubts(worlds, plan.outcome.scale)[0]
     pairs = [_doubtful(world[method.name, 0], doubt) for world in worlds]
     share = _share_that_stays(plan, method, found.take(own), found.p_value_bound()[own], pairs)
     return float(share[0])
@@ -227,12 +230,22 @@ def _in_world(
     )
 
 
-def _doubts(refitted: Sequence[_World]) -> dict[int, NDArray[np.float64]]:
-    """Give the variance over refits of p_test in matched groups, by the index of k."""
+def _doubts(refitted: Sequence[_World], scale: Scale | None) -> dict[int, NDArray[np.float64]]:
+    """Give the variance over refits of p_test in matched groups, by the index of k.
+
+    Of ordered outcomes, that of θ.
+    """
     if len(refitted) < 2:
         return {}
+
+    def doubted(pair: Pair[Group]) -> NDArray[np.float64]:
+        if not isinstance(scale, LevelScale):
+            return pair.test.share.values()
+        worse, better = averages_of(pair.control.share, pair.test.share, scale)
+        return (worse - better) / 2
+
     return {
-        index: _variance(np.array([world[name, index].test.share.values() for world in refitted]))
+        index: _variance(np.array([doubted(world[name, index]) for world in refitted]))
         for name, index in refitted[0]
         if METHODS[name].matched
     }

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from mutandis.evidence.comparison import compare, too_small
-from mutandis.evidence.scores import compare_means
+from mutandis.evidence.scales import compare_scaled, differences_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,14 +44,15 @@ def compare_shares(
     depth: Depth,
     insufficient: NDArray[np.bool_] | None = None,
 ) -> Comparison:
-    """Compare shares, or mean scores, by the rules of the audit."""
+    """Compare shares, mean scores or ordered outcomes, by the rules of the audit."""
+    scale = plan.outcome.scale
     return compare(
         control,
         test,
         _rule_of(plan, depth),
         direction=plan.settings.evidence.direction,
         insufficient=insufficient,
-        scale=plan.outcome.scale,
+        differences=None if scale is None else partial(differences_of, scale=scale),
     )
 
 
@@ -59,7 +60,7 @@ def _rule_of(plan: Plan, depth: Depth) -> Rule:
     settings, scale = plan.settings, plan.outcome.scale
     levels: dict[str, Any] = {"tau": settings.tau, "alpha": settings.alpha}
     if scale is not None:
-        return partial(compare_means, scale=scale, depth=depth, **levels)
+        return partial(compare_scaled, scale=scale, depth=depth, **levels)
     name = cast("IntervalName", settings.interval)
     interval = plan.semantics.interval(name, depth, settings.measure)
     return partial(plan.semantics.compare, interval=interval, measure=settings.measure, **levels)

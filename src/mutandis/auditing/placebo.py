@@ -26,6 +26,7 @@ from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.run import run_quietly
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.columns import Categories
+from mutandis.data.score import ScoreScale
 from mutandis.errors import GroupSizeError, PlanError
 from mutandis.evidence.null_outcomes import model_null_outcomes
 from mutandis.evidence.settings import Uncertainty
@@ -260,7 +261,7 @@ def _relabelled(result: Audit, most: int | None) -> _Repeat:
     sizes = _status_sizes(statuses, _models(behind, rows), rows)
     ready = None if behind.counterfactuals is None else behind.counterfactuals.take(rows)
     outcome = behind.outcome.take(rows)
-    if outcome.scale is not None:
+    if isinstance(outcome.scale, ScoreScale):
         # groups are smaller here than those of the audit, which are tested
         outcome = replace(outcome, scale=replace(outcome.scale, fewest=2))
 

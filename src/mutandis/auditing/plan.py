@@ -19,11 +19,12 @@ from mutandis.auditing.protections import (
 )
 from mutandis.data.attribute import Attribute, AttributeKind, read_attributes
 from mutandis.data.labels import PLAIN, Labels
+from mutandis.data.ordered import Ordered
 from mutandis.data.outcome import Outcome
 from mutandis.data.population import Population
 from mutandis.data.score import Score
 from mutandis.data.wording import Wording
-from mutandis.decision.maker import required_columns
+from mutandis.decision.maker import BooleanMaker, required_columns
 from mutandis.decision.model import as_decision_maker, as_scoring_maker
 from mutandis.errors import PlanError, printable
 from mutandis.evidence.methods import METHODS, Method
@@ -301,7 +302,7 @@ class Plan:
 def plan(
     decisions: Any,
     *,
-    outcome: str | Score,
+    outcome: str | Score | Ordered,
     negative: object = None,
     protected: Protection | Sequence[Protection],
     attributes: Mapping[str, AttributeDeclaration],
@@ -330,7 +331,8 @@ def plan(
         file ("decisions.csv", "x.parquet"). Never modified.
     outcome, negative
         The outcome column, and its unfavourable value; of several classes, the list of the
-        unfavourable ones. An outcome that is a number is ``Score("rate", worse="higher")``, without
+        unfavourable ones. An outcome that is a number is ``Score("rate", worse="higher")``, and one
+        with an order is ``Ordered("answer", best_to_worst=["yes", "later", "no"])``, without
         `negative` (docs/outcomes.md).
     protected
         The protected attribute, its protected value(s) and the reference; or a list of several,
@@ -389,12 +391,12 @@ def plan(
     >>> plan.run().counts()["cases"].tolist()
     [14]
     """
-    score = outcome if isinstance(outcome, Score) else None
-    outcome = outcome.column if isinstance(outcome, Score) else outcome
-    if score is None:
+    scaled = None if isinstance(outcome, str) else outcome
+    outcome = outcome if isinstance(outcome, str) else outcome.column
+    if scaled is None:
         evidence = _evidence_on_shares(evidence, outcome, negative)
     else:
-        evidence = _evidence_on_scores(evidence, outcome, negative, preset)
+        evidence = _evidence_on_scale(evidence, scaled, negative, preset)
     wanted = Settings(
         methods=methods,
         ks=ks,  # type: ignore[arg-type]  # read into a tuple
@@ -407,9 +409,12 @@ def plan(
         preset=preset,
     )
     compared = read_attributes(attributes)
-    maker = None
-    if decision is not None:
-        maker = as_decision_maker(decision) if score is None else as_scoring_maker(decision)
+    maker = None if decision is None else _read_maker(decision, scaled)
+    if scaled is not None and similarity.distance in {"hvdm", "ivdm"}:
+        raise PlanError(
+            f"distance={similarity.distance!r} learns from how often people are refused, and "
+            f"{outcome!r} has no unfavourable value. Take another distance, such as 'gower'."
+        )
     needed = required_columns(maker) if maker else ()
     protections = read_protections(protected, combine)
     check_protections(
@@ -440,18 +445,20 @@ def plan(
         read_columns=others,
         attributes=[
             *compared,
-            _nominal(outcome) if score is None else _continuous(outcome),
+            _continuous(outcome) if isinstance(scaled, Score) else _nominal(outcome),
             *map(_nominal, statuses),
         ],
         id=id,
         missing=missing,
     )
-    if score is None:
-        recorded = Outcome.read(outcome, population.categories(outcome), negative=negative)
-    else:
+    if isinstance(scaled, Score):
         # scores of counterfactuals may lie between those on record
         finest = maker is not None or _has_outcome(counterfactuals, outcome)
-        recorded = Outcome.of_score(score, population.numbers(outcome), finest=finest)
+        recorded = Outcome.of_score(scaled, population.numbers(outcome), finest=finest)
+    elif scaled is not None:
+        recorded = Outcome.of_levels(scaled, population.categories(outcome))
+    else:
+        recorded = Outcome.read(outcome, population.categories(outcome), negative=negative)
     spaces = draw_spaces(protections, population, combine=combine, test_space=similarity.test_space)
     ready = (
         counterfactuals
@@ -587,6 +594,20 @@ def audit(*arguments: Any, cluster: str | Client | None = None, **settings: Any)
     return plan(*arguments, **settings).run(cluster=cluster)
 
 
+def _read_maker(decision: Any, scaled: Score | Ordered | None) -> DecisionMaker:
+    """Read b() as one that answers in terms of the outcome."""
+    if isinstance(scaled, Score):
+        return as_scoring_maker(decision)
+    maker = as_decision_maker(decision)
+    if scaled is not None and isinstance(maker, BooleanMaker):
+        raise PlanError(
+            f"The decision grants or refuses, and {scaled.column!r} has "
+            f"{len(scaled.best_to_worst)} levels. Give a function or a model that returns one of "
+            "them for each row, or counterfactuals= with a column of them."
+        )
+    return maker
+
+
 def _nominal(name: str) -> Attribute:
     return Attribute(name=name, kind=AttributeKind.NOMINAL)
 
@@ -607,40 +628,58 @@ def _evidence_on_shares(evidence: Evidence, outcome: str, negative: object) -> E
     if negative is None:
         raise PlanError(
             f"negative= is missing: name the unfavourable value of {outcome!r}. An outcome that is "
-            f"a number is outcome=Score({outcome!r}, worse='higher')."
+            f"a number is outcome=Score({outcome!r}, worse='higher'), one with an order is "
+            f"outcome=Ordered({outcome!r}, best_to_worst=[…])."
         )
     if isinstance(evidence, Evidence):
-        for name, allowed in (("interval", "welch"), ("measure", "mean-difference")):
-            if getattr(evidence, name) == allowed:
-                raise PlanError(
-                    f"{name}={allowed!r} is one for scores. Leave it out, or write "
-                    f"outcome=Score({outcome!r}, worse='higher') without negative=."
-                )
+        for name, kinds in _ON_SCALES.items():
+            for kind, only in kinds.items():
+                if getattr(evidence, name) == only:
+                    said = "scores" if kind is Score else "ordered outcomes"
+                    how = "worse='higher'" if kind is Score else "best_to_worst=[…]"
+                    raise PlanError(
+                        f"{name}={only!r} is one for {said}. Leave it out, or write "
+                        f"outcome={kind.__name__}({outcome!r}, {how}) without negative=."
+                    )
     return evidence
 
 
-def _evidence_on_scores(
-    evidence: Evidence, outcome: str, negative: object, preset: str | None
+# the only ones of each kind of outcome
+_ON_SCALES: dict[str, dict[type, Any]] = {
+    "interval": {Score: "welch", Ordered: "brunner-munzel"},
+    "measure": {Score: "mean-difference", Ordered: "relative-effect"},
+}
+
+
+def _evidence_on_scale(
+    evidence: Evidence, outcome: Score | Ordered, negative: object, preset: str | None
 ) -> Evidence:
-    """Refuse what is about two sides, where the outcome is a score; settle measure and interval."""
+    """Refuse what is about two sides, where the outcome has none; settle measure and interval."""
+    column, kind = outcome.column, type(outcome)
+    name, some, key = (
+        ("a score", "Scores", "worse=")
+        if isinstance(outcome, Score)
+        else ("an ordered outcome", "Ordered outcomes", "best_to_worst=")
+    )
     if negative is not None:
         raise PlanError(
-            f"negative={negative!r} and Score({outcome!r}) contradict each other: a score has no "
-            "unfavourable value. Leave negative= out; worse= says which end is worse."
+            f"negative={negative!r} and {kind.__name__}({column!r}) contradict each other: {name} "
+            f"has no unfavourable value. Leave negative= out; {key} says which end is worse."
         )
     if preset is not None:
         raise PlanError(
-            f"preset={preset!r} compares decisions with two values, and {outcome!r} is a score. "
+            f"preset={preset!r} compares decisions with two values, and {column!r} is {name}. "
             "Leave the preset out."
         )
-    allowed = {"interval": (None, "welch"), "measure": ("risk-difference", "mean-difference")}
-    for name, values in allowed.items():
-        if getattr(evidence, name) not in values:
+    only = {setting: kinds[kind] for setting, kinds in _ON_SCALES.items()}
+    default = {"interval": None, "measure": "risk-difference"}
+    for setting, value in only.items():
+        if getattr(evidence, setting) not in {value, default[setting]}:
             raise PlanError(
-                f"{name}={getattr(evidence, name)!r} is one for shares of refusals. Scores have "
-                f"{values[1]!r}, and no other: leave {name}= out."
+                f"{setting}={getattr(evidence, setting)!r} is one for shares of refusals. {some} "
+                f"have {value!r}, and no other: leave {setting}= out."
             )
-    return replace(evidence, interval="welch", measure="mean-difference")
+    return replace(evidence, **only)
 
 
 def _read_population(

@@ -206,8 +206,9 @@ def _check_audit(plan: Plan) -> None:
         )
     if plan.outcome.scale is not None:
         raise PlanError(
-            f"Outcome {plan.outcome.column!r} is a score, and it is not known which value a "
-            "relabelled decision would have. Audit an outcome with two values."
+            f"Outcome {plan.outcome.column!r} "
+            f"{'has an order' if plan.wording.levels else 'is a score'}, and it is not known which "
+            "value a relabelled decision would have. Audit an outcome with two values."
         )
     if plan.settings.evidence.adjust == "none":
         raise PlanError(

@@ -18,6 +18,7 @@ from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
 from mutandis.data.columns import frozen
+from mutandis.data.ordered import LevelScale
 from mutandis.data.population import as_overlay, patch_rows
 from mutandis.decision.agreement import compare_with_record
 from mutandis.decision.maker import decide
@@ -198,6 +199,8 @@ def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situ
     refused = np.sum(known, axis=0)
     if plan.outcome.scale is None:
         would_be = np.where(2 * refused == len(known), would_be, 2 * refused > len(known))
+    elif isinstance(plan.outcome.scale, LevelScale):  # the middle one; of two, the worse
+        would_be = np.sort(known, axis=0)[len(known) // 2]
     else:  # the mean of the draws, in whole steps
         would_be = np.rint(refused / len(known)).astype(np.int64)
     return replace(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import Categories, describe_levels, frozen, in_order
+from mutandis.data.ordered import LevelScale, Ordered
 from mutandis.data.score import Score, ScoreScale
 from mutandis.errors import MissingValuesError, OutcomeError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.labels import Labels
+    from mutandis.data.ordered import Scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +33,10 @@ class Outcome:
     positive: Any
     is_negative: NDArray[Any]
     # of a score: the values on record, and how they are counted. Then `is_negative` holds the
-    # steps of each row from the best value, and there are no two sides
+    # steps of each row from the best value, and there are no two sides. Levels of an ordered
+    # outcome are counted likewise
     scores: NDArray[np.float64] | None = None
-    scale: ScoreScale | None = None
+    scale: Scale | None = None
     # the class of each row, and the unfavourable classes, where several were declared
     classes: Categories | None = None
     negatives: tuple[Any, ...] = ()
@@ -42,12 +45,7 @@ class Outcome:
     def read(cls, column: str, categories: Categories, *, negative: object) -> Outcome:
         """Read the outcome column: two values, one of them `negative`, or a list of classes."""
         declared = _read_classes(column, negative)
-        lacking = int(categories.missing().sum())
-        if lacking:
-            raise MissingValuesError(
-                f"Outcome {column!r} has {lacking} missing values. "
-                "Complete them, or leave these rows out."
-            )
+        _check_complete(column, categories)
         # levels that no row has are left over from dropped rows: they do not count
         occurring = np.flatnonzero(categories.counts()).tolist()
         shown = describe_levels(categories)
@@ -91,6 +89,37 @@ class Outcome:
         )
 
     @classmethod
+    def of_levels(cls, declared: Ordered, categories: Categories) -> Outcome:
+        """Read an ordered outcome, all of whose values are in the declared order."""
+        column, scale = declared.column, LevelScale(levels=declared.best_to_worst)
+        _check_complete(column, categories)
+        places = {
+            categories.code_of(level): place for place, level in enumerate(declared.best_to_worst)
+        }
+        occurring = np.flatnonzero(categories.counts()).tolist()
+        unknown = [code for code in occurring if code not in places]
+        if unknown:
+            others = Categories(
+                categories.codes[np.isin(categories.codes, unknown)], categories.levels
+            )
+            raise OutcomeError(
+                f"Outcome {column!r} has {len(unknown)} values that best_to_worst= does not name "
+                f"({describe_levels(others)}). Name every value, from the best to the worst."
+            )
+        if len(occurring) < 2:
+            raise OutcomeError(
+                f"Outcome {column!r} is the same in every row: there is nothing to compare."
+            )
+        by_code = np.array([places.get(code, 0) for code in range(len(categories.levels))])
+        return cls(
+            column=column,
+            negative=None,
+            positive=None,
+            is_negative=frozen(by_code[categories.codes].astype(np.int64)),
+            scale=scale,
+        )
+
+    @classmethod
     def _of_classes(
         cls,
         column: str,
@@ -127,6 +156,8 @@ class Outcome:
     @property
     def arguments(self) -> dict[str, Any]:
         """How it is declared to `mutandis.plan`."""
+        if isinstance(self.scale, LevelScale):
+            return {"outcome": Ordered(self.column, best_to_worst=self.scale.levels)}
         if self.scale is not None:
             return {"outcome": Score(self.column, worse=self.scale.worse)}
         return {"outcome": self.column, "negative": self.declared}
@@ -134,6 +165,8 @@ class Outcome:
     @property
     def declaration(self) -> dict[str, Any]:
         """How it is declared in an audit file: the column, and what is unfavourable."""
+        if isinstance(self.scale, LevelScale):
+            return {"column": self.column, "best_to_worst": list(self.scale.levels)}
         if self.scale is not None:
             return {"column": self.column, "worse": self.scale.worse}
         return {"column": self.column, "negative": self.declared}
@@ -161,7 +194,7 @@ class Outcome:
 
     def said(self, labels: Labels, value: Any) -> str:
         """Give what a value is called, or a side of several classes: "no or later"."""
-        if self.scale is not None:
+        if isinstance(self.scale, ScoreScale):
             return f"{value:,.6g}"
         for side, is_negative in ((self.negative, True), (self.positive, False)):
             if self.classes is not None and value == side and value not in self.classes.levels:
@@ -193,11 +226,20 @@ class Outcome:
         return _array_of(self.classes.levels)[self.classes.codes[rows]]
 
     def labels(self, is_negative: NDArray[Any]) -> NDArray[Any]:
-        """Give the outcome values that belong to a mask of negatives, or to steps of a score."""
+        """Give the outcome values that belong to a mask of negatives, or to steps."""
         if self.scale is not None:
             return self.scale.values(is_negative)
         values = _array_of((self.positive, self.negative))
         return values[np.asarray(is_negative, dtype=np.bool_).astype(np.intp)]
+
+
+def _check_complete(column: str, categories: Categories) -> None:
+    lacking = int(categories.missing().sum())
+    if lacking:
+        raise MissingValuesError(
+            f"Outcome {column!r} has {lacking} missing values. "
+            "Complete them, or leave these rows out."
+        )
 
 
 def _read_classes(column: str, negative: object) -> tuple[Any, ...] | None:

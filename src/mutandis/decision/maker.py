@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from mutandis.data.columns import Categories, describe_levels, frozen
+from mutandis.data.score import ScoreScale
 from mutandis.errors import DecisionError, MutandisError
 from mutandis.frames import check_columns, open_frame
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
+    from mutandis.data.ordered import LevelScale
     from mutandis.data.outcome import Outcome
 
 # More different answers than this are scores or something else; they are counted, not shown.
@@ -148,7 +150,7 @@ def query_records(maker: DecisionMaker | None) -> tuple[dict[str, Any], ...]:
 def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[Any]:
     """Mark the rows that get the negative outcome; the decision maker may write to the frame.
 
-    Where the outcome is a score, give its steps.
+    Where the outcome is a score or has an order, give the steps from the best value.
     """
     rows = len(open_frame(frame))
     name = label_of(maker)
@@ -162,16 +164,32 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[Any]:
             "rows. Its message is not repeated here, because it may contain personal data: call "
             "it on the table yourself to see it."
         ) from error
-    if outcome.scale is not None:
+    if isinstance(outcome.scale, ScoreScale):
         scores = read_scores(answer, frame, rows=rows, name=name, wanted=_SCORES)
         return frozen(outcome.scale.count(scores))
     values = read_answers(answer, frame, rows=rows, name=name)
     answers, are_booleans = distinct_answers(values, name=name)
+    if outcome.scale is not None:
+        return _places(answers, outcome.scale, values.dtype, name=name)
     negatives = _negative_booleans(maker, outcome, name=name) if are_booleans else outcome.sides
     if not all(level in negatives for level in answers.levels):
         raise _not_an_outcome(answers, values.dtype, outcome, name=name)
     by_level = np.array([negatives[level] for level in answers.levels], dtype=np.bool_)
     return frozen(by_level[answers.codes])
+
+
+def _places(
+    answers: Categories, scale: LevelScale, dtype: np.dtype[Any], *, name: str
+) -> NDArray[np.int64]:
+    """Give the place of each answer in the order of levels."""
+    known = Categories(np.arange(len(scale.levels), dtype=np.int32), scale.levels)
+    places = [known.code_of(level) for level in answers.levels]
+    if None in places:
+        raise DecisionError(
+            f"{_returned(answers, dtype, name=name)} The outcome has an order: allowed are its "
+            f"levels, {', '.join(map(repr, scale.levels[:-1]))} and {scale.levels[-1]!r}."
+        )
+    return frozen(np.array(places, dtype=np.int64)[answers.codes])
 
 
 def _negative_booleans(maker: DecisionMaker, outcome: Outcome, *, name: str) -> dict[Any, bool]:
@@ -197,15 +215,21 @@ def _negative_booleans(maker: DecisionMaker, outcome: Outcome, *, name: str) -> 
 def _not_an_outcome(
     answers: Categories, dtype: np.dtype[Any], outcome: Outcome, *, name: str
 ) -> DecisionError:
-    count = len(answers.levels)
-    shown = describe_levels(answers) if count <= _SHOWN_ANSWERS else "too many to show"
     own = outcome.class_names or (outcome.negative, outcome.positive)
     allowed = f"{', '.join(map(repr, own[:-1]))} and {own[-1]!r}"
     return DecisionError(
-        f"The decision maker ({name}) returned {count} distinct answers of type {dtype} "
-        f"({shown}) in {len(answers)} rows. Allowed are the outcome's own values, "
+        f"{_returned(answers, dtype, name=name)} Allowed are the outcome's own values, "
         f"{allowed}, or booleans. "
         "Turn a score or a probability into a decision first, by comparing it with a threshold."
+    )
+
+
+def _returned(answers: Categories, dtype: np.dtype[Any], *, name: str) -> str:
+    count = len(answers.levels)
+    shown = describe_levels(answers) if count <= _SHOWN_ANSWERS else "too many to show"
+    return (
+        f"The decision maker ({name}) returned {count} distinct answers of type {dtype} "
+        f"({shown}) in {len(answers)} rows."
     )
 
 

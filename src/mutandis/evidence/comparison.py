@@ -15,7 +15,6 @@ from mutandis.search.share import Share, difference
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.data.score import ScoreScale
     from mutandis.evidence.groups import Group, Pair
     from mutandis.evidence.intervals import Interval
     from mutandis.evidence.methods import Method
@@ -59,6 +58,9 @@ class Comparison(ByRow):
 Rule = Callable[[Share, Share], Comparison]
 """Compares shares, looking for Δp > τ; nothing but the shares has a part in it."""
 
+Differences = Callable[[Share, Share], "NDArray[np.float64]"]
+"""Gives Δ of groups that are not empty, where outcomes are more than two values."""
+
 
 def compare(
     control: Share,
@@ -67,7 +69,7 @@ def compare(
     *,
     direction: Direction = "negative",
     insufficient: NDArray[np.bool_] | None = None,
-    scale: ScoreScale | None = None,
+    differences: Differences | None = None,
 ) -> Comparison:
     """Compare the groups of every complainant, each different pair of shares once.
 
@@ -77,7 +79,7 @@ def compare(
 
     Whoever is `insufficient` has neither evidence nor a test: bounds and p-value are missing. Δp
     is given where neither group is empty, since it describes them all the same. Groups of equal
-    sizes are insufficient or not together. Differences of a score are in its units, by its `scale`.
+    sizes are insufficient or not together. `differences` gives Δ where it is not that of shares.
     """
     first, pair = distinct_pairs(control, test)
     alone = first is pair  # no two complainants have the same
@@ -90,20 +92,22 @@ def compare(
         here, there = control.take(enough), test.take(enough)
     found = rule(here, there) if direction == "negative" else rule(there, here).mirrored()
     if len(enough) < len(first):
-        found = _among_insufficient(found, enough, _known_differences(control, test, scale))
+        found = _among_insufficient(found, enough, _known_differences(control, test, differences))
     return found if alone else found.take(pair)
 
 
 def _known_differences(
-    control: Share, test: Share, scale: ScoreScale | None
+    control: Share, test: Share, differences: Differences | None
 ) -> NDArray[np.float64]:
     """Give Δp where neither group is empty."""
     delta_p = np.full(len(control.size), np.nan)
     filled = np.flatnonzero((control.size > 0) & (test.size > 0))
-    numerator, denominator = difference(control.take(filled), test.take(filled))
-    delta_p[filled] = (
-        numerator / denominator if scale is None else scale.differences(numerator, denominator)
-    )
+    here, there = control.take(filled), test.take(filled)
+    if differences is None:
+        numerator, denominator = difference(here, there)
+        delta_p[filled] = numerator / denominator
+    else:
+        delta_p[filled] = differences(here, there)
     return delta_p
 
 
@@ -154,7 +158,7 @@ def distinct_pairs(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArr
     complainants have at most (k + 1)² different pairs. Matched groups hardly ever agree in both
     the share and the number of people that it counts as, and neither do means over draws.
     """
-    several = control.further is not None  # means of scores hardly ever agree
+    several = control.further is not None  # of several marks, all hardly ever agree
     if (
         several
         or control.people is not None

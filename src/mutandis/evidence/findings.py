@@ -9,29 +9,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.by_row import ByRow
+from mutandis.data.ordered import LevelScale
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group
 from mutandis.evidence.intervals import Bounds, Interval
 from mutandis.evidence.measures import RISK_DIFFERENCE
-from mutandis.evidence.scores import means_of
+from mutandis.evidence.scales import averages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.data.score import ScoreScale
+    from mutandis.data.ordered import Scale
     from mutandis.evidence.measures import Measure
 
 __all__ = [
     "COLUMNS",
     "FIRM",
+    "LEVEL_COLUMNS",
     "SCORE_COLUMNS",
     "Findings",
     "Robustness",
     "Verdict",
     "answer_own_case",
     "as_shares",
+    "column_names",
     "combine_findings",
     "count_cases",
 ]
@@ -70,6 +73,20 @@ SCORE_COLUMNS = {
 }
 """What columns are called where the outcome is a score."""
 
+LEVEL_COLUMNS = {
+    "p_control": "worse_control",
+    "p_test": "worse_test",
+    "delta_p": "delta",
+    "p_own": "theta_own",
+    "cases_refused": "cases_worse",
+}
+"""What they are called where it is ordered: of all pairs, those in which one group has it worse."""
+
+
+def column_names(scale: Scale) -> dict[str, str]:
+    """Give what columns are called, by their names where outcomes have two sides."""
+    return LEVEL_COLUMNS if isinstance(scale, LevelScale) else SCORE_COLUMNS
+
 
 FIRM = 0.9
 """The share of draws and refits under which a verdict has to stay, or it is fragile."""
@@ -77,7 +94,8 @@ FIRM = 0.9
 
 def as_shares(row: Mapping[str, Any]) -> dict[str, Any]:
     """Give a row of findings with the names that it has where outcomes have two sides."""
-    names = {theirs: ours for ours, theirs in SCORE_COLUMNS.items()}
+    kinds = (SCORE_COLUMNS, LEVEL_COLUMNS)
+    names = {theirs: ours for each in kinds for ours, theirs in each.items()}
     return {names.get(name, name): value for name, value in row.items()}
 
 
@@ -132,7 +150,7 @@ class Findings(ByRow):
     outcome: NDArray[Any]
     outcome_cf: NDArray[Any] | None
     # whether the recorded outcome was negative; of a score, whether it was worse than the mean of
-    # the test group by more than τ
+    # the test group by more than τ, and of an ordered one, whether θ of it alone was
     is_negative: NDArray[np.bool_]
     control: Group
     test: Group
@@ -147,7 +165,8 @@ class Findings(ByRow):
     # matched
     p_own: NDArray[np.float64] | None = None
     robustness: Robustness | None = None  # None where that was not measured
-    scale: ScoreScale | None = None  # how scores are counted; None for outcomes with two sides
+    # how scores or levels are counted; None for outcomes with two sides
+    scale: Scale | None = None
     # whether she has a case of her own (`answer_own_case`), None where that is not known; None
     # throughout unless people were matched
     own_case: NDArray[np.object_] | None = None
@@ -230,14 +249,14 @@ class Findings(ByRow):
 
     def named(self, column: str) -> str:
         """Give the name of a column for this kind of outcome."""
-        return column if self.scale is None else SCORE_COLUMNS.get(column, column)
+        return column if self.scale is None else column_names(self.scale).get(column, column)
 
     def averages(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give the shares of refusals in control and test groups, or their mean scores."""
+        """Give the shares of refusals in control and test groups, or what stands for them."""
         control, test = self.control.share, self.test.share
         if self.scale is None:
             return control.values(), test.values()
-        return means_of(control, self.scale), means_of(test, self.scale)
+        return averages_of(control, test, self.scale)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Compute the findings table, in the order of `COLUMNS`.
@@ -424,7 +443,9 @@ def _combine_own(
     answers = np.stack([each.own_case for each in found if each.own_case is not None])
     answer = _are(answers, answer=True).all(axis=0).astype(object)
     answer[_are(answers, answer=None).any(axis=0) & ~_are(answers, answer=False).any(axis=0)] = None
-    sign = -1 if found[0].scale is None else -found[0].scale.sign
+    # what others had, or how much worse she had it herself
+    scale = found[0].scale
+    sign = -1 if scale is None else 1 if isinstance(scale, LevelScale) else -scale.sign
     return {"p_own": _pick(shares, weakest(sign * np.stack(shares))), "own_case": answer}
 
 

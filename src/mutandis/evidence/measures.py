@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 MeasureName = Literal["risk-difference", "risk-ratio", "selection-ratio", "odds-ratio"]
-AnyMeasure = Literal[MeasureName, "mean-difference"]
+AnyMeasure = Literal[MeasureName, "mean-difference", "relative-effect"]
 """Those of shares of refusals, and the one of scores."""
 
 # of the logarithm of a ratio: beyond, it is 0 or infinite
@@ -288,7 +288,7 @@ class Measure:
             if self.is_ratio:
                 allowed = 1 <= tau < np.inf if self.worse_above else 0 < tau <= 1
             else:
-                allowed = 0 <= tau < (np.inf if self.name == "mean-difference" else 1)
+                allowed = 0 <= tau < _LARGEST.get(self.name, 1)
             if allowed:
                 return tau
         raise PlanError(f"tau={value!r} {_TAU[self.name]}")
@@ -395,7 +395,13 @@ def _approvals(share: Share) -> Share:
     return replace(share, negatives=share.size * share.split - share.negatives)
 
 
+# a difference is below this, if not below 1
+_LARGEST: dict[AnyMeasure, float] = {"mean-difference": np.inf, "relative-effect": 0.5}
+
 _TAU: dict[AnyMeasure, str] = {
+    "relative-effect": "is outside [0, 0.5). Give the least θ - ½ that counts as evidence, such as "
+    "0.05: θ is the probability that a person of the control group has a worse outcome than one of "
+    "the test group, equal ones counted half. 0 takes any.",
     "mean-difference": "is below 0, or infinite. Give the least difference between two means that "
     "counts as evidence, in units of the score; 0 takes any.",
     "risk-difference": "is outside [0, 1). Give the least difference between two shares that "
@@ -464,7 +470,19 @@ MEAN_DIFFERENCE = Measure(
 )
 """The measure of scores (docs/outcomes.md)."""
 
+RELATIVE_EFFECT = Measure(
+    name="relative-effect",
+    symbol="Δ",
+    formula="θ − ½, θ = P(control worse) + ½ P(both equal)",
+    neutral=0.0,
+    worse_above=True,
+    terms=_difference_terms,
+)
+"""The measure of ordered outcomes (docs/outcomes.md)."""
+
+_OTHERS = {each.name: each for each in (MEAN_DIFFERENCE, RELATIVE_EFFECT)}
+
 
 def measure_named(name: AnyMeasure) -> Measure:
-    """Give a measure of shares, or that of scores."""
-    return MEAN_DIFFERENCE if name == "mean-difference" else MEASURES[name]
+    """Give a measure of shares, or that of scores or of ordered outcomes."""
+    return _OTHERS[name] if name in _OTHERS else MEASURES[name]

@@ -15,12 +15,13 @@ leave-one-out: the number whose shares predict the recorded outcomes with the le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.causal.fitting.ordering import canonical_order
+from mutandis.data.ordered import LevelScale
 from mutandis.search.choose import choose_search
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 from mutandis.search.ties import share_of
@@ -47,7 +48,9 @@ class NullOutcomes:
     # the rows whose outcome is drawn: reference rows, then complainants, in an order that depends
     # on what they hold and not on the order of the table
     rows: NDArray[np.intp]
-    probability: NDArray[np.float64]  # m(x) of the reference rows, m(x^CF) of the complainants
+    # m(x) of the reference rows, m(x^CF) of the complainants; of an ordered outcome, for being
+    # beyond each level: one row per level but the last
+    probability: NDArray[np.float64]
     neighbours: int  # how many reference rows each probability looks at
     # of a score: how far those of the reference rows on record lie from the model, in steps
     residuals: NDArray[np.float64] | None = None
@@ -55,10 +58,13 @@ class NullOutcomes:
     def draw(self, is_negative: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Draw who is refused; rows that are in no space keep the outcome on record.
 
-        A score is drawn as the mean of the model and the residual of some reference row.
+        A score is drawn as the mean of the model and the residual of some reference row, a level as
+        the number of levels that it is beyond.
         """
         drawn = is_negative.copy()
-        if self.residuals is None:
+        if self.probability.ndim > 1:
+            drawn[self.rows] = (rng.random(len(self.rows)) < self.probability).sum(axis=0)
+        elif self.residuals is None:
             drawn[self.rows] = rng.random(len(self.rows)) < self.probability
         else:
             chance = rng.choice(self.residuals, len(self.rows))
@@ -67,7 +73,22 @@ class NullOutcomes:
 
 
 def model_null_outcomes(situation: Situation) -> NullOutcomes:
-    """Fit the model on the reference rows, and apply it to both worlds."""
+    """Fit the model on the reference rows, and apply it to both worlds.
+
+    An ordered outcome has a model for each level that people may be beyond.
+    """
+    if isinstance(situation.scale, LevelScale):
+        models = [
+            model_null_outcomes(
+                replace(
+                    situation,
+                    is_negative=situation.scale.mark(situation.is_negative, mark),
+                    scale=None,
+                )
+            )
+            for mark in range(situation.scale.marks)
+        ]
+        return replace(models[0], probability=np.stack([each.probability for each in models]))
     population, counterfactual = situation.population, situation.counterfactual
     if counterfactual is None:
         raise TypeError("null outcomes are drawn at the counterfactuals: there are none")

@@ -16,6 +16,7 @@ import numpy as np
 
 from mutandis.causal.equations.categorical import Categorical
 from mutandis.data.columns import Categories
+from mutandis.data.ordered import LevelScale
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from mutandis.causal.worldview import Worldview
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Columns
+    from mutandis.data.ordered import Scale
     from mutandis.data.population import Population
-    from mutandis.data.score import ScoreScale
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
@@ -71,7 +72,7 @@ class Situation:
     attributes: tuple[Attribute, ...]  # what people are compared on
     strata: tuple[Stratum, ...]  # complainants and their search spaces
     # who was refused in D, and who would have been in D^CF (None: not decided); where the outcome
-    # is a score, the steps of each from the best value
+    # is a score or has an order, the steps of each from the best value
     is_negative: NDArray[Any]
     is_negative_cf: NDArray[Any] | None
     # how to search
@@ -88,8 +89,8 @@ class Situation:
     fitted_on: tuple[Stratum, ...] = ()
     parts: int = 1  # of a step from one value to the next, in which distances are exact
     refused_in_draws: NDArray[Any] | None = None
-    # of a score: how it is counted, and which of its marks is summed over groups
-    scale: ScoreScale | None = None
+    # of a score or an order: how it is counted, and which of its marks is summed over groups
+    scale: Scale | None = None
     mark: int = 0
 
     def _mark(self, outcomes: NDArray[Any]) -> NDArray[Any]:
@@ -137,8 +138,12 @@ class Situation:
 
     @property
     def refusal_cf(self) -> NDArray[Any] | None:
-        """Who would have been refused in D^CF: of complainants with draws, the share of them."""
-        if self.is_negative_cf is None or self.refused_in_draws is None:
+        """Who would have been refused in D^CF: of complainants with draws, the share of them.
+
+        Levels have no average: those of an ordered outcome stay as they are.
+        """
+        levels = isinstance(self.scale, LevelScale)
+        if self.is_negative_cf is None or self.refused_in_draws is None or levels:
             return self.is_negative_cf
         share = self.is_negative_cf.astype(np.float64)
         share[self.complainants] = self.refused_in_draws.mean(axis=0)
@@ -201,7 +206,12 @@ class Grouping:
     @property
     def own_matches(self) -> Share | None:
         """The share of refusals among each complainant's own matches, where people were matched."""
-        return None if self.matched is None else self.matched.own
+        share = None if self.matched is None else self.matched.own
+        for other in reversed(self.further):
+            more = other.own_matches
+            if share is not None and more is not None:
+                share = replace(share, further=replace(more, further=share.further))
+        return share
 
     @property
     def counted(self) -> dict[str, Counted]:

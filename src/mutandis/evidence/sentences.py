@@ -166,13 +166,16 @@ def _own_matches(result: Mapping[str, Any], context: ExplanationContext) -> str:
 
 
 def _own_mean(result: Mapping[str, Any], context: ExplanationContext) -> str:
-    """Set her own score beside the mean of her own matches."""
+    """Set her own score or level beside those of her own matches."""
     wording, worse = context.wording, context.direction == "negative"
-    mean = f"{wording.average(result['p_own'])} on average"
+    beside = f"{wording.average(result['p_own'])} on average"
+    if wording.levels:
+        beside = f"θ = {wording.number(result['p_own'])}, where ½ is neither worse nor better"
     by = f" by more than τ = {context.tau:g}" if context.tau else ""
-    than = f"{'worse' if worse else 'better'} than that of the people most like her own"
+    that = "those" if wording.levels else "that"
+    than = f"{'worse' if worse else 'better'} than {that} of the people most like her own"
     negated = "" if result["own_case"] else "not "
-    return f"{negated}{than} counterfactual{by} ({mean})"
+    return f"{negated}{than} counterfactual{by} ({beside})"
 
 
 def _second_reading(result: Mapping[str, Any], context: ExplanationContext) -> str:
@@ -290,7 +293,10 @@ def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationC
     # of one decision, the difference is a whole number
     places = 0 if wording.scale is None and not method.count_neighbours else 3
     delta = f"{wording.symbol} = {result['delta_p']:.{places}f}"
-    if wording.scale is not None:
+    if wording.levels:
+        theta = wording.number(result["delta_p"] + 1 / 2)
+        delta = f"θ = {theta}, Δ = θ − ½ = {wording.number(result['delta_p'])}"
+    elif wording.scale is not None:
         delta = f"{wording.symbol} = {wording.number(result['delta_p'])}"
     if not method.count_neighbours:
         return (
@@ -326,6 +332,8 @@ def _averages(result: Mapping[str, Any], context: ExplanationContext) -> tuple[A
     here, there = (wording.average(result[name]) for name in ("p_control", "p_test"))
     if wording.scale is None:
         return (f"{here} of", f"had the outcome {context.said(context.negative)}"), f"{there} of"
+    if wording.levels:
+        return ("of all pairs,", f"had the worse {wording.score} in {here}"), f"{there} for"
     return (f"the mean {wording.score} of", f"was {here}"), f"{there} in"
 
 
@@ -355,7 +363,9 @@ def _perhaps_chance(result: Mapping[str, Any], context: ExplanationContext) -> s
     if isnan(result["p_value"]):
         several = result["n_control"] > 1 and context.wording.scale is not None
         return (
-            ", a difference of means of too few people to be tested"
+            ", a difference between too few people to be tested"
+            if several and context.wording.levels
+            else ", a difference of means of too few people to be tested"
             if several
             else ", a single comparison to which no test applies"
         )

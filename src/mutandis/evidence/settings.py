@@ -43,8 +43,8 @@ __all__ = [
 
 MethodName = Literal["st", "cst_without", "cst_with", "cf", "cst_matched"]
 Preset = Literal["eaamo23", "jair25"]
-AnyInterval = Literal[IntervalName, "welch"]
-"""Those for shares of refusals, and the one for scores."""
+AnyInterval = Literal[IntervalName, "welch", "brunner-munzel"]
+"""Those for shares of refusals, and those for scores and for ordered outcomes."""
 
 Reader = Callable[[str, Any], Any]
 
@@ -258,11 +258,12 @@ class Evidence(_Section):
         How differently two groups were treated: by the difference of their shares of refusals
         ("risk-difference"), by their ratio ("risk-ratio"), by the ratio of their approvals
         ("selection-ratio"), or by the ratio of their odds ("odds-ratio"). Each has a τ of its own
-        (docs/measures.md). Scores have "mean-difference", and no other.
+        (docs/measures.md). Scores have "mean-difference" and ordered outcomes "relative-effect",
+        and no other.
     interval
         The interval, with the test that belongs to it: "miettinen-nurminen" (default),
-        "agresti-caffo", "newcombe", "wald" or "fisher". Ratios have the first one only, and scores
-        "welch".
+        "agresti-caffo", "newcombe", "wald" or "fisher". Ratios have the first one only, scores
+        "welch", and ordered outcomes "brunner-munzel".
     adjust
         How p-values are adjusted for the number of complainants.
     direction

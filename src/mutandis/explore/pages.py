@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from mutandis.auditing.affected import LEAST, SHUFFLES, find_rules, mean_by_attribute
+from mutandis.data.ordered import LevelScale
 from mutandis.errors import MutandisError, PlanError
 from mutandis.explore.jobs import Job
 from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
@@ -189,7 +190,9 @@ class Explorer:
         part = read_part(asked.single.get("effect", ""))
         trials, refused = person.try_part(part)
         negative = document.complainant.negative
-        own = document.complainant.outcome if document.wording.scale is not None else None
+        scale = document.wording.scale
+        own = None if scale is None else document.complainant.outcome
+        levels = scale.levels if isinstance(scale, LevelScale) else ()
         return self._page(
             "person.html",
             view,
@@ -199,7 +202,7 @@ class Explorer:
             most_effect=MOST_EFFECT,
             trials=trials,
             trial_refused=refused,
-            dots=lambda group: draw_dots(group, negative, own),
+            dots=lambda group: draw_dots(group, negative, own, levels),
             movement_cells=movement_cells,
             movement_lines=movement_lines,
             movement_paths=movement_paths,

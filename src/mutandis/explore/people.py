@@ -12,6 +12,7 @@ import numpy as np
 
 from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
+from mutandis.data.score import ScoreScale
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
 from mutandis.report.formatting import capitalised
@@ -267,9 +268,18 @@ def _columns(
     verdicts = found.verdicts()
     columns = [
         _column("outcome", "Outcome", Numbers(found.outcome))
-        if wording.scale is not None
+        if isinstance(wording.scale, ScoreScale)
         else replace(
-            _column("outcome", "Outcome", _coded(found.outcome, _distinct(found.outcome))),
+            _column(
+                "outcome",
+                "Outcome",
+                _coded(
+                    found.outcome,
+                    _distinct(found.outcome)
+                    if wording.scale is None
+                    else list(wording.scale.levels),
+                ),
+            ),
             label=partial(labels.level, audit.plan.outcome.column),
         ),
         _column("verdict", "Pattern", _coded(verdicts, VERDICTS)),
@@ -293,7 +303,8 @@ def _columns(
     ]
     if found.p_own is not None:
         own = Numbers(found.p_own)
-        columns.append(_column("p_own", f"{negative}, own matches", own, shown=False))
+        title = "θ against own matches" if wording.levels else f"{negative}, own matches"
+        columns.append(_column("p_own", title, own, shown=False))
     population = audit.plan.population
     statuses = [each.attribute for each in audit.plan.protections]
     names = dict.fromkeys([*statuses, *(each.name for each in audit.plan.attributes)])

@@ -15,6 +15,8 @@ from mutandis.evidence.methods import METHODS
 from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mutandis.auditing.audit import Audit
     from mutandis.evidence.findings import Findings
     from mutandis.explore.view import Lens, View
@@ -53,12 +55,18 @@ class Dots:
     left_out: int
 
 
-def draw_dots(group: GroupList, negative: Any, own: float | None = None) -> Dots:
+def draw_dots(group: GroupList, negative: Any, own: Any = None, levels: Sequence[Any] = ()) -> Dots:
     """Place a dot per person, nearest first; its area is the part of a place that she holds.
 
     Filled are those with the `negative` outcome; of a score, those with one that is at least as
-    high as her `own`.
+    high as her `own`, and of ordered `levels`, those with one that is not better.
     """
+
+    def is_filled(outcome: Any) -> bool:
+        if levels:
+            return bool(levels.index(outcome) >= levels.index(own))
+        return bool(outcome == negative if own is None else outcome >= own)
+
     people = [each for each in group.members if each.role == "person"]
     shown = people[:_MOST_DOTS]
     # a group is drawn whole or as its nearest: the farthest is then not in the picture
@@ -68,7 +76,7 @@ def draw_dots(group: GroupList, negative: Any, own: float | None = None) -> Dots
             x=_SPACE * (number % _PER_LINE) + _SPACE // 2,
             y=_SPACE * (number // _PER_LINE) + _SPACE // 2,
             radius=round(7.5 * max(0.4, sqrt(min(1.0, each.place))), 1),
-            refused=each.outcome == negative if own is None else each.outcome >= own,
+            refused=is_filled(each.outcome),
             farthest=number == last,
             title=f"{each.person}: {each.outcome}, distance {each.distance:.4f}",
         )

@@ -17,6 +17,7 @@ from mutandis.auditing.plan import Origin, plan
 from mutandis.data.attribute import CATEGORICAL, AttributeKind
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import Labels
+from mutandis.data.ordered import Ordered
 from mutandis.data.protection import Protection
 from mutandis.data.score import Score, Worse
 from mutandis.errors import PlanError, WorldviewError
@@ -123,7 +124,12 @@ _AUDIT = {
     **_SETTINGS,
     "uncertainty": read_node,
 }
-_OUTCOME = {"column": read_name, "negative": read_values, "worse": one_of(*get_args(Worse))}
+_OUTCOME = {
+    "column": read_name,
+    "negative": read_values,
+    "worse": one_of(*get_args(Worse)),
+    "best_to_worst": read_levels,
+}
 _PROTECTED = {
     "attribute": read_name,
     "value": read_values,
@@ -315,22 +321,35 @@ def _find_blank(node: YamlNode) -> YamlPlace | None:
     return next(filter(None, map(_find_blank, parts)), None)
 
 
+_OUTCOME_KINDS = {
+    "negative": "'negative' is the unfavourable value",
+    "worse": "'worse' the end of a score that is worse",
+    "best_to_worst": "'best_to_worst' the order of all values",
+}
+
+
 def _read_outcome(node: YamlNode) -> dict[str, Any]:
-    """Read ``{column: granted, negative: 'no'}``, or ``{column: rate, worse: higher}``."""
+    """Read ``{column: granted, negative: 'no'}``, or what is worse of a score or an order."""
     required = ("column",)
     found = read_keys(node, _OUTCOME, required=required, what="the section 'outcome'")
-    if "negative" in found and "worse" in found:
+    kinds = [each for each in ("negative", "worse", "best_to_worst") if each in found]
+    if len(kinds) > 1:
         raise node.place.error(
-            "'negative' and 'worse' contradict each other: the one is the unfavourable value, the "
-            "other the end of a score that is worse. Keep one of them."
+            f"{kinds[0]!r} and {kinds[1]!r} contradict each other: {_OUTCOME_KINDS[kinds[0]]}, and "
+            f"{_OUTCOME_KINDS[kinds[1]]}. Keep one of them."
         )
-    if "negative" not in found and "worse" not in found:
+    if not kinds:
         raise node.place.error(
             "'negative' is missing in the section 'outcome': the unfavourable value. Where the "
-            "decision is a number, write worse: higher, or worse: lower."
+            "decision is a number, write worse: higher, or worse: lower; where its values have an "
+            "order, list them all: best_to_worst: [approved, on conditions, refused]."
         )
     if "worse" in found:
         return {"outcome": Score(found["column"], worse=found["worse"])}
+    if "best_to_worst" in found:
+        with located(node.place):
+            levels = found["best_to_worst"]
+            return {"outcome": Ordered(found["column"], best_to_worst=levels)}
     return {"outcome": found["column"], "negative": found["negative"]}
 
 

@@ -340,10 +340,11 @@ def plot_forest(
     threshold_name: str,
     negative: str = "refused",
     score: str = "",
+    ordered: bool = False,
 ) -> Picture:
     """Draw differences with their intervals, one line each, from top to bottom.
 
-    Those of a `score` are drawn as far as they reach.
+    Those of a `score`, which may be `ordered`, are drawn as far as they reach.
     """
     chart = Chart(width=620, height=48 + _ROW * len(rows))
     sides = (118, 4, 384, 8 + _ROW * len(rows))
@@ -366,7 +367,9 @@ def plot_forest(
     frame.x_axis(numbered(ticks(-farthest, farthest, most=7)) if score else shares)
     shown = shortened(printable(score or negative), width=_WIDEST, size=_WORDS)
     said = f"Δp, share {shown} in the control group less that in the test group{mark}"
-    if score:
+    if ordered:
+        said = f"Δ = θ − ½, how much more often the {shown} of the control group is worse{mark}"
+    elif score:
         said = f"Δ, how much worse the mean {shown} of the control group is{mark}"
     chart.text((251, frame.bottom + 26), said, size=_WORDS, anchor="middle")
     return chart.picture("Differences and intervals by method and group size")

@@ -16,7 +16,7 @@ from mutandis.data.columns import jsonable
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.wording import SHARES, Wording
 from mutandis.errors import PlanError
-from mutandis.evidence.findings import SCORE_COLUMNS
+from mutandis.evidence.findings import column_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -350,9 +350,9 @@ class Redaction:
     sentences: tuple[str, ...] = ()
 
 
-def _as_scores(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the figures of a score as findings do."""
-    return {SCORE_COLUMNS.get(name, name): value for name, value in row.items()}
+def _renamed(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Name the figures as findings do."""
+    return {names.get(name, name): value for name, value in row.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -445,7 +445,8 @@ class CaseDocument:
             if each.name not in {"worldview", "labels", "settings_text", "wording"}
         }
         if self.wording.scale is not None:
-            named["figures"] = [_as_scores(row) for row in named["figures"]]
+            names = column_names(self.wording.scale)
+            named["figures"] = [_renamed(row, names) for row in named["figures"]]
         return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **named}
 
     def to_json(self) -> str:

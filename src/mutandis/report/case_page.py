@@ -94,6 +94,7 @@ def _draw_forest(document: CaseDocument, figures: Sequence[Figures]) -> Captione
             threshold_name=f"{'' if worse else '−'}τ = {threshold:g}".replace("= -", "= −"),
             negative=document.labels.negative,
             score=document.wording.score if document.wording.scale is not None else "",
+            ordered=bool(document.wording.levels),
         ),
         title=f"{document.wording.symbol} and its interval under every method and group size",
         caption="Squares are differences, lines their intervals; a diamond is a comparison of two "

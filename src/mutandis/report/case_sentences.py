@@ -55,6 +55,8 @@ _INTERVALS = {
     "wald": "Wald's method, which has no width where a group was treated alike",
     "fisher": "Fisher's exact test",
     "welch": "Welch's method for means, where a group counts as 15 people or more",
+    "brunner-munzel": "Brunner and Munzel's method, by permutation where a group counts as fewer "
+    "than 15 people",
 }
 _ADJUSTMENTS = {
     "benjamini-hochberg": "Benjamini and Hochberg's method",
@@ -184,9 +186,10 @@ def _on_decisions(audit: Audit, *, counts: bool) -> Iterator[str]:
         )
         return
     if plan.outcome.scale is not None:
+        what = plan.labels.quoted(plan.outcome.column) if plan.wording.levels else "score"
         yield (
-            "The scores of groups are those on record. The score of a counterfactual comes from a "
-            "decision maker."
+            f"The {'outcomes' if plan.wording.levels else 'scores'} of groups are those on record. "
+            f"The {what} of a counterfactual comes from a decision maker."
         )
     if audit.disagreement is None:
         return

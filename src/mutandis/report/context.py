@@ -152,9 +152,9 @@ class ReportContext:
 
     @property
     def refused(self) -> str:
-        """Say what a refusal is here; of a score, which end is worse."""
+        """Say what a refusal is here; of other outcomes, which are worse."""
         if self.wording.scale is not None:
-            return f"a {self.wording.scale.worse} {self.wording.score}"
+            return self.wording.worse
         outcome = self.plan.outcome
         said = outcome.said(self.labels, outcome.negative)
         return f"{self.labels.column(outcome.column)} = {said}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from mutandis.auditing.affected import LEAST, cases_of, find_rules
 from mutandis.auditing.tipping import summarise_grades
+from mutandis.data.ordered import LevelScale
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import list_reasons
 from mutandis.report.formatting import (
@@ -86,10 +87,11 @@ def _asked(context: ReportContext) -> str:
 
 
 def _what_counts(context: ReportContext) -> str:
-    if context.wording.scale is not None:
-        return (
-            f"What counts is the {context.wording.score}; {context.wording.scale.worse} is worse."
-        )
+    wording = context.wording
+    if isinstance(wording.scale, LevelScale):
+        return f"What counts is the {wording.score}, from best to worst: {listed(wording.levels)}."
+    if wording.scale is not None:
+        return f"What counts is the {wording.score}; {wording.scale.worse} is worse."
     return f"“{capitalised(context.labels.negative)}” means {context.refused}."
 
 
@@ -99,13 +101,16 @@ def _mean_rates(context: ReportContext) -> str:
     rows, facts = situation.complainants, situation.is_negative
 
     def mean(outcomes: NDArray[Any]) -> str:
-        return wording.average(average_of(outcomes, wording.scale))
+        return wording.average(average_of(outcomes, wording))
 
-    said = f"On record, the mean {wording.score} of the complainants was {mean(facts[rows])}"
+    named = f"{wording.score}" if wording.levels else f"mean {wording.score}"
+    said = f"On record, the {named} of the complainants was {mean(facts[rows])}"
     if len(context.parts) > 1:
         return f"{said}."
     others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
-    said += f", against {mean(facts[others])} of those they are compared with."
+    apart = "; of those they are compared with," if wording.levels else ", against"
+    after = "" if wording.levels else " of those they are compared with"
+    said += f"{apart} {mean(facts[others])}{after}."
     would_be = situation.refusal_cf
     if would_be is None:
         return said
@@ -196,8 +201,9 @@ def _own_cases(context: ReportContext) -> str:
     if context.own is not None and wording.scale is not None:
         return (
             f"{said}, and {count(int((pattern & context.own).sum()))} have a case of their own as "
-            f"well: their own {wording.score} is {'worse' if context.worse else 'better'} than the "
-            "mean of the people most like their own counterfactual, by more than "
+            f"well: their own {wording.score} is {'worse' if context.worse else 'better'} than "
+            f"{'those' if wording.levels else 'the mean'} of the people most like their own "
+            "counterfactual, by more than "
             f"τ = {context.plan.settings.tau:g}. The others are part of the pattern only."
         )
     if context.own is not None:

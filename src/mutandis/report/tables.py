@@ -13,6 +13,7 @@ from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.classes import class_records
 from mutandis.auditing.tipping import count_grades, describe_all
 from mutandis.data.columns import plain_value
+from mutandis.data.ordered import LevelScale
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict, as_shares
 from mutandis.evidence.sentences import answer_about_her, explain, explain_own_case
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.data.score import ScoreScale
+    from mutandis.data.wording import Wording
     from mutandis.evidence.findings import Findings
     from mutandis.report.context import ReportContext
 
@@ -127,12 +128,11 @@ def agreement_of(context: ReportContext) -> Agreement:
     return Agreement.of_methods(found, k=k)
 
 
-def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float]]]:
+def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float | str]]]:
     """Give the share of refusals by status: on record, and in each counterfactual world.
 
-    Of a score, its mean.
+    Of a score, its mean, and of an ordered outcome, the shares of all levels.
     """
-    scale = context.wording.scale
     worlds = [
         context.plan.outcome.is_negative,
         *(world for _, world in context.decided_worlds),
@@ -141,18 +141,25 @@ def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float]]
         (
             name,
             len(rows),
-            [average_of(world[rows], scale) for world in worlds],
+            [average_of(world[rows], context.wording) for world in worlds],
         )
         for name, rows in _statuses(context)
     ]
 
 
-def average_of(outcomes: NDArray[Any], scale: ScoreScale | None) -> float:
-    """Give the share of refusals, or the mean score of steps; missing where there are none."""
+def average_of(outcomes: NDArray[Any], wording: Wording) -> float | str:
+    """Give the share of refusals, the mean score of steps, or all levels with their shares.
+
+    It is missing where there are none.
+    """
+    scale = wording.scale
     if not len(outcomes):
         return float("nan")
     if scale is None:
         return float(outcomes.mean())
+    if isinstance(scale, LevelScale):
+        shares = zip(wording.levels, scale.shares(outcomes), strict=True)
+        return ", ".join(f"{level} {share:.1%}" for level, share in shares)
     # sums of integers have no order; averages over draws are whole steps or parts of them
     total = fsum(outcomes.tolist()) / len(outcomes)
     return float(scale.best + scale.sign * scale.step * Fraction(total))
@@ -311,17 +318,18 @@ def _kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
 
 
 def _score_kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
-    """Part complainants by their own score, beside that of others."""
+    """Part complainants by their own score or level, beside that of others."""
+    beside = context.wording.beside
     off, own = context.headline.is_negative, context.own
     concerned = off if context.worse else ~off
     if own is None:
         return {
-            "concerned": ("worse off than the mean of their test group", concerned),
+            "concerned": (f"worse off than {beside}", concerned),
             "other": ("not worse off than that", ~concerned),
         }
     return {
         "own": ("with a case of their own", own),
-        "concerned": ("without one, worse off than the mean of their test group", concerned & ~own),
+        "concerned": (f"without one, worse off than {beside}", concerned & ~own),
         "other": ("neither", ~concerned & ~own),
     }
 

@@ -1,0 +1,481 @@
+"""Outcomes with an order: pairs by hand, Brunner and Munzel's test, permutation, and all on top."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import brunnermunzel, t
+
+import mutandis as mm
+from mutandis.data.ordered import LevelScale
+from mutandis.errors import AlignmentError, DecisionError, OutcomeError, PlanError
+from mutandis.evidence import levels as levels_module
+from mutandis.evidence.levels import compare_levels
+from mutandis.search.share import Share
+
+LEVELS = ["approved", "on conditions", "later", "refused"]
+WOMEN = mm.Protection("woman", value=1, reference=0)
+ANSWER = mm.Ordered("answer", best_to_worst=LEVELS)
+QUIET = mm.Uncertainty(refits=0, placebo=0, tipping=False)
+
+
+def made_up(seed: int = 1, rows: int = 240, *, coarse: bool = True) -> dict[str, Any]:
+    """Make answers that get worse with debt, and are worse for women."""
+    rng = np.random.default_rng(seed)
+    woman = (np.arange(rows) % 3 == 0).astype(int)
+    income = rng.integers(0, 8, rows).astype(float)
+    debt = rng.integers(0, 5, rows).astype(float)
+    if not coarse:
+        income, debt = income + rng.random(rows), debt + rng.random(rows)
+    worth = 0.3 * income - 0.3 * debt - 0.4 * woman + rng.normal(0, 1, rows)
+    answer = np.select([worth > 0.8, worth > 0, worth > -0.8], LEVELS[:3], LEVELS[3])
+    return {
+        "woman": woman.tolist(),
+        "income": income.tolist(),
+        "debt": debt.tolist(),
+        "answer": answer.tolist(),
+    }
+
+
+def audit(table: dict[str, Any], **changes: Any) -> mm.Audit:
+    options: dict[str, Any] = {
+        "outcome": ANSWER,
+        "protected": WOMEN,
+        "attributes": {"income": "continuous", "debt": "continuous"},
+        "worldview": mm.Worldview({"income": mm.Linear("woman"), "debt": mm.Linear("woman")}),
+        "ks": (8, 20),
+        "uncertainty": QUIET,
+    }
+    return mm.audit(table, **(options | changes))
+
+
+def weights_by_hand(
+    table: dict[str, Any], center: tuple[Fraction, ...], among: list[int], k: int
+) -> dict[int, Fraction]:
+    """Give the places of the k nearest rows, the last ones shared: loops and fractions."""
+    columns = [table["income"], table["debt"]]
+    spans = [Fraction(max(c)) - Fraction(min(c)) for c in columns]
+
+    def apart(row: int) -> Fraction:
+        return sum(
+            (abs(Fraction(c[row]) - x) / s for c, x, s in zip(columns, center, spans, strict=True)),
+            Fraction(0),
+        )
+
+    distance = {row: apart(row) for row in among}
+    radius = sorted(distance.values())[k - 1]
+    inside = [row for row in among if distance[row] < radius]
+    rim = [row for row in among if distance[row] == radius]
+    part = Fraction(k - len(inside), len(rim))
+    return dict.fromkeys(inside, Fraction(1)) | dict.fromkeys(rim, part)
+
+
+Weights = list[tuple[int, Fraction]]  # the place of a level, and a weight
+
+
+def of(table: dict[str, Any], weights: dict[int, Fraction]) -> Weights:
+    return [(LEVELS.index(table["answer"][row]), weight) for row, weight in weights.items()]
+
+
+def better(a: int, b: int) -> Fraction:
+    """Count a pair: 1 if the first is worse, ½ if both are the same."""
+    return Fraction(int(a > b)) + Fraction(int(a == b), 2)
+
+
+def theta_by_hand(control: Weights, test: Weights) -> Fraction:
+    """θ = P(control worse) + ½ P(both the same), over all pairs."""
+    total = sum(u for _, u in control) * sum(w for _, w in test)
+    return sum((u * w * better(a, b) for a, u in control for b, w in test), Fraction(0)) / total
+
+
+def variance_by_hand(one: Weights, other: Weights) -> Fraction:
+    """Give the variance of the placements of one group among the other."""
+    total = sum((u for _, u in one), Fraction(0))
+    placed = [(theta_by_hand([(a, Fraction(1))], other), u) for a, u in one]
+    mean = sum((p * u for p, u in placed), Fraction(0)) / total
+    return sum((u * (p - mean) ** 2 for p, u in placed), Fraction(0)) / total
+
+
+def statistic_by_hand(
+    control: Weights, test: Weights, people: tuple[float, float], tau: float = 0
+) -> tuple[float, float, float]:
+    """Give Brunner and Munzel's statistic, its degrees of freedom, and the error of θ."""
+    effect = theta_by_hand(control, test) - Fraction(1, 2) - Fraction(str(tau))
+    sides = [
+        float(variance_by_hand(control, test)) / (people[0] - 1),
+        float(variance_by_hand(test, control)) / (people[1] - 1),
+    ]
+    error = sqrt(sum(sides))
+    if not error:
+        return (inf if effect > 0 else -inf if effect < 0 else 0.0), inf, 0.0
+    free = sum(sides) ** 2 / sum(v**2 / (n - 1) for v, n in zip(sides, people, strict=True))
+    return float(effect) / error, free, error
+
+
+def at(table: dict[str, Any], row: int) -> tuple[Fraction, ...]:
+    return Fraction(table["income"][row]), Fraction(table["debt"][row])
+
+
+def share_of(places: list[int], number: int = len(LEVELS)) -> Share:
+    """Count one group of whole people."""
+    share, size = None, np.array([len(places)])
+    for level in reversed(range(number - 1)):
+        beyond = np.array([sum(each > level for each in places)])
+        share = Share(negatives=beyond, size=size, split=np.ones_like(size), further=share)
+    assert share is not None
+    return share
+
+
+def compare(control: list[int], test: list[int], tau: float = 0.0) -> Any:
+    scale = LevelScale(levels=tuple(LEVELS))
+    return compare_levels(
+        share_of(control), share_of(test), scale=scale, tau=tau, alpha=0.05, depth="bounds"
+    )
+
+
+@pytest.mark.parametrize("k", [8, 20])
+def test_pairs_are_those_by_hand(k: int) -> None:
+    table = made_up(2)
+    found = audit(table, tau=0.1)
+    women = [i for i, w in enumerate(table["woman"]) if w]
+    men = [i for i, w in enumerate(table["woman"]) if not w]
+    rows = found.findings("st", k=k).set_index("id")
+    for her in (women[place] for place in (0, 5, 31, 79)):
+        others = [each for each in women if each != her]
+        control = of(table, weights_by_hand(table, at(table, her), others, k))
+        test = of(table, weights_by_hand(table, at(table, her), men, k))
+        theta = theta_by_hand(control, test)
+        row = rows.loc[her]
+        assert row["delta"] == float(theta - Fraction(1, 2))
+        ties = 1 - Fraction(row["worse_control"]) - Fraction(row["worse_test"])
+        assert row["worse_control"] + float(ties) / 2 == pytest.approx(float(theta), rel=1e-12)
+        assert (row["verdict"] != "no-evidence") == (theta - Fraction(1, 2) > Fraction(1, 10))
+        if k == 20:
+            statistic, free, error = statistic_by_hand(control, test, (k, k), 0.1)
+            assert row["p_value"] == pytest.approx(t.sf(statistic, free), rel=1e-9)
+            low = float(theta) - 0.5 - t.isf(0.05, free) * error
+            assert row["ci_low"] == pytest.approx(low, rel=1e-9)
+
+
+def test_the_test_is_that_of_scipy_where_no_place_is_shared() -> None:
+    table = made_up(3, coarse=False)
+    found = audit(table)
+    places = np.array([LEVELS.index(each) for each in table["answer"]])
+    rows = found.findings("st", k=20).set_index("id")
+    for her in rows.index[:20]:
+        groups = found.case(her).groups("st", k=20)
+        here, there = places[groups.control.ids], places[groups.test.ids]
+        # scipy's alternative is about the second sample
+        theirs = brunnermunzel(there, here, alternative="less")
+        assert rows.loc[her, "p_value"] == pytest.approx(theirs.pvalue, rel=1e-9)
+        assert (rows.loc[her, "ci_low"] >= 0) == (rows.loc[her, "p_value"] <= 0.05)
+
+
+def test_matched_pairs_are_those_by_hand() -> None:
+    """w_j = Σ_i u_i s_ij in fractions, m = 5, on the effective number of people."""
+    table = made_up(4)
+    moved = [x + 1 if w else x for x, w in zip(table["income"], table["woman"], strict=True)]
+    counterfactuals = {"income": moved, "debt": table["debt"]}
+    found = audit(table, worldview=None, counterfactuals=counterfactuals, tau=0.05)
+    women = [i for i, w in enumerate(table["woman"]) if w]
+    men = [i for i, w in enumerate(table["woman"]) if not w]
+    matches = {
+        i: weights_by_hand(table, (Fraction(moved[i]), Fraction(table["debt"][i])), men, 5)
+        for i in women
+    }
+    rows = found.findings("cst_matched", k=20).set_index("id")
+    for her in women[:8]:
+        chosen = weights_by_hand(table, at(table, her), [i for i in women if i != her], 20)
+        weights: dict[int, Fraction] = {}
+        for i, u in chosen.items():
+            for j, s in matches[i].items():
+                weights[j] = weights.get(j, Fraction(0)) + u * s / 5
+        control, test = of(table, chosen), of(table, weights)
+        theta = theta_by_hand(control, test)
+        assert rows.loc[her, "delta"] == float(theta - Fraction(1, 2))
+        people = (20, rows.loc[her, "n_effective"])
+        statistic, free, _ = statistic_by_hand(control, test, people, 0.05)
+        if rows.loc[her, "verdict"] != "insufficient":
+            assert rows.loc[her, "p_value"] == pytest.approx(t.sf(statistic, free), rel=1e-8)
+        alone = [(LEVELS.index(table["answer"][her]), Fraction(1))]
+        own = theta_by_hand(alone, of(table, matches[her]))
+        assert rows.loc[her, "theta_own"] == float(own)
+        assert bool(rows.loc[her, "own_case"]) == (own - Fraction(1, 2) > Fraction(1, 20))
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(6))
+def test_few_people_are_tested_by_all_ways_to_part_them(seed: int, tau: float) -> None:
+    """Each way is a loop: the statistic of everyone's relabelling, one by one."""
+    rng = np.random.default_rng(seed)
+    control = rng.choice(4, size=5, p=[0.1, 0.2, 0.3, 0.4]).tolist()
+    test = rng.choice(4, size=6, p=[0.4, 0.3, 0.2, 0.1]).tolist()
+    everyone, one = control + test, Fraction(1)
+
+    def statistic(chosen: tuple[int, ...], tau: float = 0.0) -> float:
+        here = [(everyone[i], one) for i in chosen]
+        there = [(each, one) for i, each in enumerate(everyone) if i not in chosen]
+        return statistic_by_hand(here, there, (5, 6), tau)[0]
+
+    observed = statistic((0, 1, 2, 3, 4), tau)
+    others = [statistic(each) for each in combinations(range(11), 5)]
+    larger = sum(each >= observed - 1e-9 for each in others)
+    found = compare(control, test, tau)
+    if larger:  # a threshold may lie beyond what any way of parting them gives
+        assert found.interval.p_value[0] == pytest.approx(larger / len(others), rel=1e-12)
+    assert (found.interval.p_value[0] <= 0.05) == (found.interval.low[0] >= tau)
+    assert -0.5 <= found.interval.low[0] <= found.delta_p[0] <= found.interval.high[0] <= 0.5
+
+
+def test_where_tables_are_too_many_they_are_drawn_alike_every_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(1)
+    control, test = rng.integers(1, 4, 12).tolist(), rng.integers(0, 4, 14).tolist()
+    exact = compare(control, test).interval.p_value[0]
+    levels_module._permute.cache_clear()
+    monkeypatch.setattr(levels_module, "_MOST_TABLES", 50)
+    one = compare(control, test).interval.p_value[0]
+    levels_module._permute.cache_clear()
+    assert compare(control[::-1], test[::-1]).interval.p_value[0] == one
+    assert one == pytest.approx(exact, abs=0.15)
+    assert one != exact
+    levels_module._permute.cache_clear()
+
+
+def test_groups_that_are_apart_are_as_rare_as_parting_them_is() -> None:
+    found = compare([3, 3, 2, 3], [1, 0, 0, 1, 1])
+    assert found.delta_p[0] == 0.5
+    assert found.interval.degenerate[0]
+    assert found.interval.p_value[0] == pytest.approx(1 / 126, rel=1e-12)
+    same = compare([2] * 20, [2] * 20)
+    assert (same.delta_p[0], same.interval.p_value[0], bool(same.evidence[0])) == (0, 1, False)
+    many = compare([3] * 20, [0] * 20)
+    assert 0 < many.interval.p_value[0] < 1e-10
+
+
+def test_turning_the_order_gives_the_rest() -> None:
+    """θ of the mirrored order is 1 - θ, and looking for better treatment is the same as that."""
+    table = made_up(5)
+    one, two = audit(table), audit(table, outcome=mm.Ordered("answer", best_to_worst=LEVELS[::-1]))
+    third = audit(table, evidence=mm.Evidence(direction="positive"))
+    for method in one.methods:
+        first, second = one.findings(method, k=20), two.findings(method, k=20)
+        assert first["delta"].tolist() == (0.0 - second["delta"]).tolist()
+        assert first["worse_control"].tolist() == pytest.approx(
+            (second["worse_test"]).tolist(), abs=0
+        )
+        other = third.findings(method, k=20)
+        assert other["verdict"].tolist() == second["verdict"].tolist()
+        assert other["p_value"].tolist() == pytest.approx(second["p_value"].tolist(), nan_ok=True)
+        assert other["delta"].tolist() == first["delta"].tolist()
+
+
+def test_what_levels_are_called_and_levels_that_do_not_occur_change_nothing() -> None:
+    table = made_up(6)
+    renamed = table | {"answer": [10 * LEVELS.index(each) for each in table["answer"]]}
+    between = [0, 5, 10, 20, 25, 30]
+    one = audit(table)
+    two = audit(renamed, outcome=mm.Ordered("answer", best_to_worst=between))
+    same = ["delta", "ci_low", "ci_high", "p_value", "q_value", "verdict", "own_case"]
+    for method in one.methods:
+        for k in (8, 20):
+            assert one.findings(method, k=k)[same].equals(two.findings(method, k=k)[same])
+
+
+def test_levels_that_are_merged_are_two_names_of_one() -> None:
+    """Two adjacent levels as one are the two-sided outcome, where nothing else is left of them."""
+    table = made_up(7)
+    merged = [LEVELS[3] if each in LEVELS[2:] else LEVELS[0] for each in table["answer"]]
+    two_sided = audit(table | {"answer": merged}, outcome="answer", negative=LEVELS[3])
+    ordered = audit(table | {"answer": merged})
+    for method in ordered.methods:
+        one, two = ordered.findings(method, k=20), two_sided.findings(method, k=20)
+        # θ - ½ is half of the difference of shares
+        assert (2 * one["delta"]).tolist() == pytest.approx(two["delta_p"].tolist(), abs=1e-15)
+
+
+def test_shuffling_the_rows_changes_no_number() -> None:
+    table = made_up(8)
+    order = np.random.default_rng(0).permutation(len(table["woman"]))
+    named = table | {"who": list(range(len(order)))}
+    shuffled = {name: [column[i] for i in order] for name, column in named.items()}
+    doubt = mm.Uncertainty(refits=3, placebo=2)
+    one, two = (audit(each, id="who", uncertainty=doubt) for each in (named, shuffled))
+    for method in one.methods:
+        for k in (8, 20):
+            first, second = (
+                a.findings(method, k=k).set_index("id").sort_index() for a in (one, two)
+            )
+            assert first.equals(second)
+    assert one.noise_floor.as_dict() == two.noise_floor.as_dict()
+    lines = [each.placebo(repeats=2, ks=(20,)).table() for each in (one, two)]
+    assert lines[0].equals(lines[1])
+
+
+def answer_of(frame: Any) -> list[str]:
+    worth = 0.3 * np.asarray(frame["income"]) - 0.3 * np.asarray(frame["debt"])
+    return list(np.select([worth > 0.8, worth > 0, worth > -0.8], LEVELS[:3], LEVELS[3]))
+
+
+def test_a_decision_maker_returns_levels() -> None:
+    table = made_up(10)
+    found = audit(table, decision=answer_of, tau=0.05)
+    would_be = found.counterfactuals()
+    by_hand = answer_of(would_be)
+    assert list(would_be["answer"]) == by_hand
+    rows = found.findings("cf", k=8)
+    for _, row in rows.iterrows():
+        assert row["outcome_cf"] == by_hand[row["id"]]
+        places = LEVELS.index(row["outcome"]), LEVELS.index(row["outcome_cf"])
+        assert row["delta"] == float(better(*places)) - 0.5
+        assert (row["verdict"] == "evidence") == (places[0] > places[1])
+    again = audit(table, worldview=None, counterfactuals=would_be, tau=0.05)
+    assert again.findings("cst_with", k=8).equals(found.findings("cst_with", k=8))
+    with pytest.raises(DecisionError, match="The outcome has an order: allowed are its levels"):
+        audit(table, decision=lambda frame: ["perhaps"] * len(frame))
+    with pytest.raises(PlanError, match="The decision grants or refuses"):
+        audit(table, decision="income > 3")
+    strange = {"income": table["income"], "debt": table["debt"], "answer": ["?"] * 240}
+    with pytest.raises(AlignmentError, match="none of its levels"):
+        audit(table, worldview=None, counterfactuals=strange)
+
+
+def test_open_counterfactuals_have_the_middle_level_of_their_draws() -> None:
+    table = made_up(11)
+    table["debt"] = [int(each) for each in table["debt"]]
+    found = audit(
+        table,
+        worldview=mm.Worldview({"income": mm.Linear("woman"), "debt": mm.Count("woman")}),
+        decision=answer_of,
+        uncertainty=mm.Uncertainty(draws=5, refits=0, placebo=0, tipping=False),
+    )
+    drawn = found.situation.refused_in_draws
+    assert drawn is not None
+    assert drawn.shape[0] == 5
+    rows = found.findings("cf", k=20)
+    middle = np.sort(drawn, axis=0)[2]
+    assert rows["outcome_cf"].tolist() == [LEVELS[each] for each in middle]
+    case = found.case(int(rows["id"].iloc[0]))
+    assert case.outcome_cf_share == float((drawn[:, 0] == middle[0]).mean())
+
+
+def test_results_open_again_and_pages_speak_of_levels(tmp_path: Any) -> None:
+    labels = mm.Labels(columns={"answer": "reply"}, levels={"answer": {"later": "postponed"}})
+    found = audit(
+        made_up(12), decision=answer_of, tau=0.05, uncertainty=mm.Uncertainty(refits=3, placebo=3)
+    ).with_labels(labels)
+    found.save(tmp_path / "results")
+    opened = mm.open_results(tmp_path / "results")
+    for method in found.methods:
+        for k in (8, 20):
+            assert opened.findings(method, k=k).equals(found.findings(method, k=k))
+    assert opened.counts().equals(found.counts())
+    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
+    assert "the best to the worst: approved, on conditions, postponed, refused" in page
+    id = int(found.findings()["id"].iloc[0])  # noqa: A001
+    document = opened.case_file(id)
+    case = document.to_html()
+    figures = document.as_dict()["figures"][0]
+    assert {"worse_control", "worse_test", "delta"} <= set(figures)
+    for text in (page, case, str(opened.case(id)), opened.case(id).explain()):
+        assert "granted" not in text
+        assert "Δp" not in text
+        assert "mean reply" not in text.lower()
+    assert "θ = " in opened.case(id).explain()
+    redacted = opened.case_file(id, redact=True)
+    assert redacted.primary.p_control == "withheld"
+    assert mm.verify_results(tmp_path / "results").differences == ()
+
+
+def test_placebo_and_tipping_work_on_levels() -> None:
+    found = audit(made_up(13, rows=300), uncertainty=mm.Uncertainty(refits=0, placebo=3))
+    method, k = found.plan.settings.primary
+    assert found.noise_floor.largest <= found.count(method, k)["significant_adjusted"]
+    tipping = found.tipping()
+    cases = found.findings()["verdict"].isin(["evidence", "significant", "significant-adjusted"])
+    assert (tipping["tipping"].notna() == cases).all()
+    lines = found.placebo(repeats=2, ks=(20,)).table()
+    assert set(lines["kind"]) == {"a", "b"}
+
+
+def test_several_grounds_take_levels() -> None:
+    table = made_up(14, rows=400)
+    table["old"] = [i % 2 for i in range(400)]
+    grounds = [WOMEN, mm.Protection("old", value=1, reference=0)]
+    worldview = mm.Worldview({"income": mm.Linear("woman", "old"), "debt": mm.Linear("woman")})
+    found = audit(table, protected=grounds, combine="multiple", worldview=worldview)
+    rows = found.findings("cst_matched", k=20)
+    assert rows["delta"].tolist() == rows[["delta_woman", "delta_old"]].min(axis=1).tolist()
+    parts = [found.part(name).findings("cst_matched", k=20) for name in ("woman", "old")]
+    known = [each.set_index("id").loc[rows["id"], "theta_own"].to_numpy() for each in parts]
+    assert rows["theta_own"].tolist() == pytest.approx(
+        np.minimum(*known).tolist(), nan_ok=True, abs=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"negative": "refused"}, PlanError, "contradict each other"),
+        ({"preset": "eaamo23"}, PlanError, "compares decisions with two values"),
+        ({"evidence": mm.Evidence(interval="welch")}, PlanError, "brunner-munzel"),
+        ({"evidence": mm.Evidence(measure="risk-ratio")}, PlanError, "relative-effect"),
+        ({"outcome": "answer"}, PlanError, "best_to_worst="),
+        ({"similarity": mm.Similarity(distance="hvdm")}, PlanError, "how often people are refused"),
+        ({"tau": 0.5}, PlanError, r"outside \[0, 0.5\)"),
+        ({"outcome": mm.Ordered("answer", best_to_worst=LEVELS[:3])}, OutcomeError, "'refused'"),
+        (
+            {
+                "outcome": "answer",
+                "negative": LEVELS[3:],
+                "evidence": mm.Evidence(interval="welch"),
+            },
+            PlanError,
+            "one for scores",
+        ),
+    ],
+)
+def test_what_does_not_belong_to_an_order_is_refused(
+    changes: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        audit(made_up(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("abc", "takes a list"),
+        ({"a", "b", "c"}, "takes a list"),
+        (["a", "b", "a"], "more than once"),
+        (["a", "b"], "2 levels"),
+        (list(range(33)), "33 levels"),
+    ],
+)
+def test_an_order_names_each_of_several_levels_once(given: Any, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        mm.Ordered("answer", best_to_worst=given)
+
+
+def test_outcomes_need_levels_that_differ() -> None:
+    with pytest.raises(OutcomeError, match="the same in every row"):
+        audit(made_up() | {"answer": ["later"] * 240})
+
+
+def test_a_plan_is_checked_and_described_by_its_levels() -> None:
+    table = made_up(15)
+    plan = mm.plan(
+        table, outcome=ANSWER, protected=WOMEN, attributes={"income": "continuous"}, ks=(20,)
+    )
+    found = plan.check()
+    assert found.levels == {each: table["answer"].count(each) for each in LEVELS}
+    assert "from the best to the worst: approved" in str(found)
+    assert audit(table).impact_ratios()["selected"].sum() > 0
+    with pytest.raises(PlanError, match="has an order"):
+        audit(table).prevent()
