@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from mutandis.evidence.groups import Members, NearestGroups
     from mutandis.evidence.matches import Matches, Scale
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MatchedGroups", "MatchedSpace", "compare_matched"]
 
+# complainants whose groups are added up at a time
+_AT_ONCE = 1024
 # complainants and sizes of groups from which on a kernel pays for being loaded
 _WORTH_LOADING = 500_000
 # The number of people that a test group may count as, in sizes of the control group: with more,
@@ -89,6 +92,8 @@ class _Cells:
     def at(self, listing: Listing) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
         """Give the query, the cell and the distance of everyone in a listing."""
         query = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
+        if not self.several:
+            return query, listing.points.astype(np.intp, copy=False), listing.distances
         number = self.number[listing.points]
         entry = np.repeat(np.arange(len(number)), number)
         nth = np.arange(len(entry)) - np.repeat(np.cumsum(number) - number, number)
@@ -265,49 +270,127 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
     totals: _Totals,
 ) -> None:
     """Add up the groups of the complainants of a listing with NumPy and SciPy."""
-    from scipy.sparse import csr_array
+    for one in range(0, len(chosen), _AT_ONCE):
+        few = slice(one, one + _AT_ONCE)
+        around = _Rings.of(listing.part(few), own[few], [each.take(few) for each in places], cells)
+        around.add(chosen[few], matches, scale, totals)
 
-    everyone, cell, apart = cells.at(listing)
-    count = cells.count[cell] - (cell == own[everyone])
-    reach = matches.reach
-    for index, group in enumerate(places):
-        weight = group.weigh(everyone, apart, count)
-        inside = weight > 0
-        query, key, weight, distance = (
-            each[inside] for each in (everyone, cells.key[cell], weight, apart)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rings:
+    """The people around some complainants, parted by the radii of the groups.
+
+    Ring 2b of a complainant lies between two radii, within b of which it is not, and ring 2b + 1 on
+    the next radius: a group is everyone up to a ring, with a part of those on the next. People
+    stand in the order of complainants, and of the rings of each.
+    """
+
+    places: list[Places]  # the groups, for each k
+    start: NDArray[np.intp]  # where each ring starts
+    query: NDArray[np.intp]
+    ring: NDArray[np.intp]
+    key: NDArray[np.intp]  # their counterfactual
+    people: NDArray[np.int64]  # how many they are
+
+    @classmethod
+    def of(
+        cls, listing: Listing, own: NDArray[np.intp], places: list[Places], cells: _Cells
+    ) -> _Rings:
+        query, cell, apart = cells.at(listing)
+        ring = np.zeros(len(query), dtype=np.intp)
+        for each in places:
+            radius = each.radius[query]
+            ring += 2 * (apart > radius)
+            ring |= apart == radius
+        people, rings = cells.count[cell] - (cell == own[query]), 2 * len(places)
+        at = query * rings + ring
+        if (at[1:] < at[:-1]).any():
+            order = np.argsort(at, kind="stable")
+            query, ring, cell, people = (each[order] for each in (query, ring, cell, people))
+        return cls(
+            places=places,
+            start=starts_of(at, len(own) * rings),
+            query=query,
+            ring=ring,
+            key=cells.key[cell],
+            people=people,
         )
-        start = starts_of(query, len(chosen))
-        found = matches.found[key]
-        near = found & (reach[key] <= (group.radius * (1 + ROUNDING))[query])
-        kind = totals.negatives.dtype
-        refused = weight.astype(kind) * matches.negatives[key]
-        totals.weight[index, chosen] = totals_of(weight * found, start)
-        totals.negatives[index, chosen] = totals_of(refused, start)
-        rim = distance == group.radius[query]
-        shape = (len(chosen), len(matches.found))
 
-        def summed(
-            data: NDArray[np.int64], key: Any = key, start: Any = start, shape: Any = shape
-        ) -> Any:
-            made = csr_array((data, key, start), shape=shape, copy=True)
-            made.eliminate_zeros()  # products would take as long for them
-            return made
+    def add(
+        self, chosen: NDArray[np.intp], matches: Matches, scale: Scale, totals: _Totals
+    ) -> None:
+        """Add up the groups at all k."""
+        kind, key = totals.negatives.dtype, self.key
+        apart = np.where(matches.found, matches.reach, np.inf)[key]
+        everyone, matched, refused, moments = (
+            self._running(each)
+            for each in (
+                totals_of(self.people, self.start),
+                totals_of(self.people * matches.found[key], self.start),
+                totals_of(self.people.astype(kind) * matches.negatives[key], self.start),
+                matches.total_moments(self._matrix(slice(None), self.start, len(matches.found))),
+            )
+        )
+        radii = np.stack([each.radius for each in self.places], axis=1)
+        for index, group in enumerate(self.places):
+            last = 2 * (radii < group.radius[:, None]).sum(axis=1)
+            limit = group.radius * (1 + ROUNDING)
+            near = self._running(totals_of(self.people * (apart <= limit[self.query]), self.start))
 
-        people = count[inside]
-        moments = [matches.total_moments(summed(people * where)) for where in (~rim, rim)]
-        sizes = totals_of(weight, start), totals_of(weight * near, start)
-        totals.judge(index, chosen, group, sizes, (moments[0], moments[1]), scale)
+            def weighed(sums: NDArray[Any], last: Any = last, group: Any = group) -> Any:
+                inside, rim = _up_to(sums, last)
+                return inside * group.down.astype(sums.dtype) + rim * group.up.astype(sums.dtype)
+
+            totals.weight[index, chosen] = weighed(matched)
+            totals.negatives[index, chosen] = weighed(refused)
+            sizes = weighed(everyone), weighed(near)
+            totals.judge(index, chosen, group, sizes, _up_to(moments, last), scale)
+            held = self._held(group, last, matches)
+            squares, rows = held.data * held.data, (held.data > 0).astype(np.int64)
+            if not matches.plain:
+                counts = matches.counts[held.indices]
+                squares, rows = squares // counts, rows * counts
+            totals.spread[index, chosen] = totals_of(squares, held.indptr)
+            totals.rows[index, chosen] = totals_of(rows, held.indptr)
+
+    def _running(self, sums: NDArray[Any]) -> NDArray[Any]:
+        """Add up the rings of each complainant, from the first on; none before the first."""
+        rings = sums.reshape(-1, 2 * len(self.places), *sums.shape[1:])
+        running = np.zeros((len(rings), rings.shape[1] + 1, *rings.shape[2:]), dtype=sums.dtype)
+        np.cumsum(rings, axis=1, out=running[:, 1:])
+        return running
+
+    def _held(self, group: Places, last: NDArray[np.intp], matches: Matches) -> Any:
+        """Give what each point of the test space holds in the groups, as a sparse matrix."""
         # where the last places are not shared, those on the rim hold theirs as the others do
-        shared = rim & (group.up != group.down)[query]
-        held = summed(people * found * ~shared) @ matches.people
+        shared = group.up != group.down
+        held = self._some(self.ring <= (last + ~shared)[self.query], matches)
         if shared.any():
-            last = summed(people * found * shared) @ matches.people
-            last = last.multiply((group.up / group.down)[:, None]).tocsr()
-            last.data = np.rint(last.data)
-            held = (held + last.astype(np.int64)).tocsr()
-        counts = matches.counts[held.indices]
-        totals.spread[index, chosen] = totals_of(held.data**2 // counts, held.indptr)
-        totals.rows[index, chosen] = totals_of(np.where(held.data > 0, counts, 0), held.indptr)
+            rim = self._some((self.ring == last[self.query] + 1) & shared[self.query], matches)
+            rim = rim.multiply((group.up / group.down)[:, None]).tocsr()
+            rim.data = np.rint(rim.data)
+            held = (held + rim.astype(np.int64)).tocsr()
+        return held
+
+    def _some(self, some: NDArray[np.bool_], matches: Matches) -> Any:
+        queries = (len(self.start) - 1) // (2 * len(self.places))
+        start = starts_of(self.query[some], queries)
+        return self._matrix(some, start, len(matches.found)) @ matches.people
+
+    def _matrix(
+        self, some: slice | NDArray[np.bool_], start: NDArray[np.intp], keys: int
+    ) -> csr_array:
+        from scipy.sparse import csr_array
+
+        shape = (len(start) - 1, keys)
+        return csr_array((self.people[some], self.key[some], start), shape=shape)
+
+
+def _up_to(running: NDArray[Any], last: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Give the sums of all up to the last ring inside, and those on the rim, which is the next."""
+    queries = np.arange(len(last))
+    inside = running[queries, last + 1]
+    return inside, running[queries, last + 2] - inside
 
 
 class _KernelAdder:
@@ -388,7 +471,7 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
         points,
         people.data,
         counts,
-        bool((counts == 1).all()),
+        matches.plain,
         moments,
     )
     judge = sums.Judge(

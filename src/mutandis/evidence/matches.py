@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal
 from mutandis.evidence.groups import Caliper
 from mutandis.search.embedding import Embedded
@@ -78,7 +79,7 @@ _WORTH_LOADING = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(ByRow):
     """Who belongs to each of many groups: all nearer than a radius, and a part of those at it.
 
     Rows at exactly the `radius` hold `up / down` of a place.
@@ -141,6 +142,11 @@ class Matches:
     def reach(self) -> NDArray[np.float64]:
         """The mean distance to M(i), as integer distances are."""
         return self.distance**2 if self.squared else self.distance
+
+    @property
+    def plain(self) -> bool:
+        """Whether no two rows of the test space stand on one point."""
+        return bool((self.counts == 1).all())
 
     @property
     def columns(self) -> tuple[int, int, int]:
@@ -395,9 +401,11 @@ class Matcher:
 
         space, start = self.space, listing.start
         query = np.repeat(np.arange(len(chosen)), np.diff(start))
-        # entries are sorted by distance: equal ones change nothing by changing places
-        sorting = np.lexsort((listing.distances, query))
-        point, distance = listing.points[sorting], listing.distances[sorting]
+        point, distance = listing.points, listing.distances
+        if ((np.diff(distance) < 0) & (np.diff(query) == 0)).any():
+            # entries are sorted by distance: equal ones change nothing by changing places
+            sorting = np.lexsort((distance, query))
+            point, distance = point[sorting], distance[sorting]
         whose, count = chosen[query], space.counts[point]
         weight = group.weigh(whose, distance, count)
         whole = totals_of(weight, start)
@@ -601,8 +609,11 @@ def starts_of(query: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 
 def totals_of(values: NDArray[Any], start: NDArray[np.intp]) -> NDArray[Any]:
     """Add up the values from each start to the next: integers, so that nothing is rounded."""
-    running = np.concatenate([np.zeros(1, dtype=values.dtype), np.cumsum(values)])
-    return np.asarray(running[start[1:]] - running[start[:-1]])
+    sums = np.zeros(len(start) - 1, dtype=values.dtype)
+    filled = start[1:] > start[:-1]
+    if filled.any():
+        sums[filled] = np.add.reduceat(values, start[:-1][filled])
+    return sums
 
 
 def _common_whole(negatives: NDArray[np.int64], whole: NDArray[np.int64]) -> int:
@@ -630,21 +641,21 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
     most = max(int(np.abs(each.negatives).max(initial=0)) // each.whole + 1 for each, _ in drawn)
     kind: Any = np.int64 if common * size * most < ROOM else object
 
-    def total(name: str) -> Any:
-        return sum(getattr(each, name)[each.key] * weight for each, weight in drawn)
-
     negatives = sum(
         each.negatives[each.key].astype(kind) * (common // each.whole * weight)
         for each, weight in drawn
     )
     found = np.logical_and.reduce([each.found[each.key] for each, _ in drawn])
-    people, levels = _sum_rows(drawn, "people"), _sum_rows(drawn, "levels")
-    numbers = total("numbers") // size
+    # one after the other, since sums of distances are rounded
+    distance: Any = sum(each.distance[each.key] * weight for each, weight in drawn)
+    numbers, people, levels = _sum_rows(drawn)
+    numbers //= size
     people.data = ((people.data + size // 2) // size).astype(np.int32)
     levels.data //= size
     # the moments of M(i) are left out where some draw has none
     of_matches, half, _ = first.columns
     numbers[~found, :of_matches] = 0
+    people.data[np.repeat(~found, np.diff(people.indptr))] = 0
     levels.data[np.repeat(~found, np.diff(levels.indptr)) & (levels.indices < half)] = 0
     return Matches(
         key=key,
@@ -654,29 +665,37 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
         people=people,
         parts=first.parts,
         counts=first.counts,
-        distance=total("distance") / size,
+        distance=distance / size,
         squared=first.squared,
         numbers=numbers,
         levels=levels,
     )
 
 
-def _sum_rows(drawn: Sequence[tuple[Matches, int]], name: str) -> Any:
-    """Add up the rows of sparse matrices, which worlds that were searched together share."""
+def _sum_rows(drawn: Sequence[tuple[Matches, int]]) -> tuple[NDArray[np.int64], Any, Any]:
+    """Add up the moments of numbers, who stands for whom, and the moments of levels."""
     from scipy.sparse import csr_array
 
+    # worlds that were searched together share what was found
     sharing: dict[int, list[tuple[Matches, int]]] = {}
     for each, weight in drawn:
-        sharing.setdefault(id(getattr(each, name)), []).append((each, weight))
-    total: Any = 0
+        sharing.setdefault(id(each.people), []).append((each, weight))
+    numbers: Any = 0
+    people: Any = 0
+    levels: Any = 0
     for worlds in sharing.values():
-        matrix, rows = getattr(worlds[0][0], name), len(worlds[0][0].key)
+        found, rows = worlds[0][0], len(worlds[0][0].key)
         keys = np.column_stack([each.key for each, _ in worlds]).ravel()
         weights = np.tile(np.array([weight for _, weight in worlds], dtype=np.int64), rows)
         start = np.arange(rows + 1) * len(worlds)
-        total = csr_array((weights, keys, start), shape=(rows, matrix.shape[0])) @ matrix + total
-    total.sort_indices()
-    return total
+        together = csr_array((weights, keys, start), shape=(rows, len(found.found)))
+        together.sum_duplicates()  # most draws coincide
+        numbers = together @ found.numbers + numbers
+        people = together @ found.people + people
+        levels = together @ found.levels + levels
+    people.sort_indices()
+    levels.sort_indices()
+    return numbers, people, levels
 
 
 def parts_for(largest: int) -> int:

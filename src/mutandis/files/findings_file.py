@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_findings", "write_findings"]
 
-# what each kind of value is in the file, and in pandas on the way there: types that know nulls
+# what each kind of value is in the file, and in pandas where some are None: types that know nulls
 _TYPES = {
     "b": ("BOOLEAN", "boolean"),
     "i": ("BIGINT", "Int64"),
@@ -66,21 +66,17 @@ def _connected(path: Path | None = None) -> AbstractContextManager[duckdb.DuckDB
 def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool) -> None:
     import pandas as pd
 
-    types = {"method": "VARCHAR", "k": "INTEGER"}
-    columns: dict[str, Any] = {
-        "method": pd.Series([found.method] * len(found), dtype="string"),
-        "k": np.full(len(found), found.k, dtype=np.int32),
-    }
+    types, columns = {"method": "VARCHAR", "k": "INTEGER"}, {}
     # columns without any value, in one method or in all, get the type that their values have
     answers = {"outcome_cf": found.outcome, "own_case": found.is_negative}
     for name, values in found.columns().items():
         example = answers.get(name, values)
         types[name], columns[name] = _typed(np.asarray(values), np.asarray(example))
-    connection.register("part", pd.DataFrame(columns))
+    connection.register("part", pd.DataFrame(columns, copy=False))
     if first:
         declared = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
         connection.execute(f"CREATE TABLE findings ({declared})")
-    connection.execute("INSERT INTO findings SELECT * FROM part")
+    connection.execute("INSERT INTO findings SELECT ?, ?, * FROM part", [found.method, found.k])
     connection.unregister("part")
 
 
@@ -90,10 +86,8 @@ def _typed(values: NDArray[Any], example: NDArray[Any]) -> tuple[str, Any]:
 
     names: tuple[str, Any] = _TYPES.get(_kind_of(example), _TEXT)
     kind, dtype = names
-    if values.dtype.kind == "f":
-        return kind, pd.Series(pd.array(values, dtype=dtype)).mask(np.isnan(values))
-    if values.dtype.kind in _TYPES:
-        return kind, pd.Series(values).astype(dtype)
+    if values.dtype.kind in _TYPES:  # DuckDB reads NaN as null
+        return kind, values
     plain = [None if each is None else str(each) for each in values.tolist()]
     return kind, pd.Series(pd.array(plain if dtype == "string" else values, dtype=dtype))
 

@@ -65,10 +65,12 @@ def select(
 ) -> Neighbourhoods:
     """Find the k-th nearest distance among candidates and count the rows inside it and on it."""
     # each query has a row of candidates, in any order, which stand for at least max(ks) rows
-    order = np.argsort(distances, axis=1, kind="stable")
-    near = np.take_along_axis(distances, order, axis=1)
-    people = _running_totals(np.take_along_axis(counts, order, axis=1))
-    refused = _running_totals(np.take_along_axis(negatives, order, axis=1))
+    if (distances[:, 1:] < distances[:, :-1]).any():
+        order = np.argsort(distances, axis=1, kind="stable")
+        distances, counts, negatives = (
+            np.take_along_axis(each, order, axis=1) for each in (distances, counts, negatives)
+        )
+    near, people, refused = distances, _running_totals(counts), _running_totals(negatives)
     found = Neighbourhoods.empty(len(distances), len(ks))
     for column, k in enumerate(ks):
         # the k-th nearest row is where the running count first reaches k
