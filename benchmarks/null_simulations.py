@@ -1,9 +1,10 @@
 """What an audit finds where there is nothing to find: null simulations.
 
-``python benchmarks/null_simulations.py`` prints the tables of docs/null-simulations.md;
-``--write`` puts them there, between the markers; ``--tables 40`` and ``--rows 5000`` are how many
-data sets are drawn for each line, and how large they are. Complainants share neighbours, so that
-they are no independent trials: standard errors are over data sets.
+``python benchmarks/null_simulations.py`` prints the tables of docs/null-simulations.md, and those
+on level and power in docs/distances.md and docs/measures.md; ``--write`` puts them there, between
+the markers; ``--tables 40`` and ``--rows 5000`` are how many data sets are drawn for each line, and
+how large they are. Complainants share neighbours, so that they are no independent trials: standard
+errors are over data sets.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from scipy.special import expit
 from scipy.stats import poisson
 
 import mutandis as mm
+from mutandis.search.distances import DistanceName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DOCS = Path(__file__).parents[1] / "docs" / "null-simulations.md"
+DISTANCES, MEASURES = (DOCS.with_name(f"{page}.md") for page in ("distances", "measures"))
 METHODS = ("st", "cst_without")
 SHARES = (0.5, 0.35, 0.15)
 WORLDVIEW = mm.Worldview({"salary": mm.Linear("woman"), "balance": mm.Linear("salary", "woman")})
@@ -376,6 +379,149 @@ def simulate_small(world: SmallWorld, *, tables: int) -> SmallLine:
     )
 
 
+# --- every distance and every measure: level and power ------------------------------------------
+
+HARM = (
+    0.8  # in the score of two attributes with a deviation of 1.8, where there is something to find
+)
+CUTS = (-1.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistanceWorld:
+    """People with two numbers, or names of four levels instead, and a name of two levels.
+
+    The statuses differ as in `World`; then `harm` lowers women's scores.
+    """
+
+    names: bool
+    differs: Literal["not", "selection", "compensation"]
+    sharp: bool
+    harm: float = 0.0
+    share: float = 0.25
+
+    @property
+    def label(self) -> str:
+        what = {"not": "no difference", "compensation": "loss"}.get(self.differs, self.differs)
+        return f"{what}, {'sharp' if self.sharp else 'noisy'}"
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        kind = "nominal" if self.names else "continuous"
+        return {"x": kind, "z": kind, "region": "nominal"}
+
+    def draw(self, rng: np.random.Generator, rows: int) -> tuple[Any, Any, NDArray[np.float64]]:
+        """Draw a table, its true counterfactuals, and by how much refusals are likelier."""
+        woman = (rng.random(rows) < self.share).astype(int)
+        x = rng.standard_normal(rows)
+        z, region = 0.5 * x + rng.standard_normal(rows), (rng.random(rows) < 0.3).astype(int)
+        if self.differs == "selection":
+            x = x - SELECTED * woman
+        lost = SELECTED * woman if self.differs == "compensation" else np.zeros(rows)
+        would_be, fact = self._columns(x, z, region), self._columns(x - lost, z - lost, region)
+        worth = self._worth(x) + self._worth(z) + 0.8 * region
+        chances = [self._chance(worth), self._chance(worth - self.harm * woman)]
+        granted = (rng.random(rows) < chances[1]).astype(int)
+        return {"woman": woman, **fact, "granted": granted}, would_be, chances[0] - chances[1]
+
+    def _columns(self, x: Any, z: Any, region: Any) -> dict[str, Any]:
+        shown = (
+            (lambda values: np.digitize(values, CUTS)) if self.names else (lambda values: values)
+        )
+        return {"x": shown(x), "z": shown(z), "region": region}
+
+    def _worth(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.digitize(values, CUTS) - 1.5 if self.names else values
+
+    def _chance(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (score > 0).astype(float) if self.sharp else expit(2 * score)
+
+
+Measured = dict[str, "NDArray[np.float64]"]
+
+
+def _matched(
+    table: Any, would_be: Any, attributes: Any, harmed: NDArray[np.bool_], **options: Any
+) -> dict[str, float]:
+    """Audit by the matched comparison with the true counterfactuals, and give shares of women."""
+    found = mm.audit(
+        table,
+        outcome="granted",
+        negative=0,
+        protected=mm.Protection("woman", value=1, reference=0),
+        attributes=attributes,
+        counterfactuals=would_be,
+        methods=["cst_matched"],
+        ks=(50,),
+        uncertainty=mm.Uncertainty(placebo=0, tipping=False),
+        **options,
+    ).test_everyone()
+    of_harmed = harmed[table["woman"] == 1]
+    return {
+        "tested": 1 - float(found.comparison.insufficient.mean()),
+        "significant": float(found.comparison.significant.mean()),
+        "adjusted": float(found.significant_adjusted.mean()),
+        "found": float(found.significant_adjusted[of_harmed].mean()) if of_harmed.any() else 0.0,
+    }
+
+
+def simulate_distance(
+    name: str, world: DistanceWorld, *, tables: int, rows: int = 1_000
+) -> Measured:
+    """Give what the matched comparison finds with a distance, a number per table."""
+    drawn = []
+    for seed in range(tables):
+        table, would_be, harm = world.draw(np.random.default_rng([7, seed]), rows)
+        options: Any = {"similarity": mm.Similarity(distance=name)}  # type: ignore[arg-type]
+        drawn.append(_matched(table, would_be, world.attributes, harm > 0.1, **options))
+    return {what: np.array([each[what] for each in drawn]) for what in drawn[0]}
+
+
+TAUS = {"risk-difference": 0.1, "risk-ratio": 1.25, "selection-ratio": 0.8, "odds-ratio": 1.5}
+
+
+def _refused(measure: str, value: float, p_test: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the share of refusals that lies apart from another by so much of a measure."""
+    if measure == "risk-difference":
+        return p_test + value
+    if measure == "risk-ratio":
+        return p_test * value
+    if measure == "selection-ratio":
+        return 1 - (1 - p_test) * value
+    odds = value * p_test / (1 - p_test)
+    return odds / (1 + odds)
+
+
+def simulate_measure(
+    measure: str,
+    apart: tuple[str, float],
+    *,
+    between: tuple[float, float],
+    tables: int,
+    rows: int = 1_000,
+) -> Measured:
+    """Give what is found beyond τ of a measure, where every woman is treated `apart` from a man.
+
+    A quarter are women, and the status costs something in both attributes. Men are refused with
+    probabilities `between` two.
+    """
+    drawn = []
+    for seed in range(tables):
+        rng = np.random.default_rng([8, seed])
+        woman = (rng.random(rows) < 0.25).astype(int)
+        x = rng.standard_normal(rows)
+        z = 0.5 * x + rng.standard_normal(rows)
+        p_test = between[0] + (between[1] - between[0]) * expit(-2 * (x + z))
+        refused = np.where(woman == 1, _refused(*apart, p_test), p_test)
+        table = {"woman": woman, "x": x - SELECTED * woman, "z": z - SELECTED * woman}
+        table["granted"] = (rng.random(rows) >= refused).astype(int)
+        attributes = {"x": "continuous", "z": "continuous"}
+        evidence = mm.Evidence(measure=measure)  # type: ignore[arg-type]
+        options: Any = {"tau": TAUS[measure], "evidence": evidence}
+        drawn.append(_matched(table, {"x": x, "z": z}, attributes, woman == 1, **options))
+    return {what: np.array([each[what] for each in drawn]) for what in drawn[0]}
+
+
 # --- tables ------------------------------------------------------------------------------------
 
 
@@ -457,6 +603,79 @@ def _small_table(lines: Iterator[SmallLine]) -> str:
     return head + "\n".join(row(line) for line in lines)
 
 
+def _cell(found: Measured, what: str) -> str:
+    values = found[what]
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return f"{_percent(float(values.mean()))} ± {_percent(float(error))}"
+
+
+def _any(found: Measured) -> str:
+    return _percent(float((found["adjusted"] > 0).mean()))
+
+
+def _distances_for(*, names: bool) -> list[str]:
+    """Give the distances that can measure such attributes."""
+    refused = "rank-mahalanobis" if names else "zhang"
+    return [each for each in get_args(DistanceName) if each != refused]
+
+
+def _level_table(*, names: bool, tables: int, rows: int) -> str:
+    worlds = [
+        DistanceWorld(names=names, differs=differs, sharp=sharp)  # type: ignore[arg-type]
+        for differs, sharp in product(("not", "selection", "compensation"), (False, True))
+    ]
+    head = f"| `distance` | {' | '.join(world.label for world in worlds)} |\n"
+    lines = []
+    for name in _distances_for(names=names):
+        cells = []
+        for world in worlds:
+            found = simulate_distance(name, world, tables=tables, rows=rows)
+            cells.append(f"{_cell(found, 'significant')} / {_any(found)}")
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return head + f"|---|{'---:|' * len(worlds)}\n" + "\n".join(lines)
+
+
+def _power_table(*, tables: int, rows: int) -> str:
+    head = (
+        "| attributes | `distance` | noisy: compared | noisy: found | sharp: compared | "
+        "sharp: found |\n|---|---|---:|---:|---:|---:|\n"
+    )
+    lines = []
+    for names in (False, True):
+        for name in _distances_for(names=names):
+            cells = []
+            for sharp in (False, True):
+                world = DistanceWorld(names=names, differs="compensation", sharp=sharp, harm=HARM)
+                found = simulate_distance(name, world, tables=tables, rows=rows)
+                cells += [_percent(float(found["tested"].mean())), _cell(found, "found")]
+            what = "names" if names else "numbers"
+            lines.append(f"| {what} | `{name}` | {' | '.join(cells)} |")
+    return head + "\n".join(lines)
+
+
+def _measures_table(*, tables: int, rows: int) -> str:
+    head = (
+        "| men refused | measure | τ | at τ: significant | at τ: any adjusted | "
+        "odds × 3: significant | odds × 3: adjusted | Δp = .3: significant | Δp = .3: adjusted |\n"
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    )
+    lines = []
+    for between in ((0.15, 0.5), (0.02, 0.1)):
+        for measure, tau in TAUS.items():
+            at, odds, apart = (
+                simulate_measure(measure, each, between=between, tables=tables, rows=rows)
+                for each in ((measure, tau), ("odds-ratio", 3.0), ("risk-difference", 0.3))
+            )
+            cells = [_cell(at, "significant"), _any(at)]
+            cells += [_cell(each, what) for each in (odds, apart) for what in _POWER]
+            men = f"{between[0]:.0%} to {between[1]:.0%}"
+            lines.append(f"| {men} | `{measure}` | {tau:g} | {' | '.join(cells)} |")
+    return head + "\n".join(lines)
+
+
+_POWER = ("significant", "adjusted")
+
+
 def _small_worlds(rows: int) -> Iterator[SmallWorld]:
     for sharp, kind, share in product((False, True), get_args(Kind), (0.05, 0.2, 0.5)):
         yield SmallWorld(kind=kind, sharp=sharp, share=share, rows=rows)
@@ -489,6 +708,7 @@ def _sections(tables: int, rows: int) -> dict[str, Callable[[], str]]:
             ]
         )
 
+    many = {"tables": 4 * tables, "rows": rows // 5}
     return {
         "both": both(3 * rows // 5, estimated=False),
         "both-estimated": both(3 * rows // 10, estimated=True),
@@ -501,22 +721,27 @@ def _sections(tables: int, rows: int) -> dict[str, Callable[[], str]]:
         "sharp-gauss": sharp("gauss", rows),
         "sharp-gauss-small": sharp("gauss", 3 * rows // 5),
         "compensating": lambda: _plain_table(simulate_compensating(tables=tables, rows=rows)),
+        "distances-numbers": lambda: _level_table(names=False, **many),
+        "distances-names": lambda: _level_table(names=True, **many),
+        "distances-power": lambda: _power_table(**many),
+        "measures": lambda: _measures_table(**many),
     }
 
 
 def _put(name: str, table: str) -> None:
-    text = DOCS.read_text(encoding="utf-8")
+    page = {"distances": DISTANCES, "measures": MEASURES}.get(name.partition("-")[0], DOCS)
+    text = page.read_text(encoding="utf-8")
     pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(\n<!-- end {name} -->)", re.DOTALL)
-    DOCS.write_text(pattern.sub(lambda m: m[1] + table + m[2], text), encoding="utf-8")
+    page.write_text(pattern.sub(lambda m: m[1] + table + m[2], text), encoding="utf-8")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--only", help="one of the tables, by its name")
     parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     for name, make in _sections(options.tables, options.rows).items():
         if options.only not in (None, name):
             continue

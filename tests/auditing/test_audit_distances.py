@@ -56,7 +56,13 @@ def audit(distance: str, data: pd.DataFrame | None = None, **options: Any) -> mm
         "uncertainty": mm.Uncertainty(refits=3, placebo=2),
         "similarity": mm.Similarity(distance=distance),  # type: ignore[arg-type]
     }
-    return mm.audit(table() if data is None else data, **settings | options)
+    data = table() if data is None else data
+    if distance == "zhang":  # numbers have no levels
+        data = data.assign(pay=np.digitize(data["pay"], [28, 34, 40]))
+        levels = [0, 1, 2, 3]
+        settings["attributes"]["pay"] = {"kind": "ordinal", "levels": levels}
+        settings["worldview"] = mm.Worldview({"pay": mm.Ordinal("sex", "skill", levels=levels)})
+    return mm.audit(data, **settings | options)
 
 
 def in_order(found: mm.Audit) -> Any:
@@ -152,8 +158,32 @@ def test_weights_without_a_meaning_are_refused_before_anything_runs() -> None:
         audit("propensity", attributes={"pay": {"kind": "continuous", "weight": 2}})
 
 
+def test_effects_of_numbers_cannot_be_counted() -> None:
+    with pytest.raises(PlanError, match="'pay' is continuous"):
+        audit("zhang", attributes={"pay": "continuous", "job": "nominal"})
+
+
+def test_provenance_says_how_many_effects_are_known() -> None:
+    rules = audit("zhang").provenance.computed["distance_rules"]
+    data = table().assign(pay=np.digitize(table()["pay"], [28, 34, 40]))
+    cells = data.groupby(["skill", "pay", "job"])["sex"].nunique()
+    assert f"known in {(cells == 2).sum()} of the {len(cells)} combinations" in rules["job"]
+
+
 @pytest.mark.parametrize("distance", ["heom", "hvdm", "mahalanobis"])
 def test_open_counterfactuals_are_drawn_with_each_distance(distance: str) -> None:
     worldview = mm.Worldview({"skill": mm.Ordinal("sex"), "pay": mm.Linear("sex", "skill")})
     found = audit(distance, worldview=worldview, uncertainty=mm.Uncertainty(placebo=0, draws=4))
     assert found.findings("cst_without", k=10)["p_test"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("distance", ["hvdm", "ivdm", "zhang"])
+def test_a_score_does_not_tell_who_was_refused(distance: str) -> None:
+    with pytest.raises(PlanError, match="learns how often people were refused"):
+        mm.plan(
+            table(),
+            outcome=mm.Score("pay", worse="lower"),
+            protected=mm.Protection("sex", value="f", reference="m"),
+            attributes={"job": "nominal"},
+            similarity=mm.Similarity(distance=distance),  # type: ignore[arg-type]
+        )

@@ -85,6 +85,22 @@ def make_table(seed: int, *, size: int = 40, weighted: bool = True, jobs: str = 
     return Table(attributes, rows)
 
 
+def make_levels(seed: int, *, size: int = 40) -> Table:
+    """Make a table in which every attribute has levels, most combinations of which occur."""
+    table = make_table(seed, size=size, weighted=False)
+    attributes = (
+        Attribute(name="age", kind=AttributeKind.ORDINAL, levels=(0, 1)),
+        *table.attributes[1:2],
+        Attribute(name="income", kind=AttributeKind.NOMINAL),
+        *table.attributes[3:],
+    )
+    rows = [
+        row | {"age": int(row["age"] > 24), "income": float(row["income"] > 2)}
+        for row in table.rows
+    ]
+    return Table(attributes, rows)
+
+
 def fit(table: Table, name: DistanceName) -> Embedding:
     population = table.population
     embedding = Embedding.fit(population, table.attributes)
@@ -104,6 +120,8 @@ def fit(table: Table, name: DistanceName) -> Embedding:
 
 def table_for(name: DistanceName, seed: int, **options: Any) -> Table:
     """Make a table that a distance can be fitted on."""
+    if name == "zhang":
+        return make_levels(seed, **options)
     unweighted = name in {"mahalanobis", "rank-mahalanobis", "propensity"}
     jobs = "ab" if name == "rank-mahalanobis" else "abc"
     return make_table(seed, weighted=not unweighted, jobs=jobs, **options)
@@ -312,12 +330,49 @@ def rank_mahalanobis(table: Table) -> list[list[float]]:
     return pairs(table, lambda one, other: by_covariance(columns, matrix, one, other))
 
 
+def zhang(table: Table) -> list[list[float]]:
+    """Zhang, Wu & Wu: Σ |CE · VD|, the effect on refusals of each change, one at a time."""
+    names = [each.name for each in table.attributes]
+
+    def rate(cell: dict[str, Any]) -> Fraction | None:
+        """P(refused | do(cell)), adjusted for the status; None where a status has no one."""
+        total = Fraction(0)
+        for sex in (True, False):
+            group = [row for row in table.rows if row["female"] is sex]
+            alike = [row["refused"] for row in group if all(row[n] == cell[n] for n in names)]
+            if not alike:
+                return None
+            total += Fraction(len(group), len(table.rows)) * Fraction(sum(alike), len(alike))
+        return total
+
+    def term(attribute: Attribute, here: dict[str, Any], there: dict[str, Any]) -> Fraction:
+        name = attribute.name
+        if here[name] == there[name]:
+            return Fraction(0)
+        levels = list(attribute.levels)
+        ordered = attribute.kind is AttributeKind.ORDINAL
+        apart = Fraction(1)
+        if ordered:
+            steps = abs(levels.index(here[name]) - levels.index(there[name]))
+            apart = Fraction(steps, len(levels) - 1)
+        rates = rate(here), rate(here | {name: there[name]})
+        effect = Fraction(1) if None in rates else abs(rates[0] - rates[1])  # type: ignore[operator]
+        return effect * apart
+
+    def distance(one: int, other: int) -> float:
+        here, there = table.rows[one], table.rows[other]
+        return float(sum((term(a, here, there) for a in table.attributes), Fraction(0)))
+
+    return pairs(table, distance)
+
+
 ROUNDED: dict[DistanceName, Callable[[Table], list[list[float]]]] = {
     "thanh": thanh,
     "hvdm": hvdm,
     "ivdm": ivdm,
     "mahalanobis": mahalanobis,
     "rank-mahalanobis": rank_mahalanobis,
+    "zhang": zhang,
 }
 
 
@@ -428,7 +483,10 @@ def test_neither_the_order_of_rows_nor_the_unit_of_a_number_matters(
     assert after == [[before[one][other] for other in order] for one in order]
 
 
-@pytest.mark.parametrize("name", get_args(DistanceName))
+METRICS = [each for each in get_args(DistanceName) if each != "zhang"]
+
+
+@pytest.mark.parametrize("name", METRICS)
 @settings(max_examples=10, deadline=None)
 @given(seed=SEEDS)
 def test_a_distance_is_symmetric_and_keeps_the_triangle(name: DistanceName, seed: int) -> None:
@@ -459,8 +517,12 @@ def test_every_backend_finds_what_brute_finds(name: DistanceName, seed: int) -> 
     here = Queries(points=metric.place(points), own=standing, own_negative=negative)
     ks = [1, 7, 59]
     expected = BruteSearch(space=space).neighbourhoods(queries, ks)
-    answers = {
-        "chosen": choose_search(space).neighbourhoods(queries, ks),
+    chosen = choose_search(space)
+    answers = {"chosen": chosen.neighbourhoods(queries, ks)}
+    if metric.weighing is not None:  # no tree can measure from every center in another way
+        assert chosen.name == "brute"
+        return
+    answers |= {
         "tree": TreeSearch.build(moved).neighbourhoods(here, ks),
         "compiled tree": CompiledSearch(moved, kernel="tree").neighbourhoods(here, ks),
         "compiled scan": CompiledSearch(moved, kernel="scan").neighbourhoods(here, ks),
@@ -547,13 +609,67 @@ def test_every_distance_is_described() -> None:
     assert set(DESCRIPTIONS) == set(get_args(DistanceName))
 
 
-@pytest.mark.parametrize("name", ["mahalanobis", "rank-mahalanobis", "propensity"])
+@pytest.mark.parametrize("name", ["mahalanobis", "rank-mahalanobis", "propensity", "zhang"])
 def test_weights_are_refused_where_they_have_no_meaning(name: DistanceName) -> None:
-    pay = Attribute(name="pay", kind=AttributeKind.CONTINUOUS, weight=2)
+    pay = Attribute(name="pay", kind=AttributeKind.NOMINAL, weight=2)
     with pytest.raises(PlanError, match="takes no weights"):
         check_distance(name, [pay])
     check_distance(name, [replace(pay, weight=1)])
     check_distance("heom", [pay])
+
+
+def people_in(cells: dict[tuple[str, int], str]) -> Table:
+    """Make a table by hand: for every job and shift, women's and then men's refusals."""
+    attributes = (
+        Attribute(name="shift", kind=AttributeKind.ORDINAL, levels=(0, 1, 2)),
+        Attribute(name="job", kind=AttributeKind.NOMINAL),
+    )
+    rows = [
+        {"job": job, "shift": shift, "female": sex, "refused": each == "1"}
+        for (job, shift), said in cells.items()
+        for sex, group in zip((True, False), said.split("|"), strict=True)
+        for each in group
+    ]
+    return Table(attributes, rows)
+
+
+def test_effects_on_the_decision_by_hand() -> None:
+    """Half are women: P(refused | do(cell)) is the mean of women's and men's shares."""
+    table = people_in({("a", 0): "10|00", ("a", 2): "11|10", ("b", 0): "10|10", ("b", 2): "|"})
+    embedding, integers = measured(table, "zhang")
+    shown = embedding.metric.as_float(np.array(integers))
+    first, second, third = 0, 4, 8  # the first person of each cell: 1/4, 3/4 and 1/2 refused
+    assert shown[first, second] == 0.5  # two of two steps
+    assert shown[first, third] == 0.25
+    # from (b, 0) no one knows what another shift would change, which counts 1
+    assert shown[third, second] == 1 + 0.25
+    # from (a, 2) no one knows what another job would change: the way back is another
+    assert shown[second, third] == 0.5 + 1
+
+
+def test_a_center_between_two_levels_is_at_the_nearer_one() -> None:
+    table = people_in({("a", 0): "10|00", ("a", 1): "10|10", ("a", 2): "11|10", ("b", 0): "1|1"})
+    embedding = fit(table, "zhang")
+    points = embedding.apply(table.population).points
+    step = embedding.axes[0].length // 2
+    for place, level in ((step // 2, 0), (step // 2 + 1, 1), (3 * step // 2, 1), (2 * step, 2)):
+        center = replace(points.take(np.array([0])), coordinates=np.array([[place]]))
+        there = replace(points.take(np.array([0])), coordinates=np.array([[level * step]]))
+        np.testing.assert_array_equal(
+            embedding.metric.from_center(center, points),
+            embedding.metric.from_center(there, points),
+        )
+
+
+def test_too_many_combinations_of_levels_are_refused() -> None:
+    attributes = tuple(Attribute(name=f"x{i}", kind=AttributeKind.NOMINAL) for i in range(40))
+    rows = [
+        {each.name: (row * 7 + place) % 3 for place, each in enumerate(attributes)}
+        | {"female": row % 2 == 0, "refused": row % 5 == 0}
+        for row in range(20)
+    ]
+    with pytest.raises(PlanError, match="40 attributes have too many of them"):
+        fit(Table(attributes, rows), "zhang")
 
 
 def test_collinear_attributes_are_refused_by_name() -> None:
@@ -568,7 +684,9 @@ def test_ranks_need_an_order() -> None:
         fit(make_table(7, weighted=False), "rank-mahalanobis")
 
 
-@pytest.mark.parametrize("name", ["gower", "heom", "thanh", "mahalanobis", "rank-mahalanobis"])
+@pytest.mark.parametrize(
+    "name", ["gower", "heom", "thanh", "mahalanobis", "rank-mahalanobis", "zhang"]
+)
 def test_exchanging_the_groups_changes_no_distance(name: DistanceName) -> None:
     table = table_for(name, 5)
     mirrored = Table(table.attributes, [row | {"female": not row["female"]} for row in table.rows])

@@ -108,8 +108,7 @@ class ChosenSearch:
 
 def choose(space: Space, queries: int) -> str:
     """Name the backend: "brute", "tree" or "compiled"."""
-    dimensions = tree_dimensions(space.points)
-    if not dimensions:
+    if not tree_dimensions(space.points) or space.metric.weighing is not None:
         return "brute"
     if _seconds(space, queries) > _WORTH_LOADING and _can_compile(space):
         return "compiled"

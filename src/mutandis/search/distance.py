@@ -55,6 +55,14 @@ class Move(Protocol):
         ...
 
 
+class Weighing(Protocol):
+    """Measures from a center, where it depends on the center what a difference counts."""
+
+    def terms(self, center: Points, points: Points) -> NDArray[np.int64]:
+        """Give what each attribute adds to the distance of each point from one center."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """How integer distances between points are added up and read.
@@ -67,6 +75,7 @@ class Metric:
     exact_unit: Fraction | None = None  # the same without rounding
     squared: bool = False
     move: Move | None = None  # where points are before they are measured; None: where they stand
+    weighing: Weighing | None = None  # measures instead, where centers say what differences count
 
     @property
     def in_place(self) -> Metric:
@@ -86,10 +95,20 @@ class Metric:
 
     def from_center(self, center: Points, points: Points) -> NDArray[np.int64]:
         """Measure from one center (a single point) to every point."""
+        if self.weighing is not None:
+            return np.asarray(self.weighing.terms(center, points).sum(axis=1, dtype=np.int64))
         center, points = self.place(center), self.place(points)
         numbers = self.terms(points.coordinates - center.coordinates).sum(axis=1, dtype=np.int64)
         names = ((points.codes != center.codes) * self.mismatch).sum(axis=1, dtype=np.int64)
         return np.asarray(numbers + names, dtype=np.int64)
+
+    def split(self, center: Points, points: Points) -> NDArray[np.int64]:
+        """Give what each coordinate, and then each name, adds to the distance from one center."""
+        if self.weighing is not None:
+            return self.weighing.terms(center, points)
+        center, points = self.place(center), self.place(points)
+        numbers = self.terms(points.coordinates - center.coordinates)
+        return np.concatenate([numbers, (points.codes != center.codes) * self.mismatch], axis=1)
 
     def to_candidates(
         self, centers: Points, points: Points, candidates: NDArray[np.intp]

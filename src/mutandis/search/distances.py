@@ -28,6 +28,7 @@ import numpy as np
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, PlanError
+from mutandis.search.decision_effects import Effects
 from mutandis.search.distance import Metric, Points
 from mutandis.search.embedding import QUANTUM_BITS, Term, choose_unit, fill_room
 from mutandis.search.lattice import FINE_STEPS
@@ -48,7 +49,15 @@ if TYPE_CHECKING:
 __all__ = ["DESCRIPTIONS", "DistanceName", "Sample", "check_distance", "fit_distance"]
 
 DistanceName = Literal[
-    "gower", "heom", "mahalanobis", "rank-mahalanobis", "thanh", "hvdm", "ivdm", "propensity"
+    "gower",
+    "heom",
+    "mahalanobis",
+    "rank-mahalanobis",
+    "thanh",
+    "hvdm",
+    "ivdm",
+    "propensity",
+    "zhang",
 ]
 
 DESCRIPTIONS: dict[DistanceName, str] = {
@@ -63,6 +72,8 @@ DESCRIPTIONS: dict[DistanceName, str] = {
     "refused with them",
     "propensity": "the difference between their propensity scores, the probability of the "
     "protected status given these attributes",
+    "zhang": "the sum of differences, each weighted by its causal effect on the decision where all "
+    "else is as at the center",
 }
 """How each distance is put together, in a few words."""
 
@@ -104,19 +115,40 @@ class Sample:
     explain: Callable[[Columns, NDArray[np.bool_]], Score]
 
 
-def check_distance(name: DistanceName, attributes: Collection[Attribute]) -> None:
-    """Refuse attributes and weights that have no meaning in a distance."""
-    weighted = [each.name for each in attributes if each.exact_weight != 1]
-    if weighted and name in {"mahalanobis", "rank-mahalanobis", "propensity"}:
-        why = (
-            "a propensity score weighs attributes itself"
-            if name == "propensity"
-            else "it divides by the covariance, and any weight cancels out"
-        )
+def check_distance(
+    name: DistanceName, attributes: Collection[Attribute], *, refusals: bool = True
+) -> None:
+    """Refuse attributes, weights and outcomes that have no meaning in a distance.
+
+    `refusals` is whether an outcome has two sides.
+    """
+    if name in {"hvdm", "ivdm", "zhang"} and not refusals:
         raise PlanError(
-            f"distance={name!r} takes no weights: {why}. Leave the weight of {weighted[0]!r} out, "
-            "or take distance='gower'."
+            f"distance={name!r} learns how often people were refused, and this outcome is not a "
+            "refusal or an approval. Take another distance, such as 'gower'."
         )
+    weighted = [each.name for each in attributes if each.exact_weight != 1]
+    if weighted and name in _UNWEIGHTED:
+        raise PlanError(
+            f"distance={name!r} takes no weights: {_UNWEIGHTED[name]}. Leave the weight of "
+            f"{weighted[0]!r} out, or take distance='gower'."
+        )
+    numbers = [each.name for each in attributes if each.kind is AttributeKind.CONTINUOUS]
+    if numbers and name == "zhang":
+        raise PlanError(
+            "distance='zhang' estimates effects by counting people who agree in all attributes, "
+            f"and {numbers[0]!r} is continuous. Group its values into levels and declare it as "
+            "ordinal, or take distance='gower'."
+        )
+
+
+_COVARIANCE = "it divides by the covariance, and any weight cancels out"
+_UNWEIGHTED: dict[DistanceName, str] = {
+    "mahalanobis": _COVARIANCE,
+    "rank-mahalanobis": _COVARIANCE,
+    "propensity": "a propensity score weighs attributes itself",
+    "zhang": "the effects on the decision are the weights",
+}
 
 
 def fit_distance(
@@ -641,6 +673,25 @@ def _fit_propensity(embedding: Embedding, _: _Attributes, learn: Callable[[], Sa
     return replace(embedding, metric=metric, own_rules=rules)
 
 
+# --- causal effects on the decision ---
+
+
+def _fit_zhang(embedding: Embedding, _: _Attributes, learn: Callable[[], Sample]) -> Embedding:
+    """Fit the distance of Zhang, Wu & Wu (2016): centers say what differences count."""
+    effects = Effects.learn(embedding, learn())
+    metric = Metric(
+        mismatch=np.empty(0, dtype=np.int64),
+        unit=float(effects.unit),
+        exact_unit=Fraction(effects.unit),
+        weighing=effects,
+    )
+    rule = (
+        f"weighted by effects on the decision, known in {len(effects.known):,} of the "
+        f"{effects.seen:,} combinations of levels that occur"
+    )
+    return replace(embedding, metric=metric, own_rules=dict.fromkeys(embedding.names, rule))
+
+
 # --- what they share ---
 
 
@@ -721,4 +772,5 @@ _FITS: dict[DistanceName, Callable[[Embedding, _Attributes, Callable[[], Sample]
     "hvdm": _fit_hvdm,
     "ivdm": _fit_ivdm,
     "propensity": _fit_propensity,
+    "zhang": _fit_zhang,
 }

@@ -187,10 +187,7 @@ class Embedding:
         columns = tuple(axis.name for axis in self.axes) if move is None else move.columns
         if columns is None:
             return None
-        here, there = metric.place(center), metric.place(points)
-        terms = metric.terms(there.coordinates - here.coordinates)
-        differs = (there.codes != here.codes) * metric.mismatch
-        everything = np.concatenate([terms, differs], axis=1)
+        everything = metric.split(center, points)
         whole = metric.from_center(center, points)
         length = np.where(whole > 0, metric.lengths(whole), 1.0) if metric.squared else 1.0
         split = {name: np.zeros(len(points)) for name in (*self.names, *self.constant)}
