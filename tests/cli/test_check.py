@@ -98,6 +98,36 @@ def test_check_without_a_worldview(config: Path) -> None:
     assert "The audit can run st at k = 15, 30." in result.output
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("", "Measure 'risk-difference': p_control − p_test; evidence is Δp > 0."),
+        (
+            "tau: 0.8\nevidence: {measure: selection-ratio}\n",
+            "'selection-ratio': (1 − p_control) / (1 − p_test); evidence is selection ratio < 0.8.",
+        ),
+        (
+            "tau: 1.25\nevidence: {measure: risk-ratio, direction: positive}\n",
+            "Measure 'risk-ratio': p_control / p_test; evidence is risk ratio < 0.8.",
+        ),
+    ],
+)
+def test_check_says_how_people_and_groups_are_compared(config: Path, more: str, said: str) -> None:
+    config.write_text(LOAN + more, encoding="utf-8")
+    result = runner.invoke(app, ["check", str(config)])
+    assert result.exit_code == 0, result.output
+    lines = " ".join(result.output.split())
+    assert said in lines
+    assert "Distance 'gower': each difference divided by its range in the table, then" in lines
+
+
+def test_check_of_a_preset_names_no_distance(config: Path) -> None:
+    config.write_text(LOAN + "preset: eaamo23\n", encoding="utf-8")
+    result = runner.invoke(app, ["check", str(config)])
+    assert result.exit_code == 0, result.output
+    assert "Distance" not in result.output
+
+
 def test_check_names_an_unknown_column(config: Path) -> None:
     config.write_text(LOAN.replace("AccountBalance: cont", "Balance: cont"), encoding="utf-8")
     result = runner.invoke(app, ["check", str(config)])

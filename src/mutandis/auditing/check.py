@@ -14,7 +14,6 @@ from mutandis.data.score import ScoreScale
 from mutandis.decision.maker import decide
 from mutandis.errors import printable
 from mutandis.frames import open_frame
-from mutandis.search.distances import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,8 +46,11 @@ class PlanCheck:
         Decisions by level, from the best to the worst; None for an outcome without an order.
     methods, ks
         What the audit can run.
-    distance
-        The name of the distance between people, which has been fitted.
+    distance, alike
+        The name of the distance between people, which has been fitted, and what it measures;
+        empty under a preset, which has its own.
+    measure
+        How differently two groups were treated, and from which value on it is evidence.
     asked, as_recorded
         The rows on which the decision maker was tried, and those on which it said what is on
         record; None without a decision maker.
@@ -69,6 +71,8 @@ class PlanCheck:
     methods: tuple[str, ...]
     ks: tuple[int, ...]
     distance: DistanceName
+    alike: str
+    measure: Mapping[str, str]
     asked: int | None
     as_recorded: int | None
     worldview: Diagnosis | None
@@ -94,6 +98,7 @@ class PlanCheck:
             "methods": list(self.methods),
             "ks": list(self.ks),
             "distance": self.distance,
+            "measure": dict(self.measure),
             "decision": None
             if self.asked is None
             else {"asked": self.asked, "as_recorded": self.as_recorded},
@@ -107,13 +112,14 @@ class PlanCheck:
             for label, count in self.complainants.items()
         )
         methods, ks = ", ".join(self.methods), ", ".join(map(str, self.ks))
+        name, formula, evidence = (self.measure[each] for each in ("name", "formula", "evidence"))
         lines = [
             self._outcomes(),
             f"Complainants: {who}; {self.reference_rows:,} {self.called_reference}.",
             f"The audit can run {methods} at k = {ks}.",
+            *([f"Distance {self.distance!r}: {self.alike}."] if self.alike else []),
+            f"Measure {name!r}: {formula}; evidence is {evidence}.",
         ]
-        if self.distance != "gower":
-            lines.append(f"Distance {self.distance!r}: {DESCRIPTIONS[self.distance]}.")
         if self.dropped:
             dropped = ", ".join(
                 f"{count:,} for {self.labels.quoted(name)}" for name, count in self.dropped.items()
@@ -147,6 +153,7 @@ class PlanCheck:
 def check_plan(plan: Plan) -> PlanCheck:
     """Try worldview and decision maker; nothing is searched."""
     asked, as_recorded = _try_decision(plan)
+    settings = plan.settings
     return PlanCheck(
         rows=len(plan.population),
         dropped=plan.population.dropped,
@@ -158,6 +165,12 @@ def check_plan(plan: Plan) -> PlanCheck:
         methods=tuple(method.name for method in plan.methods),
         ks=plan.settings.ks,
         distance=_try_distance(plan),
+        alike="" if plan.semantics.likeness else settings.similarity.description,
+        measure={
+            "name": settings.measure.name,
+            "formula": settings.measure.formula,
+            "evidence": settings.measure.condition(settings.tau, worse=settings.worse),
+        },
         asked=asked,
         as_recorded=as_recorded,
         worldview=plan.check_worldview(),

@@ -22,7 +22,7 @@ from mutandis.evidence.measures import AnyMeasure, Measure, measure_named
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import Adjustment
 from mutandis.evidence.spaces import ComparedWith, GroupSize
-from mutandis.search.distances import DistanceName
+from mutandis.search.distances import DESCRIPTIONS, DistanceName
 from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
 
@@ -246,6 +246,13 @@ class Similarity(_Section):
                 "takes from each group what lies too far away, and the groups no longer cover an "
                 "equal part of their spaces. Leave one of the two out."
             )
+
+    @property
+    def description(self) -> str:
+        """What the distance measures."""
+        if self.scaling == "none":
+            return "numbers taken as they are, then averaged"
+        return DESCRIPTIONS[self.distance]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ _PROTECTED_LINE = """EDIT 2. Who may have been treated worse: the attribute, the
 and the value they are compared with. Without `value`, all others are protected."""
 _COMPARED = """What people are compared on: people who are alike in these should be treated alike.
 Strike what the decision may not, or does not, depend on, here and in the worldview. How alike:
-Gower's distance; `similarity: {distance: heom}` sets another."""
+Gower's distance; `similarity: {distance: heom}` sets another, of docs/distances.md."""
 _CLAIM = f"""The worldview: what the protected attribute causes. THIS IS A CLAIM, TO BE ARGUED. The
 draft says that it affects every attribute directly, and that nothing else does, which is hardly
 true. `{PROTECTED}` stands for the attribute of EDIT 2. Strike attributes that it does not affect,
@@ -90,7 +90,9 @@ it, and the other methods (CST with centers, CF) can be run too: {rule: 'income 
 _TEST = """How: the sizes of the groups, the level of the test, and the difference that counts as
 evidence. The headline is the matched comparison at the largest size up to 50 that is at most a
 third of the protected and a fifth of the reference rows; `evidence: {primary: [METHOD, K]}` sets
-another."""
+another. The measure is the difference of two shares of refusals; `evidence: {measure: risk-ratio}`,
+`selection-ratio` or `odds-ratio` compare them by a ratio, with a `tau` from 1 on, or up to 1 for
+the selection ratio, such as 0.8 (docs/measures.md)."""
 
 _EQUATIONS = {"continuous": "linear", "ordinal": "ordinal", "nominal": "categorical"}
 

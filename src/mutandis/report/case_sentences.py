@@ -20,7 +20,6 @@ from mutandis.report.formatting import (
     plural,
     value,
 )
-from mutandis.search.distances import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -152,11 +151,7 @@ def _on_likeness(plan: Plan) -> str:
     if plan.semantics.likeness:
         return f"People are alike if they are near in {names}, {plan.semantics.likeness}"
     similarity = plan.settings.similarity
-    scale = (
-        DESCRIPTIONS[similarity.distance]
-        if similarity.scaling == "range"
-        else "numbers taken as they are, then averaged"
-    )
+    scale = similarity.description
     ties = (
         "people at the same distance share the last places"
         if plan.settings.similarity.ties == "fair"

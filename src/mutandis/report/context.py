@@ -9,7 +9,6 @@ import numpy as np
 
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.report.formatting import count, listed, plural
-from mutandis.search.distances import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -146,9 +145,7 @@ class ReportContext:
         similarity = self.plan.settings.similarity
         if self.plan.semantics.likeness:
             return "that of the publication"
-        if similarity.scaling == "none":
-            return f"{similarity.distance}: numbers taken as they are, then averaged"
-        return f"{similarity.distance}: {DESCRIPTIONS[similarity.distance]}"
+        return f"{similarity.distance}: {similarity.description}"
 
     @property
     def refused(self) -> str:
