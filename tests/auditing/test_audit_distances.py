@@ -179,7 +179,7 @@ def test_open_counterfactuals_are_drawn_with_each_distance(distance: str) -> Non
 
 @pytest.mark.parametrize("distance", ["hvdm", "ivdm", "zhang"])
 def test_a_score_does_not_tell_who_was_refused(distance: str) -> None:
-    with pytest.raises(PlanError, match="learns how often people were refused"):
+    with pytest.raises(PlanError, match="learns from how often people are refused"):
         mm.plan(
             table(),
             outcome=mm.Score("pay", worse="lower"),

@@ -410,7 +410,7 @@ def plan(
     )
     compared = read_attributes(attributes)
     maker = None if decision is None else _read_maker(decision, scaled)
-    if scaled is not None and similarity.distance in {"hvdm", "ivdm"}:
+    if scaled is not None and similarity.distance in {"hvdm", "ivdm", "zhang"}:
         raise PlanError(
             f"distance={similarity.distance!r} learns from how often people are refused, and "
             f"{outcome!r} has no unfavourable value. Take another distance, such as 'gower'."

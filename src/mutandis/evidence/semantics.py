@@ -23,7 +23,7 @@ from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
-from mutandis.evidence.measures import MEASURES, RISK_DIFFERENCE, measure_named
+from mutandis.evidence.measures import RISK_DIFFERENCE, measure_named
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.search.distances import Sample, check_distance, fit_distance
 from mutandis.search.embedding import Embedding
@@ -382,8 +382,7 @@ class PaperDefinitions:
         """Settle the interval, and refuse what a distance has no use for."""
         evidence = settings.evidence
         measure_named(evidence.measure).check_interval(evidence.interval)
-        refusals = evidence.measure in MEASURES
-        check_distance(settings.similarity.distance, attributes, refusals=refusals)
+        check_distance(settings.similarity.distance, attributes)
         if evidence.interval == "fisher" and settings.tau != 0:
             raise PlanError(
                 f"interval='fisher' tests against τ = 0 only, not against tau={settings.tau}. "

@@ -115,18 +115,8 @@ class Sample:
     explain: Callable[[Columns, NDArray[np.bool_]], Score]
 
 
-def check_distance(
-    name: DistanceName, attributes: Collection[Attribute], *, refusals: bool = True
-) -> None:
-    """Refuse attributes, weights and outcomes that have no meaning in a distance.
-
-    `refusals` is whether an outcome has two sides.
-    """
-    if name in {"hvdm", "ivdm", "zhang"} and not refusals:
-        raise PlanError(
-            f"distance={name!r} learns how often people were refused, and this outcome is not a "
-            "refusal or an approval. Take another distance, such as 'gower'."
-        )
+def check_distance(name: DistanceName, attributes: Collection[Attribute]) -> None:
+    """Refuse attributes and weights that have no meaning in a distance."""
     weighted = [each.name for each in attributes if each.exact_weight != 1]
     if weighted and name in _UNWEIGHTED:
         raise PlanError(
