@@ -261,7 +261,9 @@ def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
     }
     two_sides = {"outcome": "granted", "negative": "no"}
     kinds["scores"] = kinds["multiple"] | {"outcome": mm.Score("rate", worse="higher")}
-    kinds["levels"] = kinds["multiple"] | {"outcome": mm.Ordered("grade", best_to_worst=["a", "b", "c"])}
+    kinds["levels"] = kinds["multiple"] | {
+        "outcome": mm.Ordered("grade", best_to_worst=["a", "b", "c"])
+    }
     for name, more in kinds.items():
         audit = mm.audit(
             table,

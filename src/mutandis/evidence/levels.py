@@ -183,9 +183,7 @@ class _Levels:
     def placements(self) -> list[NDArray[Any]]:
         """Twice the parts that are better than each level, and those that are at it once."""
         beyond = self.beyond
-        return [
-            2 * self.whole - here - there for here, there in pairwise(beyond)
-        ]
+        return [2 * self.whole - here - there for here, there in pairwise(beyond)]
 
 
 @dataclass(frozen=True, slots=True)

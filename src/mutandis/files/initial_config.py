@@ -379,8 +379,8 @@ class _Draft:
             *_comment(
                 "EDIT 1. The column with the decision has several values "
                 f"({', '.join(classes)}). List the unfavourable ones: negative: [{classes[0]}, …]; "
-                "or, where they have an order, all of them instead of negative: best_to_worst: [the "
-                "best, …, the worst]."
+                "or, where they have an order, all of them instead of negative: best_to_worst: "
+                "[the best, …, the worst]."
             ),
             f"outcome: {_flow(column=chosen.name, negative=FILL_IN)}",
         ]

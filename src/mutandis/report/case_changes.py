@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from math import lcm
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from mutandis.auditing.tipping import (
     tipping_of,
 )
 from mutandis.data.columns import plain_value
+from mutandis.data.ordered import LevelScale
 from mutandis.evidence.drawn_groups import mean_share
 from mutandis.evidence.findings import FIRM, Verdict, as_shares
 from mutandis.evidence.methods import METHODS
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["changes_of", "ranges", "robustness_of"]
 
+_Mark = Callable[[Any], Any]  # gives what is summed, of outcomes
 _ROOM = 2**62  # int64 holds no more
 _LARGEST = 10**7  # no group of people is larger, and places are fractions of its size
 
@@ -82,7 +85,7 @@ class _Weights:
     """One group as it stands: the exact part of all places that each member holds."""
 
     place: tuple[Fraction, ...]
-    is_negative: NDArray[np.bool_]
+    is_negative: NDArray[Any]  # whether they were refused; of other outcomes, their steps
     is_center: NDArray[np.bool_]
 
     @classmethod
@@ -92,24 +95,29 @@ class _Weights:
             place=tuple(places), is_negative=members.is_negative, is_center=members.is_center
         )
 
-    @property
-    def negatives(self) -> Fraction:
-        """The places of those with the unfavourable outcome."""
-        pairs = zip(self.place, self.is_negative, strict=True)
-        return sum((place for place, negative in pairs if negative), Fraction(0))
+    def sum_marks(self, mark: _Mark) -> Fraction:
+        """Add up a mark of all outcomes: the places of those with the unfavourable one."""
+        marks = mark(self.is_negative).tolist()
+        return sum((p * int(m) for p, m in zip(self.place, marks, strict=True)), Fraction(0))
 
-    def flipped(self, *, to_negative: bool) -> list[Fraction]:
-        """Give the group's negatives (in places) after 0, 1, 2, … other outcomes.
+    def in_order(self, outcome: int, apart: _Mark) -> list[int]:
+        """List whose outcome would be another one, those who count most first.
 
-        People with the largest part of a place go first: fewer cannot do it. Search centers are
-        not asked to change.
+        What each counts is her part of a place, times how far `apart` both outcomes are. Search
+        centers are not asked to change.
         """
-        movable = (self.is_negative != to_negative) & ~self.is_center
-        steps = sorted((self.place[i] for i in np.flatnonzero(movable)), reverse=True)
-        sign = 1 if to_negative else -1
-        return list(
-            accumulate(steps, lambda total, step: total + sign * step, initial=self.negatives)
-        )
+        movable = np.flatnonzero((self.is_negative != outcome) & ~self.is_center).tolist()
+        far = apart(self.is_negative).tolist()
+        return sorted(movable, key=lambda i: -abs(self.place[i] * Fraction(far[i])))
+
+    def changed(self, order: Sequence[int], outcome: int, mark: _Mark) -> list[Fraction]:
+        """Give the sum of a mark (in places) after 0, 1, 2, … people of an order have an outcome.
+
+        Of refusals, fewer people cannot do it.
+        """
+        marks, other = mark(self.is_negative).tolist(), int(mark(np.array([outcome]))[0])
+        steps = [self.place[i] * (other - int(marks[i])) for i in order]
+        return list(accumulate(steps, initial=self.sum_marks(mark)))
 
     def share(self, negatives: Sequence[Fraction], like: Share) -> Share:
         """Write shares of this group as one integer over another, all else as in the one found."""
@@ -124,6 +132,14 @@ class _Weights:
             people=None if like.people is None else np.repeat(like.people, number),
             doubt=None if like.doubt is None else np.repeat(like.doubt, number),
         )
+
+
+def _chain(shares: Sequence[Share]) -> Share:
+    """Put the shares of all marks of an outcome behind those of the first."""
+    *others, last = shares
+    for each in reversed(others):
+        last = replace(each, further=last)
+    return last
 
 
 def _doubt(case: Case, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,24 +267,61 @@ class _Comparer:
     def flips(self) -> Iterator[Change]:
         """Find, for each group and each outcome, how many people decide the verdict."""
         outcome = self._audit.plan.outcome
-        if outcome.scale is not None:  # a score can be another in more than one way
-            return
         for role, group in self._groups.items():
-            for to_negative in (False, True):
-                counts = group.flipped(to_negative=to_negative)
+            other = self._groups["test" if role == "control" else "control"]
+            for end in self._ends:
+                order = group.in_order(end, self._apart(end, other))
                 shares = {
-                    name: each.share(
-                        counts if name == role else [each.negatives] * len(counts),
-                        self._shares[name],
-                    )
+                    name: self._share(each, order if each is group else None, end, len(order))
                     for name, each in self._groups.items()
                 }
                 yield Change(
                     group=role,
-                    outcome=plain_value(outcome.negative if to_negative else outcome.positive),
-                    of=len(counts) - 1,
+                    outcome=plain_value(outcome.labels(np.array([end]))[0]),
+                    of=len(order),
                     steps=_steps(self._verdicts(shares["control"], shares["test"])),
                 )
+
+    def _share(
+        self, group: _Weights, order: Sequence[int] | None, outcome: int, people: int
+    ) -> Share:
+        """Give a group after 0, 1, 2, … people of an order have another outcome, or as it is."""
+        role: Role = "control" if group is self._groups["control"] else "test"
+        shares = []
+        for mark in self._marks:
+            sums = [group.sum_marks(mark)] * (people + 1)
+            if order is not None:
+                sums = group.changed(order, outcome, mark)
+            shares.append(group.share(sums, self._shares[role]))
+        return _chain(shares)
+
+    @property
+    def _marks(self) -> list[_Mark]:
+        """What is summed over groups: refusals, or the marks of a scale."""
+        scale = self._audit.situation.scale
+        if scale is None:
+            return [np.asarray]
+        return [partial(scale.mark, which=mark) for mark in range(scale.marks)]
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """The outcomes that others could have had: the best one and the worst."""
+        scale, steps = self._audit.situation.scale, self._audit.situation.is_negative
+        if scale is None:
+            return 0, 1
+        if isinstance(scale, LevelScale):
+            return 0, len(scale.levels) - 1
+        return int(steps.min()), int(steps.max())  # of scores, on record
+
+    def _apart(self, end: int, others: _Weights) -> _Mark:
+        """Give how far outcomes are from another one: by steps, or by places among others."""
+        if not isinstance(self._audit.situation.scale, LevelScale):
+            return lambda steps: steps - end
+        sums = [others.sum_marks(mark) for mark in self._marks]
+        beyond = [sum(others.place, Fraction(0)), *sums, Fraction(0)]
+        # whoever is beyond both counts twice, whoever is at one of the two once
+        placed = np.array([one + other for one, other in pairwise(beyond)], dtype=object)
+        return lambda steps: placed[steps] - placed[end]
 
     def thresholds(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Give the τ and the α at which the verdict changes.
@@ -292,57 +345,65 @@ class _Comparer:
         other = {"cst_without": "cst_with", "cst_with": "cst_without"}.get(self._method.name, "")
         if (other, self._found.k) in self._case.results:
             return str(self._case.result(other, k=self._found.k)["verdict"])
-        score = self._audit.situation.scale is not None
-        if self._method.count_centers or self._method.matched or score:
+        if self._method.count_centers or self._method.matched:
             return None
-        own, there = (
-            group.share([group.negatives], self._shares[role])
-            for role, group in self._groups.items()
-        )
-        own = own.with_center(np.array([bool(self._found.is_negative[self._place])]))
-        decided = self._decided()
-        if self._method.name == "cst_without" and decided is not None:
-            # a group and its center are averaged over the draws alike
-            there = mean_share([there.with_center(np.array([each])) for each in decided])
-        return self._verdicts(own, there)[0]
+        own, decided = self._own, self._decided()
+        if self._method.name != "cst_without":
+            decided = None
+        shares: dict[Role, list[Share]] = {"control": [], "test": []}
+        for mark in self._marks:
+            here, there = (
+                group.share([group.sum_marks(mark)], self._shares[role])
+                for role, group in self._groups.items()
+            )
+            shares["control"].append(here.with_center(mark(own)))
+            if decided is not None:
+                # a group and its center are averaged over the draws alike
+                there = mean_share([there.with_center(mark(each)) for each in decided])
+            shares["test"].append(there)
+        return self._verdicts(_chain(shares["control"]), _chain(shares["test"]))[0]
+
+    @property
+    def _own(self) -> NDArray[Any]:
+        return np.asarray(self._audit.situation.is_negative[[self._case.row]])
 
     def compare_every_k(self) -> Comparison | None:
         """Compare at every k up to the largest that was run, from one look at the distances."""
         settings, nearest = self._audit.plan.settings, self._audit.grouping.nearest
         plain = settings.similarity.group_size == "k" and settings.similarity.max_distance is None
-        # means of few people are not tested
-        plain = plain and self._audit.situation.scale is None
         if not nearest or not plain or settings.similarity.min_group > 1 or self._method.matched:
             return None
-        own = [bool(self._found.is_negative[self._place])]
-        control = self._shares_by_k([nearest["control"]], own, max(settings.ks))
+        control = self._shares_by_k([nearest["control"]], [self._own], max(settings.ks))
         around = self._audit.grouping.around(self._method.center)
         test = self._shares_by_k(around, self._decided(), max(settings.ks))
         return self._compare(control, test)
 
-    def _decided(self) -> list[bool] | None:
+    def _decided(self) -> list[NDArray[Any]] | None:
         """Say whether her counterfactual would have been refused, in each draw of it."""
         situation = self._audit.situation
         if situation.refused_in_draws is not None:
-            return [bool(each) for each in situation.refused_in_draws[:, self._place]]
+            return list(situation.refused_in_draws[:, [self._place]])
         decided = situation.is_negative_cf
-        return None if decided is None else [bool(decided[self._case.row])]
+        return None if decided is None else [decided[[self._case.row]]]
 
     def _shares_by_k(
-        self, draws: Sequence[NearestGroups], centers: Sequence[bool] | None, largest: int
+        self, draws: Sequence[NearestGroups], centers: Sequence[NDArray[Any]] | None, largest: int
     ) -> Share:
-        shares = [self._share_by_k(nearest, largest) for nearest in draws]
-        if self._method.count_centers and centers is not None:
-            shares = [
-                share.with_center(np.full(len(share.size), center))
-                for share, center in zip(shares, centers, strict=True)
-            ]
-        return shares[0] if len(shares) == 1 else mean_share(shares)
+        chain = []
+        for mark in self._marks:
+            shares = [self._share_by_k(nearest, largest, mark) for nearest in draws]
+            if self._method.count_centers and centers is not None:
+                shares = [
+                    share.with_center(np.repeat(mark(center), len(share.size)))
+                    for share, center in zip(shares, centers, strict=True)
+                ]
+            chain.append(shares[0] if len(shares) == 1 else mean_share(shares))
+        return _chain(chain)
 
-    def _share_by_k(self, nearest: NearestGroups, largest: int) -> Share:
+    def _share_by_k(self, nearest: NearestGroups, largest: int, mark: _Mark) -> Share:
         rows, distance = nearest.others(self._place)
         near = distance <= nearest.found.radius[self._place].max()
-        negative = self._audit.situation.is_negative[rows[near]].astype(np.int64)
+        negative = mark(self._audit.situation.is_negative[rows[near]]).astype(np.int64)
         ones = np.ones((1, int(near.sum())), np.int64)
         ks = tuple(range(1, largest + 1))
         counted = select(distance[near][None, :], ones, negative[None, :], ks)
