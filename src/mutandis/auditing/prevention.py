@@ -114,11 +114,15 @@ class Prevention:
         `pattern_and_own_case` counts complainants whose verdict is significant after adjustment
         and who have a case of their own; it is missing where the method matches no people.
         """
-        records = [
+        records = self.count_records()
+        return to_frame(columns_of(records), self.audits[_RECORD].plan.population.source)
+
+    def count_records(self) -> list[dict[str, Any]]:
+        """Give the rows of `counts` as plain data."""
+        return [
             {"decisions": name, **_count(audit.test_everyone(self.method, self.k))}
             for name, audit in self.audits.items()
         ]
-        return to_frame(columns_of(records), self.audits[_RECORD].plan.population.source)
 
     def sentence(self) -> str:
         """Say what was relabelled and what remains, and what this is not."""

@@ -327,6 +327,36 @@ def robustness(
 
 
 @app.command()
+def prevent(
+    folder: Annotated[Path, typer.Argument(help="A folder that `mutandis audit` has written.")],
+    *,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="Whose decisions are changed: own-case (verdict and a case of her own) or pattern "
+            "(verdict alone)."
+        ),
+    ] = "own-case",
+    method: Annotated[
+        str | None, typer.Option(help="Whose verdicts are taken (default: the primary method).")
+    ] = None,
+    k: Annotated[int | None, typer.Option(help="Group size (default: the primary one).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file for the table with the changed decisions: .csv, .xlsx, .parquet."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Study what remains when the decisions on confirmed cases are changed; it is no remedy."""
+    check_address_space(table=False)
+    from mutandis.cli.prevent import run_prevent
+
+    run_prevent(folder, rule=rule, method=method, k=k, out=out, as_json=json)
+
+
+@app.command()
 def compare(
     config: Annotated[
         Path,
