@@ -345,6 +345,36 @@ class Audit:
         columns = {name: [row.as_row()[name] for row in rows] for name in names}
         return to_frame(columns, self.plan.population.source)
 
+    def propensity_weighted(self) -> Any:
+        """Compare whole groups, the reference rows weighted to be like the protected ones.
+
+        A table with a row for each protected status (docs/distances.md). Each reference row counts
+        e / (1 - e), with its propensity score e, the probability of the protected status given the
+        attributes; the difference of the two shares of refusals is then an average over the
+        protected (Qureshi et al. 2020). It is about the table, not about a complainant, and
+        attributes that the status affects are held as they are.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     mm.datasets.loan(n=2000, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        ...     ks=(10,),
+        ...     uncertainty=mm.Uncertainty(placebo=0),
+        ... )
+        >>> columns = ["p_protected", "p_reference", "p_weighted", "risk_difference"]
+        >>> found.propensity_weighted()[columns].round(3).values.tolist()
+        [[0.633, 0.38, 0.596, 0.038]]
+        """
+        from mutandis.auditing.propensity import weigh_by_propensity
+
+        rows = [each.as_row() for each in weigh_by_propensity(self)]
+        return to_frame(columns_of(rows), self.plan.population.source)
+
     def compliance(self, kind: ComplianceText) -> str:
         """Write a text that others ask for, in Markdown (docs/compliance.md).
 

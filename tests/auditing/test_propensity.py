@@ -1,0 +1,177 @@
+"""Propensity-weighted risk differences against another fit, and against derivatives by numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+import mutandis as mm
+from mutandis.errors import PlanError
+
+
+def people(seed: int, *, rows: int = 400, harm: float = 0.0) -> pd.DataFrame:
+    """Draw people whose status goes with what matters to the decision, and harms by `harm`."""
+    rng = np.random.default_rng(seed)
+    x, grade = rng.normal(size=rows), rng.integers(0, 3, rows)
+    job = rng.choice(["cook", "clerk", "guard"], rows)
+    tends = 0.7 * x - 0.3 * grade + 0.5 * (job == "cook") - 0.6
+    woman = (rng.random(rows) < 1 / (1 + np.exp(-tends))).astype(int)
+    wanted = 0.8 * x + 0.4 * grade - 0.5 * (job == "guard") - harm * woman
+    granted = (rng.random(rows) < 1 / (1 + np.exp(-wanted))).astype(int)
+    return pd.DataFrame({"woman": woman, "x": x, "grade": grade, "job": job, "granted": granted})
+
+
+def audit(table: pd.DataFrame, **options: Any) -> mm.Audit:
+    settings: dict[str, Any] = {
+        "outcome": "granted",
+        "negative": 0,
+        "protected": mm.Protection("woman", value=1, reference=0),
+        "attributes": {
+            "x": "continuous",
+            "grade": {"kind": "ordinal", "levels": [0, 1, 2]},
+            "job": "nominal",
+        },
+        "methods": ["st"],
+        "ks": (5,),
+        "uncertainty": mm.Uncertainty(placebo=0),
+    }
+    return mm.audit(table, **settings | options)
+
+
+def design_of(table: pd.DataFrame) -> Any:
+    cook, guard = ((table["job"] == job).astype(float) for job in ("cook", "guard"))
+    return np.column_stack([np.ones(len(table)), table["x"], table["grade"], cook, guard])
+
+
+def equations(theta: Any, design: Any, status: Any, refused: Any) -> Any:
+    """Give the stacked estimating equations of each row: score, and both shares."""
+    log_odds = design @ theta[:-2]
+    residual = status - 1 / (1 + np.exp(-log_odds))
+    weights = (1 - status) * np.exp(log_odds)
+    return np.column_stack(
+        [
+            residual[:, None] * design,
+            status * (refused - theta[-2]),
+            weights * (refused - theta[-1]),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_difference_and_its_error_are_those_of_the_estimating_equations(seed: int) -> None:
+    import statsmodels.api as sm
+
+    table = people(seed, harm=0.5)
+    design, status = design_of(table), table["woman"].to_numpy(float)
+    refused = 1 - table["granted"].to_numpy(float)
+    fitted = sm.Logit(status, design).fit(disp=0, tol=1e-12).params
+    weights = (1 - status) * np.exp(design @ fitted)
+    shares = [refused[status == 1].mean(), (weights * refused).sum() / weights.sum()]
+    theta = np.array([*fitted, *shares])
+    assert np.abs(equations(theta, design, status, refused).sum(axis=0)).max() < 1e-6
+
+    def total(at: Any) -> Any:
+        return equations(at, design, status, refused).sum(axis=0)
+
+    steps = 1e-5 * np.eye(len(theta))
+    slope = np.array([(total(theta + h) - total(theta - h)) / 2e-5 for h in steps]).T
+    each = equations(theta, design, status, refused)
+    bread = np.linalg.inv(slope)
+    covariance = bread @ (each.T @ each) @ bread.T
+    contrast = np.array([*[0.0] * len(fitted), 1.0, -1.0])
+    error = float(np.sqrt(contrast @ covariance @ contrast))
+
+    found = audit(table).propensity_weighted().iloc[0]
+    assert found["p_protected"] == pytest.approx(shares[0], abs=1e-12)
+    assert found["p_reference"] == pytest.approx(refused[status == 0].mean(), abs=1e-12)
+    assert found["p_weighted"] == pytest.approx(shares[1], abs=1e-7)
+    assert found["risk_difference"] == pytest.approx(shares[0] - shares[1], abs=1e-7)
+    margin = norm.ppf(0.95) * error
+    assert found["ci_low"] == pytest.approx(shares[0] - shares[1] - margin, abs=1e-6)
+    assert found["ci_high"] == pytest.approx(shares[0] - shares[1] + margin, abs=1e-6)
+    assert found["p_value"] == pytest.approx(norm.sf((shares[0] - shares[1]) / error), abs=1e-6)
+    assert found["n_effective"] == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), rel=1e-6)
+    assert (found["protected"], found["reference"]) == (status.sum(), (1 - status).sum())
+
+
+def test_weights_balance_what_was_not() -> None:
+    table = people(3, rows=1500)
+    found = audit(table).propensity_weighted().iloc[0]
+    women, men = (table.loc[table["woman"] == side, "x"] for side in (1, 0))
+    apart = abs(women.mean() - men.mean()) / np.sqrt((women.var(ddof=0) + men.var(ddof=0)) / 2)
+    assert found["imbalance"] == pytest.approx(apart)
+    assert found["imbalance_weighted"] < 0.1 < found["imbalance"]
+
+
+def test_sorting_the_table_in_another_way_changes_no_bit() -> None:
+    table = people(5)
+    again = table.sample(frac=1, random_state=1)
+    pd.testing.assert_frame_equal(
+        audit(table).propensity_weighted(), audit(again).propensity_weighted(), check_exact=True
+    )
+
+
+def test_exchanging_outcomes_mirrors_the_difference() -> None:
+    table = people(6, harm=0.5)
+    here = audit(table).propensity_weighted().iloc[0]
+    other = audit(table, negative=1, evidence=mm.Evidence(direction="positive"))
+    there = other.propensity_weighted().iloc[0]
+    assert there["risk_difference"] == pytest.approx(-here["risk_difference"])
+    assert there["p_value"] == pytest.approx(here["p_value"])
+    assert there["ci_low"] == pytest.approx(-here["ci_high"])
+
+
+def test_tau_is_a_threshold_of_the_difference() -> None:
+    table = people(7, harm=1.0)
+    found = audit(table, tau=0.1).propensity_weighted().iloc[0]
+    plain = audit(table).propensity_weighted().iloc[0]
+    error = (plain["ci_high"] - plain["ci_low"]) / 2 / norm.ppf(0.95)
+    assert found["p_value"] == pytest.approx(norm.sf((plain["risk_difference"] - 0.1) / error))
+    ratio = audit(table, tau=1.25, evidence=mm.Evidence(measure="risk-ratio"))
+    assert ratio.propensity_weighted()["p_value"][0] == plain["p_value"]
+
+
+def test_every_status_has_a_row() -> None:
+    table = people(8, rows=900)
+    table["woman"] = np.where(table["x"] > 0.9, 2, table["woman"])
+    table["x"] = np.random.default_rng(0).normal(size=900)
+    found = audit(table, protected=mm.Protection("woman", reference=0)).propensity_weighted()
+    assert found["status"].tolist() == ["1", "2"]
+
+
+def test_what_has_no_propensity_is_refused() -> None:
+    table = people(9)
+    score = audit(
+        table, outcome=mm.Score("x", worse="lower"), negative=None, attributes={"job": "nominal"}
+    )
+    with pytest.raises(PlanError, match="not a refusal or an approval"):
+        score.propensity_weighted()
+    same = table.assign(job="cook")
+    with pytest.warns(mm.MutandisWarning, match="constant"):
+        alone = audit(same, attributes={"job": "nominal"})
+    with pytest.raises(PlanError, match="No attribute varies"):
+        alone.propensity_weighted()
+    twice = audit(table.assign(y=2 * table["x"]), attributes={"x": "continuous", "y": "continuous"})
+    with pytest.raises(PlanError, match="cannot be explained by the attributes"):
+        twice.propensity_weighted()
+
+
+@pytest.mark.slow
+def test_level_and_power() -> None:
+    """The status goes with what matters: of 200 tables, 5 % are significant, unless it harms."""
+    rejected = {
+        harm: np.mean(
+            [
+                audit(people(1000 + seed, rows=1000, harm=harm)).propensity_weighted()["p_value"][0]
+                <= 0.05
+                for seed in range(200)
+            ]
+        )
+        for harm in (0.0, 0.5)
+    }
+    assert rejected[0.0] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    assert rejected[0.5] > 0.6
