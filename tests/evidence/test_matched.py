@@ -17,7 +17,7 @@ from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.groups import Matching
-from mutandis.evidence.matches import MATCHES, draw_values
+from mutandis.evidence.matches import MATCHES, SpaceFacts, draw_values
 from mutandis.search.distance import Metric, Points
 from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Space
@@ -643,7 +643,7 @@ def space_of(*columns: list[int]) -> Space:
 
 def test_a_counterfactual_between_values_is_drawn_as_both_of_them() -> None:
     space = space_of([0, 100, 200] * 20)
-    drawn = draw_values(embedded([100, 130, 199, -5, 300, 2]), space)
+    drawn = draw_values(embedded([100, 130, 199, -5, 300, 2]), SpaceFacts.of(space))
     assert len(drawn) == 20
     values = np.stack([each.points.coordinates[:, 0] for each in drawn])
     # on a value, and beyond all of them, nothing is drawn
@@ -657,7 +657,7 @@ def test_a_counterfactual_between_values_is_drawn_as_both_of_them() -> None:
 
 def test_draws_of_several_attributes_are_mixed() -> None:
     space = space_of([0, 0, 100, 100] * 20, [0, 100, 0, 100] * 20)
-    drawn = draw_values(embedded([50], [50]), space)
+    drawn = draw_values(embedded([50], [50]), SpaceFacts.of(space))
     pairs = [tuple(each.points.coordinates[0].tolist()) for each in drawn]
     counts = [pairs.count((a, b)) for a in (0, 100) for b in (0, 100)]
     assert sum(counts) == 20
@@ -666,7 +666,7 @@ def test_draws_of_several_attributes_are_mixed() -> None:
 
 def test_fine_values_are_not_drawn() -> None:
     world = embedded([5, 15])
-    assert draw_values(world, space_of([*range(0, 400, 10)])) == [world]
+    assert draw_values(world, SpaceFacts.of(space_of([*range(0, 400, 10)]))) == [world]
     # few values, but every counterfactual is one of them
     on_values = embedded([100, 0])
-    assert draw_values(on_values, space_of([0, 100] * 20)) == [on_values]
+    assert draw_values(on_values, SpaceFacts.of(space_of([0, 100] * 20))) == [on_values]

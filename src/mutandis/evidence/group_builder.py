@@ -14,7 +14,15 @@ import numpy as np
 
 from mutandis.evidence.groups import Caliper, Counted, Group, NearestGroups
 from mutandis.evidence.matched_groups import MatchedGroups, MatchedSpace, compare_matched
-from mutandis.evidence.matches import DRAWS, MATCHES, Matcher, Scale, draw_values, parts_for
+from mutandis.evidence.matches import (
+    DRAWS,
+    MATCHES,
+    Matcher,
+    Scale,
+    SpaceFacts,
+    draw_values,
+    parts_for,
+)
 from mutandis.evidence.methods import Center
 from mutandis.evidence.spaces import rows_in_test
 from mutandis.search.choose import choose_search
@@ -30,13 +38,14 @@ if TYPE_CHECKING:
 
     from mutandis.data.population import Population
     from mutandis.evidence.matches import Matches
+    from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.distance import Points
     from mutandis.search.embedding import Embedded
     from mutandis.search.engine import Progress, Search
 
-__all__ = ["GroupBuilder", "SharedSpaces"]
+__all__ = ["GroupBuilder", "PreparedSpace", "SharedSpaces", "Wanted", "name_backends"]
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -49,9 +58,40 @@ class SharedSpaces:
     """What groupings of the same people in several worlds have in common, prepared once."""
 
     embedding: Embedding | None = None
-    spaces: list[_PreparedSpace] = field(default_factory=list)
+    spaces: list[PreparedSpace] = field(default_factory=list)
+    stored: list[Any] = field(default_factory=list)  # what workers read, by `tiles`
     # the same for the further marks of an outcome
     further: list[SharedSpaces] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be searched for."""
+
+    centers: tuple[Center, ...]  # of test groups
+    over_draws: bool  # whether test groups are averaged over draws
+    matched: bool
+    listed: bool  # whether it is kept who stands for whom
+
+    @classmethod
+    def of(cls, methods: Iterable[Method], *, has_worlds: bool, measured: bool) -> Wanted:
+        """Settle what methods need; how far matched people lie is `measured` or not."""
+        compared = [m for m in methods if m.count_neighbours]
+        wanted = {m.center for m in compared if measured or not m.matched}
+        # the matched comparison has draws of its own, and one search says how far they lie
+        open_groups = any(m.needs_counterfactual and not m.matched for m in compared)
+        return cls(
+            centers=tuple(each for each in Center if each in wanted),
+            over_draws=has_worlds and open_groups,
+            matched=any(m.matched for m in compared),
+            listed=measured,
+        )
+
+    def searches(self, worlds: Sequence[tuple[Population, int]], *, known: bool) -> int:
+        """Count the groups that each complainant is searched for; control groups may be known."""
+        many = sum(weight for _, weight in worlds) if self.over_draws else 1
+        tests = (many if each is Center.COUNTERFACTUAL else 1 for each in self.centers)
+        return (not known) + sum(tests)
 
 
 class GroupBuilder:
@@ -66,8 +106,10 @@ class GroupBuilder:
         counted: Mapping[str, Counted] | None = None,
         matched: Mapping[str, Any] | None = None,
         shared: SharedSpaces | None = None,
+        to_match: NDArray[np.intp] | None = None,
     ) -> None:
         self._situation = situation
+        self._to_match = to_match  # rows of the control space, where not all of them
         self._counted, self._matched = counted, matched
         self._embedding = embedding
         self._progress = progress
@@ -158,15 +200,11 @@ class GroupBuilder:
             return []
         situation, embedding = self._situation, self._embedding
         worlds = situation.weighted_worlds or ((self._world, 1),)
-        levels = tuple(len(situation.population.categories(n).levels) for n in embedding.nominal)
         for stratum in situation.strata:
             searched = self._search(stratum.test, in_control=False)
             space = cast("Space", searched.space)
-            # no group, nor all matches of one person, can hold more
-            most = max(len(stratum.control), len(stratum.test))
-            # nor do weights add up to more, also where values between are drawn in each world
-            most = max(most, DRAWS * sum(weight for _, weight in situation.worlds))
-            scale = Scale.of(embedding, space.points, levels, most)
+            facts = searched.facts or SpaceFacts.of(space)
+            scale = self.scale(stratum, facts)
             matcher = Matcher(
                 embedding=embedding,
                 scale=scale,
@@ -178,17 +216,29 @@ class GroupBuilder:
             )
             centers: Iterable[tuple[Embedded, int]]
             nearest: list[Neighbourhoods] = []
-            centers = (
-                (embedding.apply(world, stratum.control), weight) for world, weight in worlds
-            )
+            rows = self._matched_rows(stratum)
+            centers = ((embedding.apply(world, rows), weight) for world, weight in worlds)
             if not situation.draws:
-                centers = [(each, w) for world, w in centers for each in draw_values(world, space)]
+                centers = [(each, w) for world, w in centers for each in draw_values(world, facts)]
                 # where values between are drawn, these are not what was searched around
                 if len(centers) == 1:
                     nearest = self._nearest.pop(id(stratum), nearest)
             known = Neighbourhoods.join(nearest) if nearest else None
             self._matches.append((matcher.find(centers, MATCHES, known), scale))
         return self._matches
+
+    def scale(self, stratum: Stratum, facts: SpaceFacts) -> Scale:
+        """Give the scale on which the matched groups of a stratum are balanced."""
+        situation, names = self._situation, self._embedding.nominal
+        levels = tuple(len(situation.population.categories(name).levels) for name in names)
+        # no group, nor all matches of one person, can hold more
+        most = max(len(stratum.control), len(stratum.test))
+        # nor do weights add up to more, also where values between are drawn in each world
+        most = max(most, DRAWS * sum(weight for _, weight in situation.worlds))
+        return Scale.of(self._embedding, facts, levels, most)
+
+    def _matched_rows(self, stratum: Stratum) -> NDArray[np.intp]:
+        return stratum.control if self._to_match is None else self._to_match
 
     @property
     def _world(self) -> Population:
@@ -226,7 +276,7 @@ class GroupBuilder:
             answered.note_stratum(stratum, sizes)
             names.append(searched.search.name)
         if names:
-            self.backends[what.partition(" ")[0]] = _name_backends(names, situation.strata)
+            self.backends[what.partition(" ")[0]] = name_backends(names, situation.strata)
         return NearestGroups(
             found=answered.found,
             ks=situation.ks,
@@ -246,7 +296,7 @@ class GroupBuilder:
     def _ask(
         self,
         stratum: Stratum,
-        searched: _PreparedSpace,
+        searched: PreparedSpace,
         queries: Queries,
         sizes: tuple[int, ...],
         more: int,
@@ -259,7 +309,7 @@ class GroupBuilder:
             marks=searched.marks,
             progress=self._progress,
         )
-        if not more or not np.array_equal(stratum.complainants, stratum.control):
+        if not more or not np.array_equal(stratum.complainants, self._matched_rows(stratum)):
             return ask(sizes)
         answers = ask((*sizes, min(more, len(stratum.test))))
         self._nearest.setdefault(id(stratum), []).append(answers.at(slice(-1, None)))
@@ -272,7 +322,7 @@ class GroupBuilder:
         overflow_distance = self._embedding.apply(world, rows).overflow_distance
         return Caliper.of(farthest, overflow_distance, self._embedding.metric)
 
-    def _search(self, rows: NDArray[np.intp], *, in_control: bool) -> _PreparedSpace:
+    def _search(self, rows: NDArray[np.intp], *, in_control: bool) -> PreparedSpace:
         """Prepare the search of a space; the last one is at hand for centers in another world."""
         for known in self._spaces:
             if known.rows is rows and in_control == (known.standing is not None):
@@ -283,7 +333,7 @@ class GroupBuilder:
         negative = self._situation.summed[rows]
         space, standing = Space.of(points, negative, self._embedding.metric)
         self._spaces.append(
-            _PreparedSpace(
+            PreparedSpace(
                 rows=rows,
                 space=None if in_control else space,
                 search=choose_search(space, threads=self._situation.threads),
@@ -295,7 +345,7 @@ class GroupBuilder:
         return self._spaces[-1]
 
     def _queries(
-        self, complainants: NDArray[np.intp], searched: _PreparedSpace, centers: Points
+        self, complainants: NDArray[np.intp], searched: PreparedSpace, centers: Points
     ) -> Queries:
         if searched.standing is None:
             return Queries.outside(centers)
@@ -308,7 +358,7 @@ class GroupBuilder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PreparedSpace:
+class PreparedSpace:
     """A space whose search is ready, and whether several rows stand on one point.
 
     Of a test space the points are kept, of a control space the point on which each row stands.
@@ -320,6 +370,7 @@ class _PreparedSpace:
     standing: NDArray[np.intp] | None
     repeats: bool
     marks: NDArray[np.int64] | None  # where marks are summed: those at each point
+    facts: SpaceFacts | None = None  # of a whole test space, where they are known
 
     def in_chunks(self, complainants: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
         """Give complainants a part at a time, so that their places take little memory.
@@ -381,7 +432,7 @@ def _written(array: NDArray[_T], rows: NDArray[np.intp], values: Any) -> NDArray
     return array
 
 
-def _name_backends(names: Sequence[str], strata: Sequence[Stratum]) -> str:
+def name_backends(names: Sequence[str], strata: Sequence[Stratum]) -> str:
     """Name the search that answered, and where there were several, in which space each did."""
     if len(set(names)) == 1:
         return names[0]

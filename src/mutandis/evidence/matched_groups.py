@@ -562,9 +562,10 @@ class MatchedGroups:
         embedding = centers.embedding
         names = embedding.names
         spaces = []
-        for test, each in zip(tests, arrays["spaces"], strict=True):
+        # who stands for whom may have been left out, where no one is to be listed
+        for test, each in zip(tests if arrays["spaces"] else (), arrays["spaces"], strict=True):
             parts = (each["data"], each["indices"], each["indptr"])
-            width = len(group_rows(control.points.take(test))[0])
+            width = each.get("width") or len(group_rows(control.points.take(test))[0])
             people = csr_array(parts, shape=(len(each["indptr"]) - 1, width))
             spaces.append(
                 MatchedSpace(test=test, key=each["key"], people=people, parts=each["parts"])

@@ -40,6 +40,7 @@ __all__ = [
     "Matches",
     "Places",
     "Scale",
+    "SpaceFacts",
     "draw_values",
     "parts_for",
     "starts_of",
@@ -177,6 +178,25 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceFacts:
+    """What matching has to know of a whole test space: about each of its coordinates."""
+
+    middle: NDArray[np.int64]
+    # the values, where there are few, each of them shared by many reference rows
+    values: tuple[NDArray[np.int64] | None, ...]
+
+    @classmethod
+    def of(cls, space: Space) -> SpaceFacts:
+        here = space.points.coordinates
+        most, half = int(space.counts.sum()) // DRAWS, len(here) // 2
+        return cls(
+            # a copy, which does not keep all of the others
+            middle=np.partition(here, half, axis=0)[half].copy(),
+            values=tuple(_few_values(column, most) for column in here.T),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
     """Attributes as numbers whose averages are compared.
 
@@ -192,15 +212,13 @@ class Scale:
 
     @classmethod
     def of(
-        cls, embedding: Embedding, points: Points, levels: tuple[int, ...], people: int
+        cls, embedding: Embedding, facts: SpaceFacts, levels: tuple[int, ...], people: int
     ) -> Scale:
         """Fit the scale to a test space, for groups of at most so many people."""
-        # a copy, which does not keep all of the others
-        middle = np.partition(points.coordinates, len(points) // 2, axis=0)[len(points) // 2].copy()
         # a few more where draws are added up
         room = ROOM // int(_FARTHEST**2 + 1) // max(100, people)
         return cls(
-            middle=middle,
+            middle=facts.middle,
             length=np.array([float(axis.length) for axis in embedding.axes]),
             levels=levels,
             bits=room.bit_length() - 1,
@@ -554,7 +572,7 @@ def _batches(worlds: Iterable[tuple[Embedded, int]]) -> Iterator[list[tuple[Embe
         yield batch
 
 
-def draw_values(world: Embedded, space: Space) -> list[Embedded]:
+def draw_values(world: Embedded, facts: SpaceFacts) -> list[Embedded]:
     """Draw counterfactuals that fall between values that reference rows have.
 
     Where an attribute has few values, each of them shared by many reference rows, a counterfactual
@@ -564,13 +582,10 @@ def draw_values(world: Embedded, space: Space) -> list[Embedded]:
     no two attributes go together; there is nothing random about them. The world itself is the only
     answer where no counterfactual falls between values.
     """
-    rows, here = int(space.counts.sum()), world.points.coordinates
-    thresholds: dict[int, NDArray[np.float64]] = {}
-    between = {}
-    for axis, column in enumerate(space.points.coordinates.T):
-        values = _few_values(column, rows // DRAWS)
-        if values is None:
-            continue
+    here = world.points.coordinates
+    between, thresholds = {}, {}
+    few = ((axis, values) for axis, values in enumerate(facts.values) if values is not None)
+    for number, (axis, values) in enumerate(few):
         above = np.searchsorted(values, here[:, axis])
         inside = (above > 0) & (above < len(values))
         high = values[np.minimum(above, len(values) - 1)]
@@ -580,7 +595,7 @@ def draw_values(world: Embedded, space: Space) -> list[Embedded]:
             part = np.where(apart, (here[:, axis] - low) / np.maximum(high - low, 1), 1.0)
             between[axis] = (np.where(apart, low, here[:, axis]), high, apart, part)
             # with a step of its own, that shares no divisor with the number of draws
-            step = _STEPS[len(thresholds) % len(_STEPS)]
+            step = _STEPS[number % len(_STEPS)]
             thresholds[axis] = (np.arange(DRAWS) * step % DRAWS + 0.5) / DRAWS
     if not between:
         return [world]

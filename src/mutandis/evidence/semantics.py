@@ -20,7 +20,7 @@ from mutandis.data.ordered import LevelScale
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
-from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces
+from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces, Wanted
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
 from mutandis.evidence.measures import RISK_DIFFERENCE, measure_named
@@ -466,38 +466,45 @@ class PaperDefinitions:
             embedding = situation.embed()
         if shared is not None:
             shared.embedding = embedding
+        compared = any(m.count_neighbours for m in methods)
+        # how far matched people lie is asked in the world of the audit alone
+        wanted = Wanted.of(
+            methods,
+            has_worlds=bool(situation.weighted_worlds),
+            measured=control is None and not counts_only,
+        )
+        backends: dict[str, str] = {}
+        if situation.workers is not None and counted is None and compared:
+            from mutandis.evidence.tiles import count_in_tiles
+
+            tiled = count_in_tiles(
+                situation, embedding, wanted, control=control, shared=shared, progress=progress
+            )
+            counted, matched, backends = tiled.counted, tiled.matched, tiled.backends
         builder = GroupBuilder(
             situation, embedding, progress, counted=counted, matched=matched, shared=shared
         )
-        compared = [m for m in methods if m.count_neighbours]
-        # how far matched people lie is asked in the world of the audit alone
-        measured = control is None and not counts_only
-        wanted = {m.center for m in compared if measured or not m.matched}
-        # the matched comparison has draws of its own, and one search says how far they lie
-        over_draws = bool(situation.weighted_worlds) and any(
-            m.needs_counterfactual and not m.matched for m in compared
-        )
         tests: dict[str, NearestGroups] = {}
-        is_matched = any(m.matched for m in compared)
         # one space after the other, so that each is prepared once
-        for center in (each for each in Center if each in wanted):
-            tests |= builder.test(center, over_draws=over_draws, matched=is_matched)
-        if is_matched:
+        for center in wanted.centers:
+            tests |= builder.test(center, over_draws=wanted.over_draws, matched=wanted.matched)
+        if wanted.matched:
             builder.match()
         searched: dict[str, NearestGroups] = {}
         if compared:
             searched["control"] = builder.control() if control is None else control
         searched |= tests
-        tested = builder.matched(searched["control"]) if is_matched else None
-        if is_matched and Center.COUNTERFACTUAL not in wanted:
+        tested = builder.matched(searched["control"]) if wanted.matched else None
+        if wanted.matched and Center.COUNTERFACTUAL not in wanted.centers:
             progress(len(situation.complainants))
+        backends |= builder.backends
         return Grouping(
             pairs=_pairs(situation, methods, searched, tested),
             distance_rules=embedding.rules,
             backends={
-                what: builder.backends[what]
+                what: backends[what]
                 for what in ("control", *(each.value for each in Center))
-                if what in builder.backends
+                if what in backends
             },
             embedding=embedding,
             nearest=searched,

@@ -1,0 +1,732 @@
+"""Groups of an audit that many workers search for, or one with little memory: tile by tile.
+
+The rows of each control space are sorted in space, stored in files together with the points of the
+test space, and cut into tiles of neighbours. A first task of each tile finds the groups of its
+complainants and the matches of its people; a second one compares them, with the matches that the
+first tasks of tiles around it have found. A task runs the code of an audit on one machine
+(`GroupBuilder`, `compare_matched`), on searches that load no more than they need
+(`search/shards.py`). All that it counts are integers that no other tile has a part in, so that the
+number of tiles and workers, their order, and failures change no bit of the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from math import lcm
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.population import Population
+from mutandis.evidence.group_builder import (
+    GroupBuilder,
+    PreparedSpace,
+    SharedSpaces,
+    Wanted,
+    name_backends,
+)
+from mutandis.evidence.groups import Counted
+from mutandis.evidence.matched_groups import MatchedGroups, compare_matched
+from mutandis.evidence.matches import ROOM, Matches, SpaceFacts, parts_for
+from mutandis.evidence.semantics import Situation
+from mutandis.evidence.spaces import Stratum
+from mutandis.search.choose import choose
+from mutandis.search.distance import Points
+from mutandis.search.engine import Queries, Space, discard_progress
+from mutandis.search.shards import CELL, Cells, ShardedSearch, sort_in_space
+from mutandis.search.ties import Neighbourhoods, RadiusCounts
+from mutandis.workers import Task, digest, load_answer, threads_of_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from mutandis.evidence.groups import NearestGroups
+    from mutandis.evidence.settings import Similarity
+    from mutandis.search.embedding import Embedding
+    from mutandis.search.engine import Progress
+    from mutandis.workers import Workers
+
+__all__ = ["TiledCounts", "count_in_tiles"]
+
+# rows of a control space in a tile: enough that what lies around it is little beside it
+_LARGEST_TILE, _SMALLEST_TILE = 1 << 17, 1 << 11
+# tiles of a space, where that does not make them too small or too large, and of the rows that a
+# worker may hold
+_TILES, _OF_MEMORY = 16, 8
+
+# under which names an answer says which search has answered
+_BACKEND = "backend:"
+
+_Arrays = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiledCounts:
+    """What all tiles together have counted, as `GroupBuilder` takes it."""
+
+    counted: Mapping[str, Counted]
+    matched: Mapping[str, Any] | None
+    backends: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredStratum:
+    """The spaces of a stratum in files, its rows and points sorted in space."""
+
+    stratum: Stratum
+    # files of the points of both spaces, and of the control rows as they are in D
+    control: Path
+    test: Path
+    people: Path
+    facts: SpaceFacts
+    levels: Mapping[str, int]
+    # places in the control space, and numbers of points of the test space, in the order of files
+    rows: NDArray[np.intp]
+    points: NDArray[np.intp]
+    backends: Mapping[str, str]  # that one machine would search these spaces with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the tasks of a stratum have in common: all but the data, which lie in files."""
+
+    embedding: Embedding
+    similarity: Similarity
+    ks: tuple[int, ...]
+    wanted: Wanted
+    # how many rows the spaces have, and how many levels each name
+    control_rows: int
+    test_rows: int
+    levels: Mapping[str, int]
+    facts: SpaceFacts
+    # files: points of the spaces, people in D, in the counterfactual world, and in others, each
+    # with its weight; who complains, and what is known of control groups already
+    control: Path
+    test: Path
+    people: Path
+    world: Path
+    worlds: tuple[tuple[Path, int], ...]
+    drawn: bool  # whether these worlds are draws
+    complaining: Path
+    known: Path | None
+    rows: int = field(default=0)  # that a worker may hold
+
+    def task(self, function: Any, *more: Any, people: int = 0) -> Task:
+        """Name a task by all that its answer depends on."""
+        name = digest(function.__name__, replace(self, rows=0), *more)
+        return Task(function=function, arguments=(self, *more), name=name, people=people)
+
+
+def count_in_tiles(
+    situation: Situation,
+    embedding: Embedding,
+    wanted: Wanted,
+    *,
+    control: NearestGroups | None,
+    shared: SharedSpaces | None,
+    progress: Progress,
+) -> TiledCounts:
+    """Count the groups of all complainants on the workers of a situation."""
+    workers = cast("Workers", situation.workers)
+    shared = shared or SharedSpaces()
+    merged = _Merged(situation=situation)
+    for stratum in situation.strata:
+        stored = _stored(situation, embedding, stratum, shared, workers)
+        asked = _ask(situation, embedding, wanted, stored, control=control)
+        cuts = _cut(len(stratum.control), workers.rows)
+        complaining = np.load(asked.complaining / "complaining.npy")
+        asked_about = wanted.searches(situation.weighted_worlds, known=control is not None)
+        people = (np.add.reduceat(complaining, cuts[:-1], dtype=np.intp) * asked_about).tolist()
+        tiles = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+        tasks = [
+            asked.task(search_tile, *tile, people=each)
+            for tile, each in zip(tiles, people, strict=True)
+        ]
+        found = workers.answer(tasks, progress)
+        mine = np.searchsorted(situation.complainants, stratum.control[stored.rows[complaining]])
+        merged.note_counts(mine, found, stored)
+        if wanted.matched:
+            known = tuple(zip(cuts[:-1].tolist(), found, strict=True))
+            whole = lcm(*(_whole(load_answer(each)) for each in found))
+            tasks = [asked.task(compare_tile, *tile, known, whole) for tile in tiles]
+            merged.note_matched(mine, workers.answer(tasks, discard_progress))
+            merged.spaces.append(_space_of(stored, found, situation.ks) if wanted.listed else {})
+    return merged.counts(wanted)
+
+
+def _cut(rows: int, held: int) -> NDArray[np.intp]:
+    """Cut rows that were sorted in space into tiles."""
+    size = min(max(rows // _TILES, _SMALLEST_TILE), _LARGEST_TILE, max(1, held // _OF_MEMORY))
+    return np.append(np.arange(0, rows, size), rows)
+
+
+# --- what workers read ---
+
+
+def _stored(
+    situation: Situation,
+    embedding: Embedding,
+    stratum: Stratum,
+    shared: SharedSpaces,
+    workers: Workers,
+) -> _StoredStratum:
+    """Store the spaces of a stratum, once for all groupings that share them."""
+    for known in shared.stored:
+        same = known.stratum.control is stratum.control and known.stratum.test is stratum.test
+        if same:
+            return cast("_StoredStratum", replace(known, stratum=stratum))
+    spaces: list[Space] = []
+    files, orders = [], []
+    for rows in (stratum.control, stratum.test):
+        points = embedding.apply(situation.population, rows).points
+        space, standing = Space.of(points, situation.summed[rows], embedding.metric)
+        path, order = _store_space(workers, space, standing if not spaces else None)
+        spaces.append(space)
+        files.append(path)
+        orders.append(order)
+    at = stratum.control[orders[0]]
+    people = {name: situation.population.part(name, at) for name in embedding.names}
+    complainants = len(stratum.complainants)
+    stored = _StoredStratum(
+        stratum=stratum,
+        control=files[0],
+        test=files[1],
+        people=_store_people(workers, people, situation.summed[at]),
+        facts=SpaceFacts.of(spaces[1]),
+        levels={
+            name: len(situation.population.categories(name).levels) for name in embedding.nominal
+        },
+        rows=orders[0],
+        points=orders[1],
+        backends={
+            side: choose(_placed(space), complainants)
+            for side, space in zip(("control", "test"), spaces, strict=True)
+        },
+    )
+    shared.stored.append(stored)
+    return stored
+
+
+def _placed(space: Space) -> Space:
+    """Give a space as its search sees it."""
+    return replace(space, points=space.metric.place(space.points), metric=space.metric.in_place)
+
+
+def _store_space(
+    workers: Workers, space: Space, standing: NDArray[np.intp] | None
+) -> tuple[Path, NDArray[np.intp]]:
+    """Store points as they are sorted in space; give the file, and the order of rows or points."""
+    placed, metric = space.metric.place(space.points), space.metric.in_place
+    size = max(1, min(CELL, workers.rows // 64))
+    order, start = sort_in_space(placed, metric, size=size)
+    cells = Cells.around(placed.take(order), start)
+    points = space.points.take(order)
+    arrays: _Arrays = {
+        "coordinates": points.coordinates,
+        "codes": points.codes,
+        "counts": space.counts[order],
+        "summed": space.summed[order],
+        "start": cells.start,
+        "low": cells.low,
+        "high": cells.high,
+    }
+    rows = order
+    if standing is not None:
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        here = place[standing]
+        rows = np.argsort(here, kind="stable")
+        arrays["standing"] = here[rows]
+    return workers.store(digest(arrays), arrays), rows
+
+
+def _store_people(
+    workers: Workers, columns: Mapping[str, Column], summed: NDArray[Any] | None = None
+) -> Path:
+    arrays = {f"column-{n}": each.data for n, each in enumerate(columns.values())}
+    if summed is not None:
+        arrays["summed"] = summed
+    names = np.array([*columns, ""])
+    return workers.store(digest(arrays, names), arrays | {"names": names})
+
+
+def _ask(
+    situation: Situation,
+    embedding: Embedding,
+    wanted: Wanted,
+    stored: _StoredStratum,
+    *,
+    control: NearestGroups | None,
+) -> _Asked:
+    """Store what one grouping has of its own: worlds, complainants, groups known already."""
+    workers = cast("Workers", situation.workers)
+    stratum, rows = stored.stratum, stored.stratum.control[stored.rows]
+
+    def store_world(world: Population) -> Path:
+        moved = {}
+        for name in embedding.names:
+            column, fact = world.part(name, rows), situation.population.part(name, rows)
+            if not np.array_equal(column.data, fact.data):
+                moved[name] = column
+        return _store_people(workers, moved)
+
+    complaining = np.isin(rows, stratum.complainants)
+    known = None
+    if control is not None:
+        mine = np.searchsorted(control.own_rows, rows[complaining])
+        arrays = {
+            name: each[mine] if len(each) else each
+            for name, each in control.counted.arrays().items()
+        }
+        known = workers.store(digest(arrays), arrays)
+    return _Asked(
+        embedding=embedding,
+        similarity=situation.similarity,
+        ks=situation.ks,
+        wanted=wanted,
+        control_rows=len(stratum.control),
+        test_rows=len(stratum.test),
+        levels=stored.levels,
+        facts=stored.facts,
+        control=stored.control,
+        test=stored.test,
+        people=stored.people,
+        world=store_world(situation.counterfactual or situation.population),
+        worlds=tuple((store_world(world), weight) for world, weight in situation.weighted_worlds),
+        drawn=bool(situation.draws),
+        complaining=workers.store(digest(complaining), {"complaining": complaining}),
+        known=known,
+        rows=workers.rows,
+    )
+
+
+# --- the tasks ---
+
+
+class _Tile:
+    """A tile as a worker sees it: a situation of its complainants, on spaces in files."""
+
+    def __init__(self, asked: _Asked, first: int, last: int) -> None:
+        self.asked, self.rows = asked, np.arange(first, last)
+        complaining = _mapped(asked.complaining / "complaining.npy")
+        self.stratum = Stratum(
+            label="",
+            complainants=self.rows[complaining[first:last]],
+            control=np.arange(asked.control_rows),
+            test=np.broadcast_to(np.intp(-1), asked.test_rows),
+        )
+        # how many complain before this tile
+        self._before = int(np.count_nonzero(complaining[:first]))
+        self.people = _population(asked, asked.people, asked.control_rows)
+        self.control_search = _open_search(asked, "control")
+        self.test_search = _open_search(asked, "test")
+        self.standing = _mapped(asked.control / "standing.npy")
+
+    def situation(self) -> Situation:
+        asked, people = self.asked, self.people
+        others = [(self._world(path), weight) for path, weight in asked.worlds]
+        return Situation(
+            population=people,
+            counterfactual=self._world(asked.world),
+            attributes=(),
+            strata=(self.stratum,),
+            is_negative=_mapped(asked.people / "summed.npy"),
+            is_negative_cf=None,
+            ks=asked.ks,
+            similarity=asked.similarity,
+            threads=threads_of_task(),
+            draws=tuple(world for world, _ in others) if asked.drawn else (),
+            worlds=() if asked.drawn else tuple(others),
+        )
+
+    def _world(self, path: Path) -> Population:
+        moved = _columns(self.asked, path)
+        return replace(self.people, columns=MappingProxyType({**self.people.columns, **moved}))
+
+    def builder(self, counted: Mapping[str, Counted] | None = None) -> GroupBuilder:
+        asked = self.asked
+        control, test = (_space(asked, side) for side in ("control", "test"))
+        spaces = [
+            PreparedSpace(
+                rows=self.stratum.control,
+                space=None,
+                search=self.control_search,
+                standing=self.standing,
+                repeats=False,
+                marks=control.marks,
+            ),
+            PreparedSpace(
+                rows=self.stratum.test,
+                space=test,
+                search=self.test_search,
+                standing=None,
+                repeats=False,
+                marks=test.marks,
+                facts=asked.facts,
+            ),
+        ]
+        return GroupBuilder(
+            self.situation(),
+            asked.embedding,
+            discard_progress,
+            counted=counted,
+            shared=SharedSpaces(embedding=asked.embedding, spaces=spaces),
+            to_match=self.rows,
+        )
+
+    def known_control(self, answer: Path) -> Counted:
+        """Give what was counted of the control groups: by the first task, or before."""
+        if self.asked.known is None:
+            return _counted_in(load_answer(answer), "control")
+        mine = slice(self._before, self._before + len(self.stratum.complainants))
+        names = [f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind)]
+        arrays = {name: _mapped(self.asked.known / f"{name}.npy") for name in names}
+        return Counted.of_arrays(
+            {name: each[mine] if len(each) else each for name, each in arrays.items()}
+        )
+
+
+def search_tile(asked: _Asked, first: int, last: int) -> _Arrays:
+    """Find the groups of the complainants of a tile, and the matches of all its people."""
+    tile = _Tile(asked, first, last)
+    builder = tile.builder()
+    found: dict[str, NearestGroups] = {}
+    if len(tile.stratum.complainants):
+        for center in asked.wanted.centers:
+            found |= builder.test(
+                center, over_draws=asked.wanted.over_draws, matched=asked.wanted.matched
+            )
+    answer: _Arrays = {"complainants": np.array(len(tile.stratum.complainants))}
+    if asked.wanted.matched:
+        ((matches, _),) = builder.match()
+        answer |= _matches_arrays(matches)
+    if len(tile.stratum.complainants) and asked.known is None:
+        found["control"] = builder.control()
+    written: set[int] = set()
+    for what, groups in found.items():
+        if id(groups) not in written:  # a world that weighs more is there more than once
+            written.add(id(groups))
+            arrays = groups.counted.arrays()
+            answer |= {f"{what}:{name}": each for name, each in arrays.items()}
+    answer |= {f"{_BACKEND}{what}": np.array(name) for what, name in builder.backends.items()}
+    return answer
+
+
+def compare_tile(
+    asked: _Asked, first: int, last: int, found: tuple[tuple[int, Path], ...], whole: int
+) -> _Arrays:
+    """Compare the complainants of a tile with the matches of the people around them.
+
+    `found` are the answers of `search_tile`, each with the first row of its tile; shares of
+    refusals are counted in parts of `whole`.
+    """
+    tile = _Tile(asked, first, last)
+    complainants = tile.stratum.complainants
+    flat: _Arrays = {"complainants": np.array(len(complainants))}
+    if not len(complainants):
+        return flat
+    answer = dict(found)[first]
+    builder = tile.builder({"control": tile.known_control(answer)})
+    control = builder.control()
+    points = asked.embedding.apply(tile.people, complainants).points
+    own = tile.standing[complainants]
+    reach = control.found.radius.max(axis=1)
+    if control.caliper is not None:
+        reach = np.minimum(reach, control.caliper.limits)
+    queries = Queries(points=points, own=own, own_negative=np.zeros(len(own), dtype=np.bool_))
+    index, search = tile.control_search.load_within(queries, reach)
+    start, stop = (np.searchsorted(tile.standing, index, side) for side in ("left", "right"))
+    number = stop - start  # how many rows stand on each point, one after the other
+    rows = np.arange(number.sum()) + np.repeat(start - np.cumsum(number) + number, number)
+    matches = _gather(asked, rows, found, whole)
+    places = np.searchsorted(rows, complainants)
+    scale = builder.scale(tile.stratum, asked.facts)
+    groups = compare_matched(
+        control,
+        np.arange(len(complainants)),
+        rows=places,
+        queries=replace(queries, own=np.searchsorted(index, own)),
+        standing=np.repeat(np.arange(len(index)), number),
+        search=search,
+        matches=matches,
+        scale=scale,
+        names=asked.embedding.names,
+    )
+    made = MatchedGroups(
+        at_k=groups,
+        own=matches.share(places),
+        spaces=(),
+        control=control,
+        centers=control.origins,
+    ).arrays()
+    flat |= {f"own:{name}": each for name, each in made["own"].items()}
+    for index_of_k, arrays in enumerate(made["at_k"]):
+        flat |= {f"{index_of_k}:{name}": each for name, each in arrays.items()}
+    return flat
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    """Map an array from its file; what is written to it stays in memory."""
+    return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+
+
+def _columns(asked: _Asked, path: Path) -> dict[str, Column]:
+    names = np.load(path / "names.npy", allow_pickle=False).tolist()[:-1]
+    columns: dict[str, Column] = {}
+    for number, name in enumerate(names):
+        data = _mapped(path / f"column-{number}.npy")
+        is_name = np.issubdtype(data.dtype, np.integer)
+        levels = tuple(range(asked.levels.get(name, 0)))  # what they are called does not matter
+        columns[name] = Categories(data, levels) if is_name else Numbers(data)
+    return columns
+
+
+def _population(asked: _Asked, path: Path, rows: int) -> Population:
+    no_ids = np.broadcast_to(np.intp(0), rows)
+    return Population(
+        columns=MappingProxyType(_columns(asked, path)),
+        ids=no_ids,
+        positions=no_ids,
+        open_source=_no_table,
+    )
+
+
+def _no_table() -> Any:
+    raise RuntimeError("a task has no table: please report this")
+
+
+def _space(asked: _Asked, side: str) -> Space:
+    folder = asked.control if side == "control" else asked.test
+    names = ("coordinates", "codes", "counts", "summed")
+    coordinates, codes, counts, summed = (_mapped(folder / f"{name}.npy") for name in names)
+    marked = _mapped(asked.people / "summed.npy").dtype != np.bool_
+    return Space(
+        points=Points(coordinates=coordinates, codes=codes),
+        counts=counts,
+        negatives=np.broadcast_to(np.int64(0), len(summed)) if marked else summed,
+        metric=asked.embedding.metric,
+        marks=summed if marked else None,
+    )
+
+
+# The searches of the last task, which the next one often asks again.
+_OPENED: dict[tuple[Path, str, int], ShardedSearch] = {}
+
+
+def _open_search(asked: _Asked, side: str) -> ShardedSearch:
+    folder = asked.control if side == "control" else asked.test
+    threads = threads_of_task()
+    key = (folder, digest(asked.embedding.metric), threads)
+    space = _space(asked, side)
+    whole = len(space.points) <= asked.rows // 2
+    if whole and key in _OPENED:
+        return _OPENED[key]
+    cells = Cells(**{f.name: np.load(folder / f"{f.name}.npy") for f in fields(Cells)})
+    made = ShardedSearch(space, cells, rows=asked.rows // 2, threads=threads)
+    if whole:
+        while len(_OPENED) > 1:
+            del _OPENED[next(iter(_OPENED))]
+        _OPENED[key] = made
+    return made
+
+
+# --- matches in files ---
+
+_BY_KEY = ("negatives", "found", "distance", "numbers")
+_SPARSE = ("people", "levels")
+
+
+def _matches_arrays(matches: Matches) -> _Arrays:
+    arrays: _Arrays = {"key": matches.key, "whole": np.array(str(matches.whole))}
+    arrays |= {name: getattr(matches, name) for name in _BY_KEY}
+    if matches.negatives.dtype == object:  # integers that no array holds are written as text
+        arrays["negatives"] = matches.negatives.astype(np.str_)
+    for name in _SPARSE:
+        matrix = getattr(matches, name)
+        arrays |= {f"{name}:{part}": getattr(matrix, part) for part in _CSR}
+        arrays[f"{name}:width"] = np.array(matrix.shape[1])
+    return {f"matches:{name}": each for name, each in arrays.items()}
+
+
+_CSR = ("data", "indices", "indptr")
+
+
+def _whole(answer: _Arrays) -> int:
+    return int(str(answer["matches:whole"]))
+
+
+def _sparse(answer: _Arrays, name: str) -> Any:
+    from scipy.sparse import csr_array
+
+    data, indices, indptr = (answer[f"matches:{name}:{part}"] for part in _CSR)
+    width = int(answer[f"matches:{name}:width"])
+    return csr_array((data, indices, indptr), shape=(len(indptr) - 1, width))
+
+
+def _gather(
+    asked: _Asked, rows: NDArray[np.intp], found: Sequence[tuple[int, Path]], whole: int
+) -> Matches:
+    """Put together the matches of some rows of the control space."""
+    from scipy.sparse import vstack
+
+    starts = np.array([first for first, _ in found])
+    of_tile = np.searchsorted(starts, rows, side="right") - 1
+    parts: dict[str, list[Any]] = {name: [] for name in ("key", *_BY_KEY, *_SPARSE)}
+    keys = 0
+    for number in np.unique(of_tile).tolist():
+        answer = load_answer(found[number][1])
+        chosen = answer["matches:key"][rows[of_tile == number] - starts[number]]
+        used, key = np.unique(chosen, return_inverse=True)
+        parts["key"].append(key + keys)
+        keys += len(used)
+        for name in _BY_KEY:
+            parts[name].append(answer[f"matches:{name}"][used])
+        parts["negatives"][-1] = _in_whole(parts["negatives"][-1], _whole(answer), whole)
+        for name in _SPARSE:
+            parts[name].append(_sparse(answer, name)[used])
+    joined = {name: np.concatenate(parts[name]) for name in ("key", *_BY_KEY)}
+    people, levels = (vstack(parts[name], format="csr") for name in _SPARSE)
+    points, people.indices = np.unique(people.indices, return_inverse=True)
+    people.resize(people.shape[0], len(points))
+    counts = _mapped(asked.test / "counts.npy")[points]
+    return Matches(
+        **joined,
+        whole=whole,
+        people=people,
+        levels=levels,
+        parts=parts_for(max(asked.ks)),
+        counts=counts,
+        squared=asked.embedding.metric.squared,
+    )
+
+
+def _in_whole(negatives: NDArray[Any], whole: int, common: int) -> NDArray[Any]:
+    """Count shares in parts of another whole."""
+    if negatives.dtype.kind == "U":
+        negatives = np.array([int(text) for text in negatives.tolist()], dtype=object)
+    times = common // whole
+    top = max(int(np.abs(negatives).max(initial=0)), whole)
+    kind: Any = np.int64 if top * times < ROOM else object
+    return np.asarray(negatives.astype(kind) * times)
+
+
+# --- all tiles together ---
+
+
+def _counted_in(answer: Mapping[str, Any], what: str) -> Counted:
+    names = (f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind))
+    return Counted.of_arrays({name: answer[f"{what}:{name}"] for name in names})
+
+
+@dataclass(slots=True)
+class _Merged:
+    """The answers of all tiles of all strata, in the order of complainants."""
+
+    situation: Situation
+    counted: dict[str, _Arrays] = field(default_factory=dict)
+    own: _Arrays = field(default_factory=dict)
+    at_k: list[_Arrays] = field(default_factory=list)
+    spaces: list[_Arrays] = field(default_factory=list)
+    backends: dict[str, list[str]] = field(default_factory=dict)
+
+    def note_counts(
+        self, mine: NDArray[np.intp], found: Sequence[Path], stored: _StoredStratum
+    ) -> None:
+        """Write down the counts of a stratum whose complainants have these places."""
+        for rows, answer in _by_tile(mine, found):
+            for key, array in answer.items():
+                what, _, name = key.partition(":")
+                if what == "matches" or not array.ndim:
+                    continue
+                _write(self.counted.setdefault(what, {}), name, rows, array, self._size)
+        for what in {key for path in found for key in _backends_in(path)}:
+            name = stored.backends["control" if what == "control" else "test"]
+            if name == "compiled":
+                used = {_backends_in(path).get(what) for path in found}
+                name = "compiled scan" if "compiled scan" in used else "compiled tree"
+            self.backends.setdefault(what, []).append(name)
+
+    def note_matched(self, mine: NDArray[np.intp], found: Sequence[Path]) -> None:
+        """Write down the matched groups of a stratum."""
+        if not self.at_k:
+            self.at_k = [{} for _ in self.situation.ks]
+        for rows, answer in _by_tile(mine, found):
+            for key, array in answer.items():
+                what, _, name = key.partition(":")
+                into = self.own if what == "own" else self.at_k[int(what)]
+                _write(into, name, rows, array, self._size)
+
+    @property
+    def _size(self) -> int:
+        return len(self.situation.complainants)
+
+    def counts(self, wanted: Wanted) -> TiledCounts:
+        """Give everything that was written down."""
+        matched = None
+        if wanted.matched:
+            spaces = self.spaces if wanted.listed else []
+            matched = {"own": self.own, "at_k": self.at_k, "spaces": spaces}
+        return TiledCounts(
+            counted={what: Counted.of_arrays(each) for what, each in self.counted.items()},
+            matched=matched,
+            backends={
+                what: name_backends(names, self.situation.strata)
+                for what, names in self.backends.items()
+            },
+        )
+
+
+def _backends_in(path: Path) -> dict[str, str]:
+    """Give the search that answered, by what was searched."""
+    with np.load(path, allow_pickle=False) as answer:
+        keys = [each for each in answer.files if each.startswith(_BACKEND)]
+        return {key.removeprefix(_BACKEND): str(answer[key]) for key in keys}
+
+
+def _by_tile(
+    mine: NDArray[np.intp], found: Sequence[Path]
+) -> Iterator[tuple[NDArray[np.intp], _Arrays]]:
+    """Give the complainants of each tile, and what was answered about them."""
+    first = 0
+    for path in found:
+        answer = load_answer(path)
+        last = first + int(answer.pop("complainants"))
+        yield mine[first:last], answer
+        first = last
+
+
+def _write(
+    into: _Arrays, name: str, rows: NDArray[np.intp], array: NDArray[Any], size: int
+) -> None:
+    if name in {f.name for f in fields(RadiusCounts)} and not len(array):
+        into.setdefault(name, array)  # nothing is counted within a caliper where there is none
+        return
+    if array.dtype.kind == "U":  # integers that no array holds
+        array = np.array([int(text) for text in array.tolist()], dtype=object)
+        into |= {name: into[name].astype(object)} if name in into else {}
+    if name not in into:
+        into[name] = np.empty((size, *array.shape[1:]), dtype=array.dtype)
+    into[name][rows] = array
+
+
+def _space_of(stored: _StoredStratum, found: Sequence[Path], ks: tuple[int, ...]) -> _Arrays:
+    """Give who stands for whom in a stratum, in the order of its rows."""
+    from scipy.sparse import vstack
+
+    keys, parts, number = [], [], 0
+    for path in found:
+        answer = load_answer(path)
+        keys.append(answer["matches:key"] + number)
+        parts.append(_sparse(answer, "people"))
+        number += parts[-1].shape[0]
+    people = vstack(parts, format="csr")
+    people.indices = stored.points[people.indices]
+    key = np.empty(len(stored.rows), dtype=np.intp)
+    key[stored.rows] = np.concatenate(keys)
+    arrays = {name: getattr(people, name) for name in _CSR}
+    return arrays | {"key": key, "parts": parts_for(max(ks)), "width": len(stored.points)}

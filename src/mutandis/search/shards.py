@@ -1,0 +1,259 @@
+"""Points beyond one memory: sorted in space, cut into cells, of which a search loads what it needs.
+
+Sorted points lie in files, the cells one after the other, each with a box around it. A search of a
+part of the queries loads the cells that can hold their neighbours, and nothing else. How far these
+reach is guessed from a sample of the points, and checked after: everything within `reach` of a
+group of queries is loaded, so an answer whose radius is no larger than that has missed no row, not
+even one that ties. Where a radius is larger, it is a bound for the true one, and cells up to it are
+loaded before the group is asked again. The answers are therefore those of a search of all points,
+integer by integer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mutandis.search.choose import choose_search
+from mutandis.search.engine import Listing, Queries, discard_progress
+from mutandis.search.ties import Neighbourhoods, RadiusCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.search.distance import Metric, Points
+    from mutandis.search.engine import Progress, Search, Space
+
+__all__ = ["Cells", "ShardedSearch", "sort_in_space"]
+
+CELL = 4096
+"""Points in a cell."""
+
+# queries that share a box, and those whose order among each other does not matter
+_GROUP, _NEAR = 2048, 64
+# one point in so many is in the sample that guesses radii
+_SAMPLED = 32
+# a guess is this much larger than what the sample says, so that it is seldom too small
+_MARGIN, _MORE = 1.5, 3
+# what is computed in floats may be off by less than this part
+_SLACK = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Boxes around points that follow each other, from each start to the next."""
+
+    start: NDArray[np.intp]
+    # of each coordinate, and then of each code: the smallest and the largest
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+    @classmethod
+    def around(cls, points: Points, start: NDArray[np.intp]) -> Cells:
+        """Measure the boxes of points that are where distances are measured."""
+        low, high = (
+            np.concatenate(
+                [
+                    least.reduceat(each, start[:-1], axis=0).astype(np.int64)
+                    for each in (points.coordinates, points.codes)
+                ],
+                axis=1,
+            )
+            for least in (np.minimum, np.maximum)
+        )
+        return cls(start=start, low=low, high=high)
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def near(self, other: Cells, reach: NDArray[np.float64], metric: Metric) -> NDArray[np.bool_]:
+        """Tell which boxes lie within the reach of one of the other boxes."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        numbers = self.low.shape[1] - len(metric.mismatch)
+        for low, high, limit in zip(other.low, other.high, reach.tolist(), strict=True):
+            gap = np.maximum(self.low - high, low - self.high)
+            np.maximum(gap, 0, out=gap)
+            apart = metric.terms(gap[:, :numbers].astype(np.float64)).sum(axis=1)
+            apart += (gap[:, numbers:] > 0) @ metric.mismatch.astype(np.float64)
+            found |= apart <= limit * _SLACK
+        return found
+
+
+def sort_in_space(
+    points: Points, metric: Metric, *, size: int = CELL
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Sort points so that near ones follow each other.
+
+    Give their order, and where each cell of at most `size` points starts. Points are those at
+    which distances are measured. A cell of more points is cut at the middle of its longest side.
+    """
+    columns = [*points.coordinates.T, *points.codes.T]
+    prices = [*np.ones(points.coordinates.shape[1]), *metric.lengths(metric.mismatch)]
+    is_name = np.arange(len(columns)) >= points.coordinates.shape[1]
+    order = np.arange(len(points), dtype=np.intp)
+    waiting, start = [(0, len(order))], [len(order)]
+    while waiting:
+        first, last = waiting.pop()
+        mine = order[first:last]
+        side = -1
+        if len(mine) > size:
+            spans = np.array([float(np.ptp(column[mine])) for column in columns])
+            lengths = np.where(is_name, spans > 0, spans) * prices
+            side = int(np.argmax(lengths)) if lengths.max(initial=0.0) > 0 else -1
+        if side < 0:
+            start.append(first)
+            continue
+        middle = len(mine) // 2
+        order[first:last] = mine[np.argpartition(columns[side][mine], middle)]
+        waiting += [(first, first + middle), (first + middle, last)]
+    return order, np.sort(np.array(start, dtype=np.intp))
+
+
+class ShardedSearch:
+    """Search points that were sorted in space, loading the cells that are needed.
+
+    `cells` are the boxes of the space's points, which may be mapped from files; up to `rows` points
+    are simply loaded.
+    """
+
+    def __init__(self, space: Space, cells: Cells, *, rows: int, threads: int = -1) -> None:
+        self._space, self._cells, self._threads = space, cells, threads
+        self._loaded = np.full(len(cells), len(space.points) <= rows)
+        self._search: Search | None = None
+        self._sample: Search | None = None
+        self._index = np.empty(0, dtype=np.intp)
+        self._people = np.add.reduceat(space.counts, cells.start[:-1])  # in each cell
+
+    @property
+    def name(self) -> str:
+        """The backend that answered last."""
+        return "" if self._search is None else self._search.name
+
+    def neighbourhoods(
+        self, queries: Queries, ks: Sequence[int], *, progress: Progress = discard_progress
+    ) -> Neighbourhoods:
+        if self._loaded.all():
+            answers = self._ready().neighbourhoods(self._moved(queries), ks)
+            progress(len(queries))
+            return answers
+        found = Neighbourhoods.empty(len(queries), len(ks))
+        order, groups = self._grouped(queries.points)
+        reach = np.maximum.reduceat(self._guess(queries, max(ks))[order], groups.start[:-1])
+        waiting = np.arange(len(groups))
+        while len(waiting):
+            self._load(groups, waiting, reach)
+            while self._people[self._loaded].sum() <= max(ks):
+                reach[waiting] = 2 * reach[waiting] + 1
+                self._load(groups, waiting, reach)
+            rows = np.concatenate(
+                [order[groups.start[each] : groups.start[each + 1]] for each in waiting.tolist()]
+            )
+            found.put(rows, self._ready().neighbourhoods(self._moved(queries.take(rows)), ks))
+            farthest = found.radius.max(axis=1)[order].astype(np.float64)
+            farthest = np.maximum.reduceat(farthest, groups.start[:-1])
+            again = (farthest > reach)[waiting] & ~self._loaded.all()
+            reach, waiting = np.maximum(reach, farthest), waiting[again]
+        progress(len(queries))
+        return found
+
+    def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
+        self._load_within(queries, limits)
+        return self._ready().within(self._moved(queries), limits)
+
+    def arrange(self, points: Points) -> NDArray[np.intp]:
+        if self._search is None:
+            metric = self._space.metric
+            return sort_in_space(metric.place(points), metric.in_place, size=_NEAR)[0]
+        return self._search.arrange(points)
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        self._load_within(queries, limits)
+        search, index = self._ready(), self._index
+
+        def use_here(chosen: NDArray[np.intp], listing: Listing) -> None:
+            use(chosen, replace(listing, points=index[listing.points]))
+
+        search.visit(self._moved(queries), limits, rows, use_here)
+
+    def load_within(
+        self, queries: Queries, limits: NDArray[np.int64]
+    ) -> tuple[NDArray[np.intp], Search]:
+        """Load everything within limits; give the numbers of the points loaded, and their search.
+
+        What that search is asked, and what it answers, are places among these points.
+        """
+        self._load_within(queries, limits)
+        search = self._ready()
+        return self._index, search
+
+    def _load_within(self, queries: Queries, limits: NDArray[np.int64]) -> None:
+        if not self._loaded.all() and len(queries):
+            order, groups = self._grouped(queries.points)
+            reach = np.maximum.reduceat(limits[order].astype(np.float64), groups.start[:-1])
+            self._load(groups, np.arange(len(groups)), reach)
+
+    def _grouped(self, points: Points) -> tuple[NDArray[np.intp], Cells]:
+        """Put queries into groups of near ones, with a box around each."""
+        metric = self._space.metric
+        placed = metric.place(points)
+        order, start = sort_in_space(placed, metric.in_place, size=_GROUP)
+        return order, Cells.around(placed.take(order), start)
+
+    def _guess(self, queries: Queries, k: int) -> NDArray[np.float64]:
+        """Guess how far the k nearest of each query reach, from those in a sample of the points."""
+        if self._sample is None:
+            step = min(_SAMPLED, max(1, len(self._space.points) // 64))
+            few = slice(None, None, step)
+            space = self._space
+            sample = replace(
+                space, points=space.points.take(few), counts=space.counts[few],
+                negatives=space.negatives[few], marks=None,
+            )  # fmt: skip
+            self._sample = choose_search(sample, threads=self._threads)
+            self._sample_share = int(sample.counts.sum()) / int(space.counts.sum())
+            self._sample_rows = int(sample.counts.sum())
+        expected = k * self._sample_share
+        rank = int(min(np.ceil(_MARGIN * expected) + _MORE, self._sample_rows))
+        around = Queries.outside(queries.points)
+        return self._sample.neighbourhoods(around, (rank,)).radius[:, 0].astype(np.float64)
+
+    def _load(self, groups: Cells, some: NDArray[np.intp], reach: NDArray[np.float64]) -> None:
+        chosen = replace(groups, low=groups.low[some], high=groups.high[some])
+        near = self._cells.near(chosen, reach[some], self._space.metric.in_place)
+        if (near & ~self._loaded).any():
+            self._loaded |= near
+            self._search = None
+
+    def _ready(self) -> Search:
+        """Give the search of what is loaded."""
+        if self._search is None:
+            space, start = self._space, self._cells.start
+            size = np.diff(start)
+            self._index = np.flatnonzero(np.repeat(self._loaded, size))
+            here = replace(
+                space,
+                points=space.points.take(self._index),
+                counts=space.counts[self._index],
+                negatives=space.negatives[self._index],
+                marks=None if space.marks is None else space.marks[self._index],
+            )
+            self._search = choose_search(here, threads=self._threads)
+        return self._search
+
+    def _moved(self, queries: Queries) -> Queries:
+        """Give queries whose own points are places among those that are loaded."""
+        own = queries.own
+        if not (own >= 0).any():
+            return queries
+        place = np.searchsorted(self._index, own)
+        return replace(queries, own=np.where(own >= 0, place, -1))
