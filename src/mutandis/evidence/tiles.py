@@ -111,7 +111,8 @@ class _Asked:
     people: Path
     world: Path
     worlds: tuple[tuple[Path, int], ...]
-    drawn: bool  # whether these worlds are draws
+    drawn: bool  # whether there are draws: these worlds, or what they are made of
+    weighted: bool  # whether these worlds have weights
     complaining: Path
     known: Path | None
     rows: int = field(default=0)  # that a worker may hold
@@ -299,6 +300,7 @@ def _ask(
         world=store_world(situation.counterfactual or situation.population),
         worlds=tuple((store_world(world), weight) for world, weight in situation.weighted_worlds),
         drawn=bool(situation.draws),
+        weighted=bool(situation.worlds),
         complaining=workers.store(digest(complaining), {"complaining": complaining}),
         known=known,
         rows=workers.rows,
@@ -341,7 +343,7 @@ class _Tile:
             similarity=asked.similarity,
             threads=threads_of_task(),
             draws=tuple(world for world, _ in others) if asked.drawn else (),
-            worlds=() if asked.drawn else tuple(others),
+            worlds=tuple(others) if asked.weighted else (),
         )
 
     def _world(self, path: Path) -> Population:
