@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.equal_rows import group_equal
+from mutandis.data.equal_rows import group_equal, row_digests
 from mutandis.evidence.groups import Group, Matching
 from mutandis.evidence.matches import (
     IMBALANCE,
@@ -512,6 +512,39 @@ class MatchedSpace:
     people: Any
     parts: int
 
+    def arrays(self) -> dict[str, Any]:
+        """Give it as arrays that depend on nothing but who stands for whom.
+
+        Matches are in the order of the first row that has them; people with the same share them.
+        """
+        first, key = group_equal(self.key)
+        people = self.people[self.key[first]]
+        people.sort_indices()
+        same_first, same = _group_rows_of(people)
+        people = people[same_first]
+        return {
+            "key": same[key],
+            "parts": self.parts,
+            "data": people.data,
+            "indices": people.indices.astype(np.int32, copy=False),
+            "indptr": people.indptr.astype(np.int64, copy=False),
+        }
+
+
+def _group_rows_of(matrix: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Group equal rows of a sparse matrix whose columns are sorted, as `group_equal` does."""
+    size = np.diff(matrix.indptr)
+    entries = row_digests([matrix.indices, matrix.data])
+    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries)])
+    sums = running[matrix.indptr[1:]] - running[matrix.indptr[:-1]]
+    first, group = group_equal(sums, size)
+    theirs = np.repeat(matrix.indptr[first[group]] - matrix.indptr[:-1], size)
+    theirs += np.arange(len(entries))
+    if all(np.array_equal(each, each[theirs]) for each in (matrix.indices, matrix.data)):
+        return first, group
+    rows = np.arange(len(size))  # digests that are equal by chance
+    return rows, rows
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedGroups:
@@ -541,11 +574,7 @@ class MatchedGroups:
         return {
             "own": _share_arrays(self.own),
             "at_k": [_group_arrays(group) for group in self.at_k],
-            "spaces": [
-                {"key": each.key, "parts": each.parts}
-                | {name: getattr(each.people, name) for name in ("data", "indices", "indptr")}
-                for each in self.spaces
-            ],
+            "spaces": [each.arrays() for each in self.spaces],
         }
 
     @classmethod

@@ -1,0 +1,251 @@
+"""Groups that are searched for tile by tile are those of one machine, to the last bit."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.evidence.tiles import search_tile
+from mutandis.workers import LocalWorkers, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+_NUMBERS = {"x": "continuous", "y": "continuous", "z": "continuous"}
+_CHAIN = {"x": ("s",), "y": ("s", "x"), "z": ("y",)}
+
+
+@dataclass(frozen=True)
+class FewRows(LocalWorkers):
+    """Workers that hold so few rows that a small table is cut into many tiles."""
+
+    rows: int = 200
+
+    def answer(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> list[Path]:
+        """Answer in another order than they were asked."""
+        backwards = super().answer(tasks[::-1], progress)
+        return backwards[::-1]
+
+
+def mixed_table(rows: int, seed: int) -> pd.DataFrame:
+    """Make people with ties, names, counts, and outcomes of two kinds."""
+    rng = np.random.default_rng(seed)
+    group, sex = rng.choice(["a", "b", "c"], rows, p=[0.5, 0.3, 0.2]), rng.choice(["f", "m"], rows)
+    x = np.round(3 * rng.normal(size=rows) - (group == "b") - (sex == "f"), 1)
+    y = np.round(2 * rng.normal(size=rows) + 0.5 * x - 1.5 * (sex == "f"))
+    z = rng.normal(size=rows) + 0.2 * y
+    job = rng.choice(["clerk", "cook", "judge"], rows)
+    job = np.where((sex == "f") & (rng.random(rows) < 0.3), "cook", job)
+    count = rng.poisson(np.exp(0.5 - 0.3 * (sex == "f")))
+    lean = 1 + 0.3 * x + 0.2 * y + 0.3 * count - 0.5 * (sex == "f")
+    refused = rng.random(rows) < 1 / (1 + np.exp(lean))
+    rate = np.round(5 + 1.5 * refused + rng.gamma(2, 1, rows) - 0.1 * y, 2)
+    return pd.DataFrame(
+        {
+            "g": group, "s": sex, "x": x, "y": y, "z": z, "job": job, "count": count,
+            "town": rng.choice(["here", "there"], rows), "refused": refused, "rate": rate,
+        }
+    )  # fmt: skip
+
+
+def _plain(**asked: Any) -> mm.Uncertainty:
+    return mm.Uncertainty(**({"refits": 0, "placebo": 0, "tipping": False} | asked))
+
+
+def _linear(**equations: tuple[str, ...]) -> mm.Worldview:
+    return mm.Worldview({name: mm.Linear(*parents) for name, parents in equations.items()})
+
+
+_TWO = [
+    mm.Protection("g", value="b", reference="a"),
+    mm.Protection("s", value="f", reference="m"),
+]
+_BOTH = {"x": ("g", "s"), "y": ("x", "g", "s")}
+
+AUDITS: dict[str, Callable[[], dict[str, Any]]] = {
+    "numbers": lambda: {"attributes": _NUMBERS, "worldview": _linear(**_CHAIN)},
+    "a grid": lambda: {
+        "attributes": {"y": "continuous", "count": "continuous"},
+        "worldview": _linear(y=("s",), count=("s",)),
+    },
+    "names and draws": lambda: {
+        "attributes": {"job": "nominal", "y": "continuous", "town": "nominal"},
+        "worldview": mm.Worldview({"y": mm.Linear("s"), "job": mm.Categorical("s")}),
+        "uncertainty": _plain(draws=3, placebo=2),
+    },
+    "names alone": lambda: {
+        "attributes": {"job": "nominal", "town": "nominal"},
+        "worldview": mm.Worldview({"job": mm.Categorical("s")}),
+        "uncertainty": _plain(draws=3),
+    },
+    "counts": lambda: {
+        "attributes": {"count": "continuous", "z": "continuous"},
+        "worldview": mm.Worldview({"count": mm.Count("s")}),
+        "uncertainty": _plain(draws=3),
+    },
+    "refits": lambda: {
+        "attributes": _NUMBERS,
+        "worldview": _linear(**_CHAIN),
+        "uncertainty": _plain(refits=3, placebo=2),
+    },
+    "robustness": lambda: {
+        "attributes": _NUMBERS | {"job": "nominal"},
+        "worldview": mm.Worldview({"x": mm.Linear("s"), "job": mm.Categorical("s")}),
+        "uncertainty": _plain(draws=3, tipping=True),
+        "ks": (20,),
+    },
+    "a caliper": lambda: {
+        "attributes": _NUMBERS,
+        "worldview": _linear(**_CHAIN),
+        "similarity": mm.Similarity(max_distance=0.05),
+    },
+    "all ties": lambda: {
+        "attributes": {"y": "continuous", "count": "continuous"},
+        "worldview": _linear(y=("s",)),
+        "similarity": mm.Similarity(ties="all"),
+    },
+    "equal mass": lambda: {
+        "attributes": _NUMBERS,
+        "worldview": _linear(**_CHAIN),
+        "similarity": mm.Similarity(group_size="equal-mass"),
+    },
+    "squares": lambda: {
+        "attributes": _NUMBERS,
+        "worldview": _linear(**_CHAIN),
+        "similarity": mm.Similarity(distance="mahalanobis"),
+    },
+    "learned names": lambda: {
+        "attributes": _NUMBERS | {"job": "nominal"},
+        "worldview": _linear(**_CHAIN),
+        "similarity": mm.Similarity(distance="hvdm"),
+    },
+    "two values": lambda: {
+        "protected": mm.Protection("g", value=["b", "c"], reference="a"),
+        "attributes": _NUMBERS,
+        "worldview": _linear(x=("g",), y=("x", "g")),
+    },
+    "multiple": lambda: {
+        "protected": _TWO,
+        "combine": "multiple",
+        "attributes": _NUMBERS,
+        "worldview": _linear(**_BOTH),
+    },
+    "intersectional": lambda: {
+        "protected": _TWO,
+        "combine": "intersectional",
+        "attributes": _NUMBERS,
+        "worldview": _linear(**_BOTH),
+        "ks": (5, 15),
+    },
+    "a score": lambda: {
+        "outcome": mm.Score("rate", worse="higher"),
+        "attributes": _NUMBERS,
+        "worldview": _linear(**_CHAIN),
+        "ks": (16, 20),
+    },
+}
+
+
+def make_plan(audit: str, rows: int = 300, seed: int = 5) -> mm.Plan:
+    settings = AUDITS[audit]()
+    if isinstance(settings.setdefault("outcome", "refused"), str):
+        settings["negative"] = True
+    settings.setdefault("protected", mm.Protection("s", value="f", reference="m"))
+    settings.setdefault("uncertainty", _plain())
+    settings.setdefault("ks", (5, 20))
+    return mm.plan(mixed_table(rows, seed), **settings)
+
+
+_SLOW = {"robustness"}
+
+
+@pytest.mark.parametrize(
+    "audit",
+    [pytest.param(each, marks=pytest.mark.slow) if each in _SLOW else each for each in AUDITS],
+)
+def test_tiles_change_no_number(audit: str, tmp_path: Path) -> None:
+    plan = make_plan(audit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mm.MutandisWarning)
+        alone = plan.run()
+        (tmp_path / "tasks").mkdir()
+        workers = FewRows(tmp_path / "tasks")
+        tiled = plan.run(cluster=workers)
+    assert len(list((tmp_path / "tasks").glob("*.npz"))) >= 4
+    assert tiled.provenance.to_json() == alone.provenance.to_json()
+    for method in plan.methods:
+        for k in alone.ks:
+            expected, found = (each.findings(method.name, k=k) for each in (alone, tiled))
+            pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    assert tiled.noise_floor.as_dict() == alone.noise_floor.as_dict()
+    pd.testing.assert_frame_equal(tiled.counts(), alone.counts(), check_exact=True)
+    method, k = plan.choose(None, None)
+    for place in (0, 7):
+        one, other = (each.members(place, method.name, k) for each in (alone, tiled))
+        for mine, its in ((one.control, other.control), (one.test, other.test)):
+            assert mine.ids.tolist() == its.ids.tolist()
+            assert mine.place.tolist() == its.place.tolist()
+
+
+def test_results_are_the_same_bytes(tmp_path: Path) -> None:
+    plan = make_plan("two values")
+    (tmp_path / "tasks").mkdir()
+    plan.run().save(tmp_path / "alone")
+    plan.run(cluster=FewRows(tmp_path / "tasks")).save(tmp_path / "tiled")
+    alone, tiled = (
+        {
+            each.relative_to(tmp_path / name): each.read_bytes()
+            for each in (tmp_path / name).rglob("*")
+            if each.is_file()
+        }
+        for name in ("alone", "tiled")
+    )
+    assert alone.keys() == tiled.keys()
+    differ = {str(name) for name in alone if alone[name] != tiled[name]}
+    # these two say when they were written
+    assert differ <= {"audit.json", "ro-crate-metadata.json"}
+    texts = ((tmp_path / name / "audit.json").read_text() for name in ("alone", "tiled"))
+    mine, its = (json.loads(text) for text in texts)
+    for each in (mine, its):
+        del each["created"], each["sha256"], each["outputs"]["ro-crate-metadata.json"]
+    assert mine == its
+
+
+def test_answers_that_are_there_are_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan("numbers")
+    workers = FewRows(tmp_path)
+    first = plan.run(cluster=workers)
+    answers = sorted(tmp_path.glob("*.npz"))
+    for lost in answers[::3]:
+        lost.unlink()
+    asked: list[int] = []
+
+    def noted(asked_of: Any, first: int, last: int) -> Any:
+        asked.append(first)
+        return search_tile(asked_of, first, last)
+
+    monkeypatch.setattr("mutandis.evidence.tiles.search_tile", noted)
+    noted.__name__ = search_tile.__name__
+    again = plan.run(cluster=workers)
+    assert sorted(tmp_path.glob("*.npz")) == answers
+    assert 0 < len(asked) < len(answers) // 2
+    pd.testing.assert_frame_equal(again.counts(), first.counts())
+
+
+def test_other_people_have_other_tasks(tmp_path: Path) -> None:
+    plan = make_plan("numbers")
+    plan.run(cluster=FewRows(tmp_path))
+    before = set(tmp_path.glob("*.npz"))
+    make_plan("numbers", seed=6).run(cluster=FewRows(tmp_path))
+    replace(plan, settings=replace(plan.settings, ks=(6, 20))).run(cluster=FewRows(tmp_path))
+    assert 2 * len(before) < len(set(tmp_path.glob("*.npz")))
