@@ -183,22 +183,24 @@ def test_bins_hold_who_a_sorted_list_holds(
     k = 1 + int(share * (len(distances) - 1))
     final = sorted(distances)[k - 1]
     room = reservoir.reservoir_for(len(distances))
-    scale = reservoir.scale_for(float(max(start, final)))
-    last, size, people = reservoir.BINS - 1, 0, np.int64(0)
+    reservoir.clear(room, float(max(start, final)))
+    held = room.held
     for number, distance in enumerate(distances):
-        here = reservoir.bin_of(float(distance), scale)
-        if here <= last:
+        here = reservoir.bin_of(float(distance), room.scale[0])
+        if here <= held[reservoir.LAST]:
+            size = held[reservoir.SIZE]
             room.candidates.distances[size] = distance
             room.candidates.people[size] = selection.ONE_PERSON + number % 2
             room.bins[here] += selection.ONE_PERSON + number % 2
-            people += selection.ONE_PERSON + number % 2
-            size += 1
-        last, people = reservoir.shrink(room.bins, last, people, k)
-        if settles and people >> selection.HALF >= k:
-            size, scale, last, people = reservoir.settle(room, size, k)
-        assert reservoir.edge(last, scale) >= final
+            held[reservoir.PEOPLE] += selection.ONE_PERSON + number % 2
+            held[reservoir.SIZE] += 1
+        reservoir.shrink(room, k)
+        if settles and held[reservoir.PEOPLE] >> selection.HALF >= k:
+            reservoir.settle(room, k)
+            reservoir.shrink(room, k)
+        assert reservoir.edge(room) >= final
     answers = selection.Answers(*(np.zeros((1, 1), np.int64) for _ in range(5)))
-    reservoir.answer(room, size, scale, last, people, np.array([k]), answers, 0)
+    reservoir.answer(room, np.array([k]), answers, 0)
     refused = [distance for number, distance in enumerate(distances) if number % 2]
     assert [int(part[0, 0]) for part in answers] == [
         final,

@@ -427,7 +427,8 @@ class _KernelAdder:
             room = self._rooms.pop()
         except IndexError:
             widths = matches.numbers.shape[1], matches.columns[-1]
-            room = sums.room_for(len(matched.counts), *widths)
+            attributes = judge.axes + len(judge.levels)
+            room = sums.room_for(len(matched.counts), *widths, attributes)
         sums.add_groups(
             sums.Listed(
                 listing.start, listing.points.astype(np.int32, copy=False), listing.distances

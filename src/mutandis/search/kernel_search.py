@@ -22,10 +22,10 @@ from mutandis.search.engine import Listing, Queries, discard_progress
 from mutandis.search.kernels.bounds import Costs, choose_signs, level_bits, slants_of
 from mutandis.search.kernels.descent import (
     KernelQueries,
+    TreeListing,
     homes,
     list_in_tree,
     nearest_in_tree,
-    room_in,
     within_in_tree,
 )
 from mutandis.search.kernels.scan import (
@@ -147,11 +147,10 @@ class CompiledSearch:
             overflow, centers = self._centers(queries.take(rows))
             # no distance among the points is larger than 2**53, so a limit need not be
             left = np.minimum(limits[rows] - overflow, 2**53).astype(np.float64)
-            counted = np.empty((len(rows), 3), dtype=np.int64)
-            room = room_in(self._tree, 1)
-            within_in_tree(self._tree, self._steps, self._exact, centers, left, room, counted)
-            people, negatives, farthest = counted.T
-            farthest = np.where(people > 0, farthest + overflow, -1)
+            counted = _room_for_answers(len(rows), 1)
+            within_in_tree(self._tree, self._steps, self._exact, centers, left, counted)
+            people, negatives = counted.inside[:, 0], counted.negatives_inside[:, 0]
+            farthest = np.where(people > 0, counted.radius[:, 0] + overflow, -1)
             found.put(rows, RadiusCounts(people=people, negatives=negatives, farthest=farthest))
 
         self._in_chunks(work, self._in_tree_order(queries), discard_progress)
@@ -188,19 +187,8 @@ class CompiledSearch:
         points = np.empty(int(capacity.sum()) + 1, dtype=np.int32)
         distances = np.empty(len(points), dtype=np.int64)
         start = np.zeros(len(limits) + 1, dtype=np.intp)
-        list_in_tree(
-            self._tree,
-            self._steps,
-            self._exact,
-            centers,
-            left,
-            room_in(self._tree, 1),
-            self._order,
-            overflow,
-            start,
-            points,
-            distances,
-        )
+        listing = TreeListing(self._order, overflow, start, points, distances)
+        list_in_tree(self._tree, self._steps, self._exact, centers, left, listing)
         return Listing(start=start, points=points[: start[-1]], distances=distances[: start[-1]])
 
     def _centers(self, queries: Queries) -> tuple[NDArray[np.int64], KernelQueries]:
@@ -241,9 +229,7 @@ class CompiledSearch:
         leaf = np.empty(len(queries), dtype=np.min_scalar_type(len(self._tree.start)))
 
         def work(rows: NDArray[np.intp]) -> None:
-            found = np.empty(len(rows), dtype=np.int64)
-            homes(self._tree, self._costs, self._centers(queries.take(rows))[1], found)
-            leaf[rows] = found
+            leaf[rows] = homes(self._tree, self._costs, self._centers(queries.take(rows))[1])
 
         rows = np.arange(len(queries))
         if len(queries) <= 4 * _CHUNK:
@@ -283,9 +269,7 @@ class CompiledSearch:
     def _descend(self, centers: KernelQueries, ks: NDArray[np.int64]) -> tuple[Answers, int]:
         """Answer from the tree, and count the points that were examined."""
         answers = _room_for_answers(len(centers.values), len(ks))
-        room = room_in(self._tree, int(ks[-1]))
-        tree, steps, exact = self._tree, self._steps, self._exact
-        examined = nearest_in_tree(tree, steps, exact, centers, ks, room, answers)
+        examined = nearest_in_tree(self._tree, self._steps, self._exact, centers, ks, answers)
         if (answers.radius < 0).any():
             raise RuntimeError("the search found fewer rows than there are: please report this")
         return answers, examined

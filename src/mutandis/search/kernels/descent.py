@@ -25,34 +25,35 @@ from mutandis.search.kernels.bounds import least_distance, measure
 from mutandis.search.kernels.jit import kernel, part
 from mutandis.search.kernels.reservoir import (
     BINS,
+    LAST,
+    PEOPLE,
+    SIZE,
     answer,
     bin_of,
     clear,
     edge,
     reservoir_for,
-    scale_for,
     settle,
     shrink,
 )
-from mutandis.search.kernels.selection import HALF, LOWER, ONE_PERSON
-from mutandis.search.kernels.steps import STRETCH, collect, largest_sum, sum_steps
+from mutandis.search.kernels.selection import HALF, LOWER, ONE_PERSON, Answers
+from mutandis.search.kernels.steps import STRETCH, Steps, collect, largest_sum, sum_steps
+from mutandis.search.kernels.tree import Exact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.search.kernels.bounds import Costs
     from mutandis.search.kernels.reservoir import Reservoir
-    from mutandis.search.kernels.selection import Answers
-    from mutandis.search.kernels.steps import Steps
-    from mutandis.search.kernels.tree import Exact, Tree
+    from mutandis.search.kernels.tree import Tree
 
 __all__ = [
     "KernelQueries",
     "Room",
+    "TreeListing",
     "homes",
     "list_in_tree",
     "nearest_in_tree",
-    "room_in",
     "within_in_tree",
 ]
 
@@ -63,9 +64,10 @@ _ROUNDED_UP = 1.0 + 2.0**-49
 # of one type from the start: for literals, numba would compile what they are given to once more
 _ZERO: Any = np.int64(0)
 _ONE: Any = np.int64(1)
-_LAST_BIN: Any = np.int64(BINS - 1)
 # candidates, in k, from which on those that are too far are thrown out
 _FULL = 8
+# what can be asked of the tree: see the functions at the end
+_NEAREST, _WITHIN, _LIST, _HOME = range(4)
 
 
 class KernelQueries(NamedTuple):
@@ -96,6 +98,19 @@ class Room(NamedTuple):
     reservoir: Reservoir
 
 
+class TreeListing(NamedTuple):
+    """What is listed: the points, and where each query's begin; for homes, the leaf of each query.
+
+    Points are named by `order`, and each distance is longer by the query's `overflow`.
+    """
+
+    order: NDArray[np.int32]
+    overflow: NDArray[np.int64]
+    start: NDArray[np.int64]
+    points: NDArray[np.int32]
+    distances: NDArray[np.int64]
+
+
 def room_in(tree: Tree, k: int) -> Room:
     leaf = int((tree.stop - tree.start)[tree.right < 0].max())
     return Room(
@@ -105,20 +120,6 @@ def room_in(tree: Tree, k: int) -> Room:
         np.empty(len(tree.start), np.float64),
         reservoir_for(_FULL * k + STRETCH),  # each stretch of a leaf may add all its points
     )
-
-
-@kernel
-def homes(tree: Tree, costs: Costs, centers: KernelQueries, found: NDArray[np.int64]) -> None:
-    """Find for each query a leaf that it could lie in: queries of one leaf take the same path."""
-    for query in range(len(found)):
-        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
-        node = 0
-        while tree.right[node] >= 0:
-            left, right = node + 1, tree.right[node]
-            to_left = least_distance(tree.boxes, left, costs, center, slants, bits, np.inf)
-            to_right = least_distance(tree.boxes, right, costs, center, slants, bits, to_left)
-            node = left if to_left <= to_right else right
-        found[query] = node
 
 
 @part
@@ -167,178 +168,214 @@ def _starting_radius(centers: KernelQueries, query: int, last_radius: float, cos
 
 @part
 def _take_up(
+    exact: Exact, centers: KernelQueries, query: int, start: int, found: int, room: Room
+) -> None:
+    """Measure what a stretch has near, and keep what is in the bins up to the last."""
+    center, own, herself = centers.values[query], centers.own[query], centers.herself[query]
+    reservoir, near, crowd = room.reservoir, room.near, exact.crowd
+    (distances, crowds), bins, held = reservoir.candidates, reservoir.bins, reservoir.held
+    size, last, people, scale = held[SIZE], held[LAST], held[PEOPLE], reservoir.scale[0]
+    for index in range(found):
+        place = start + near[index]
+        distance = measure(exact.points, place, center, exact.costs)
+        others = crowd[place] - herself * (place == own)
+        here = bin_of(distance, scale)
+        counts = (here <= last) & (others >= ONE_PERSON)
+        # written always and kept if it counts: no branch to guess wrong
+        distances[size] = distance
+        crowds[size] = others
+        bins[here if counts else BINS] += others
+        people += others if counts else 0
+        size += counts
+    held[SIZE], held[PEOPLE] = size, people
+
+
+@part
+def _count_others(
     exact: Exact,
     centers: KernelQueries,
     query: int,
     start: int,
     found: int,
     room: Room,
-    size: int,
-    scale: float,
-    last: int,
-    people: np.int64,
-) -> tuple[int, np.int64]:
-    """Measure what a stretch has near, and keep what is in the bins up to the last."""
+    radius: float,
+    answers: Answers,
+) -> None:
+    """Add up the others that a stretch has within the radius, and find the farthest of them."""
     center, own, herself = centers.values[query], centers.own[query], centers.herself[query]
-    candidates, bins = room.reservoir.candidates, room.reservoir.bins
+    people, farthest = np.int64(0), -1.0
     for index in range(found):
         place = start + room.near[index]
         distance = measure(exact.points, place, center, exact.costs)
         others = exact.crowd[place] - herself * (place == own)
-        here = bin_of(distance, scale)
-        counts = (here <= last) & (others >= ONE_PERSON)
-        # written always and kept if it counts: no branch to guess wrong
-        candidates.distances[size] = distance
-        candidates.people[size] = others
-        bins[here if counts else BINS] += others
-        people += others if counts else 0
-        size += counts
-    return size, people
+        if distance <= radius and others >= ONE_PERSON:
+            people += others
+            farthest = max(farthest, distance)
+    answers.inside[query, 0] += people >> HALF
+    answers.negatives_inside[query, 0] += people & LOWER
+    answers.radius[query, 0] = max(answers.radius[query, 0], np.int64(farthest))
+
+
+@part
+def _list_points(
+    exact: Exact,
+    center: NDArray[np.float64],
+    query: int,
+    start: int,
+    found: int,
+    room: Room,
+    radius: float,
+    listing: TreeListing,
+) -> None:
+    """List the points that a stretch has within the radius, behind those before."""
+    points, distances, order = listing.points, listing.distances, listing.order
+    last, more = listing.start[query + 1], listing.overflow[query]
+    for index in range(found):
+        place = start + room.near[index]
+        distance = measure(exact.points, place, center, exact.costs)
+        # written always and kept if it is near: the one behind the last is spare
+        points[last], distances[last] = order[place], np.int64(distance) + more
+        last += distance <= radius
+    listing.start[query + 1] = last
 
 
 @kernel
+def _search(  # noqa: C901, PLR0912
+    task: int,
+    tree: Tree,
+    steps: Steps,
+    exact: Exact,
+    centers: KernelQueries,
+    limits: NDArray[np.float64],
+    ks: NDArray[np.int64],
+    room: Room,
+    answers: Answers,
+    listing: TreeListing,
+) -> int:
+    """Do one of the tasks for each query, in the order of the tree; count the points examined.
+
+    All of them descend in the same way, and that is most of what has to be compiled: so they are
+    one kernel, and what a task does not need is given empty. It has few parts within parts, which
+    numba would copy over and over.
+    """
+    costs, boxes, most = exact.costs, tree.boxes, ks[-1]
+    examined: int = _ZERO
+    last_radius = np.inf
+    for query in range(len(centers.values)):
+        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
+        numbers = len(center) - len(costs.mismatch)
+        radius = limits[query]
+        if task == _NEAREST:
+            radius = _starting_radius(centers, query, last_radius, costs)
+            clear(room.reservoir, radius)
+        elif task == _LIST:
+            listing.start[query + 1] = listing.start[query]
+        room.waiting[0], room.away[0] = 0, 0.0
+        depth = _ONE
+        while depth:
+            leaf, away, depth = _next_leaf(tree, costs, center, slants, bits, radius, room, depth)
+            if task == _HOME:
+                listing.start[query] = leaf
+                break
+            if away > radius:
+                continue
+            start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
+            examined += points
+            outside = sum_steps(steps, boxes, leaf, start, points, costs, center, bits, room.sums)
+            # where the radius does not shrink, a leaf is looked at as a whole
+            stretch = STRETCH if task == _NEAREST else points
+            for first in range(0, points, stretch):
+                if outside > radius:
+                    break  # the radius has shrunk from within this very leaf
+                limit = largest_sum(radius - outside, steps.per_unit[leaf], numbers, costs)
+                stop = min(first + stretch, points)
+                found = collect(room.sums, first, stop, limit, room.near)
+                if found == 0:
+                    continue
+                if task == _NEAREST:
+                    _take_up(exact, centers, query, start, found, room)
+                    if room.reservoir.held[SIZE] >= _FULL * most:
+                        settle(room.reservoir, most)
+                    shrink(room.reservoir, most)
+                    radius = min(radius, edge(room.reservoir))
+                elif task == _LIST:
+                    _list_points(exact, center, query, start, found, room, radius, listing)
+                else:
+                    _count_others(exact, centers, query, start, found, room, radius, answers)
+        if task == _NEAREST:
+            last_radius = answer(room.reservoir, ks, answers, query)
+    return examined
+
+
+# what tasks are given that do not need it
+_NUMBERS = np.empty(0, np.float64)
+_NO_STEPS = Steps(np.empty(0, np.uint16), _NUMBERS, np.empty(0, np.bool_))
+_NO_ANSWERS = Answers(*(np.empty((0, 0), np.int64) for _ in Answers._fields))
+_NO_LISTING = TreeListing(
+    np.empty(0, np.int32),
+    np.empty(0, np.int64),
+    np.empty(0, np.int64),
+    np.empty(0, np.int32),
+    np.empty(0, np.int64),
+)
+_NO_K = np.ones(1, np.int64)
+
+
+def homes(tree: Tree, costs: Costs, centers: KernelQueries) -> NDArray[np.int64]:
+    """Find for each query a leaf that it could lie in: queries of one leaf take the same path."""
+    size = len(centers.values)
+    exact = Exact(np.empty((0, 0)), np.empty(0, np.int64), costs)
+    found = _NO_LISTING._replace(start=np.empty(size, np.int64))
+    limits, room = np.full(size, np.inf), room_in(tree, 1)
+    _search(_HOME, tree, _NO_STEPS, exact, centers, limits, _NO_K, room, _NO_ANSWERS, found)
+    return found.start
+
+
 def nearest_in_tree(
     tree: Tree,
     steps: Steps,
     exact: Exact,
     centers: KernelQueries,
     ks: NDArray[np.int64],
-    room: Room,
     answers: Answers,
 ) -> int:
     """Answer queries, in the order of the tree, for all ks (rising); count the points examined."""
-    costs, reservoir, most = exact.costs, room.reservoir, ks[-1]
-    numbers = centers.values.shape[1] - len(costs.mismatch)
-    # a candidate stands for at least one row, so that this many are always enough for k
-    full = _FULL * most
-    looked_at = 0
-    last_radius = np.inf
-    for query in range(len(centers.values)):
-        center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
-        radius = _starting_radius(centers, query, last_radius, costs)
-        scale, last, size, people = scale_for(radius), _LAST_BIN, _ZERO, _ZERO
-        clear(reservoir.bins)
-        room.waiting[0], room.away[0] = 0, 0.0
-        depth = _ONE
-        while depth:
-            leaf, away, depth = _next_leaf(tree, costs, center, slants, bits, radius, room, depth)
-            if away > radius:
-                continue
-            start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
-            looked_at += points
-            outside = sum_steps(
-                steps, tree.boxes, leaf, start, points, costs, center, bits, room.sums
-            )
-            for first in range(0, points, STRETCH):
-                if outside > radius:
-                    break  # the radius has shrunk from within this very leaf
-                limit = largest_sum(radius - outside, steps.per_unit[leaf], numbers, costs)
-                stop = min(first + STRETCH, points)
-                found = collect(room.sums, first, stop, limit, room.near)
-                if found == 0:
-                    continue
-                size, people = _take_up(
-                    exact, centers, query, start, found, room, size, scale, last, people
-                )
-                if size >= full:
-                    size, scale, last, people = settle(reservoir, size, most)
-                else:
-                    last, people = shrink(reservoir.bins, last, people, most)
-                radius = min(radius, edge(last, scale))
-        last_radius = answer(reservoir, size, scale, last, people, ks, answers, query)
-    return looked_at
+    room = room_in(tree, int(ks[-1]))
+    return _search(
+        _NEAREST,
+        tree,
+        steps,
+        exact,
+        centers,
+        np.full(len(centers.values), np.inf),
+        ks,
+        room,
+        answers,
+        _NO_LISTING,
+    )
 
 
-@part
-def _next_near(
-    tree: Tree,
-    steps: Steps,
-    exact: Exact,
-    centers: KernelQueries,
-    query: int,
-    radius: float,
-    room: Room,
-    depth: int,
-) -> tuple[int, int, int]:
-    """Collect what the next leaf may have within the radius.
-
-    The result is where the leaf starts, how many points are collected, and how many nodes wait.
-    """
-    costs = exact.costs
-    center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
-    leaf, away, depth = _next_leaf(tree, costs, center, slants, bits, radius, room, depth)
-    start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
-    if away > radius:
-        return start, 0, depth
-    outside = sum_steps(steps, tree.boxes, leaf, start, points, costs, center, bits, room.sums)
-    numbers = centers.values.shape[1] - len(costs.mismatch)
-    most = largest_sum(radius - outside, steps.per_unit[leaf], numbers, costs)
-    return start, collect(room.sums, 0, points, most, room.near), depth
-
-
-@kernel
 def within_in_tree(
     tree: Tree,
     steps: Steps,
     exact: Exact,
     centers: KernelQueries,
     limits: NDArray[np.float64],
-    room: Room,
-    found: NDArray[np.int64],
+    answers: Answers,
 ) -> None:
-    """Count others within each query's limit.
-
-    `found` has three columns: people, negatives, and the farthest distance (-1: none).
-    """
-    for query in range(len(centers.values)):
-        center = centers.values[query]
-        radius = limits[query]
-        people, farthest = np.int64(0), -1.0
-        room.waiting[0], room.away[0] = 0, 0.0
-        depth = _ONE
-        while depth:
-            start, size, depth = _next_near(tree, steps, exact, centers, query, radius, room, depth)
-            for index in range(size):
-                place = start + room.near[index]
-                distance = measure(exact.points, place, center, exact.costs)
-                others = exact.crowd[place] - centers.herself[query] * (place == centers.own[query])
-                if distance <= radius and others >= ONE_PERSON:
-                    people += others
-                    farthest = max(farthest, distance)
-        found[query, 0], found[query, 1] = people >> HALF, people & LOWER
-        found[query, 2] = np.int64(farthest)
+    """Add up others within each query's limit; the radius becomes that of the farthest."""
+    room = room_in(tree, 1)
+    _search(_WITHIN, tree, steps, exact, centers, limits, _NO_K, room, answers, _NO_LISTING)
 
 
-@kernel
 def list_in_tree(
     tree: Tree,
     steps: Steps,
     exact: Exact,
     centers: KernelQueries,
     limits: NDArray[np.float64],
-    room: Room,
-    order: NDArray[np.int32],
-    overflow: NDArray[np.int64],
-    start: NDArray[np.int64],
-    points: NDArray[np.int32],
-    distances: NDArray[np.int64],
+    listing: TreeListing,
 ) -> None:
-    """List the points within each query's limit, and where each query's begin in `start`.
-
-    Points are named by `order`, and each distance is longer by the query's `overflow`.
-    """
-    last = 0
-    for query in range(len(centers.values)):
-        center = centers.values[query]
-        radius, more = limits[query], overflow[query]
-        room.waiting[0], room.away[0] = 0, 0.0
-        depth = _ONE
-        while depth:
-            first, size, depth = _next_near(tree, steps, exact, centers, query, radius, room, depth)
-            for index in range(size):
-                place = first + room.near[index]
-                distance = measure(exact.points, place, center, exact.costs)
-                # written always and kept if it is near: the one behind the last is spare
-                points[last], distances[last] = order[place], np.int64(distance) + more
-                last += distance <= radius
-        start[query + 1] = last
+    """List the points within each query's limit."""
+    room = room_in(tree, 1)
+    _search(_LIST, tree, steps, exact, centers, limits, _NO_K, room, _NO_ANSWERS, listing)

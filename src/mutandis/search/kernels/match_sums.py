@@ -109,31 +109,36 @@ class Judge(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The memory a thread works in.
+    """The memory a thread works in: one row for people inside, one for those at the radius.
 
-    Of the points of the test space: their weights, all zero before and after, and a list of those
-    that are not; the same for the rim. The moments of people inside and on the rim: numbers, and
-    levels.
+    Of the points of the test space, their weights, all zero before and after, and a list of those
+    that are not; the moments of people, numbers and levels; and `sums`, as `_PEOPLE` and so on name
+    them. By how much each attribute exceeds what is allowed: negative, where matches are below.
     """
 
     load: NDArray[np.int64]
     touched: NDArray[np.int32]
-    rim: NDArray[np.int64]
-    on_rim: NDArray[np.int32]
-    inside: tuple[NDArray[np.int64], NDArray[np.int64]]
-    at_rim: tuple[NDArray[np.int64], NDArray[np.int64]]
+    numbers: NDArray[np.int64]
+    levels: NDArray[np.int64]
+    sums: NDArray[np.int64]
+    excess: NDArray[np.float64]
 
 
-def room_for(points: int, numbers: int, levels: int) -> Room:
-    """Make room for so many points of the test space, and moments of both kinds."""
-    sums = [(np.zeros(numbers, np.int64), np.zeros(levels, np.int64)) for _ in range(2)]
+_INSIDE, _RIM = range(2)
+# what is added up: people, those with matches and with near ones, refusals, points touched, squares
+# of weights over the rows of a point, and rows
+_PEOPLE, _MATCHED, _NEAR, _REFUSED, _TOUCHED, _SPREAD, _ROWS = range(7)
+
+
+def room_for(points: int, numbers: int, levels: int, attributes: int) -> Room:
+    """Make room for so many points of the test space, moments of both kinds, and attributes."""
     return Room(
-        load=np.zeros(points + 1, np.int64),
-        touched=np.zeros(points + 1, np.int32),
-        rim=np.zeros(points + 1, np.int64),
-        on_rim=np.zeros(points + 1, np.int32),
-        inside=sums[0],
-        at_rim=sums[1],
+        load=np.zeros((2, points + 1), np.int64),
+        touched=np.zeros((2, points + 1), np.int32),
+        numbers=np.zeros((2, numbers), np.int64),
+        levels=np.zeros((2, levels), np.int64),
+        sums=np.zeros((2, 7), np.int64),
+        excess=np.zeros(attributes),
     )
 
 
@@ -231,20 +236,25 @@ def _arrange(
 
 
 @part
-def _clear(sums: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
+def _clear(room: Room, side: int) -> None:
     # loops: numba takes seconds to compile what assigns to slices
-    numbers, levels = sums
-    for column in range(len(numbers)):
-        numbers[column] = 0
-    for column in range(len(levels)):
-        levels[column] = 0
+    for column in range(room.numbers.shape[1]):
+        room.numbers[side, column] = 0
+    for column in range(room.levels.shape[1]):
+        room.levels[side, column] = 0
+    for column in range(room.sums.shape[1]):
+        room.sums[side, column] = 0
 
 
 @part
 def _add_moments(
-    sums: tuple[NDArray[np.int64], NDArray[np.int64]], moments: Moments, who: np.uint64, people: int
+    of_numbers: NDArray[np.int64],
+    of_levels: NDArray[np.int64],
+    moments: Moments,
+    who: np.uint64,
+    people: int,
 ) -> None:
-    numbers, (of_numbers, of_levels) = moments.numbers[who], sums
+    numbers = moments.numbers[who]
     if people == 1:  # without a product, which vector units do not have for 64 bits
         for column in range(np.uint64(len(numbers))):
             of_numbers[column] += numbers[column]
@@ -256,117 +266,85 @@ def _add_moments(
         of_levels[np.uint64(moments.columns[entry])] += people * moments.levels[entry]
 
 
-class Sums(NamedTuple):
-    """What was added up: people, those with matches, refusals, and points touched."""
-
-    people: int
-    matched: int
-    refused: int
-    touched: int
-
-
 @part
-def _add_inside(
+def _add(
+    side: int,
     around: Around,
     first: int,
     stop: int,
+    radius: int,
+    near: float,
     matched: Matched,
     room: Room,
-    before: tuple[Sums, int, int],
-) -> tuple[Sums, int, int]:
-    """Add up the people who are inside of a group, and not of a smaller one."""
-    sums, spread, rows = before
-    everyone, with_matches, refused, touched = sums
+) -> None:
+    """Add up people: those inside of a group and not of a smaller one, or those at its radius."""
+    load, touched = room.load[side], room.touched[side]
+    of_numbers, of_levels, sums = room.numbers[side], room.levels[side], room.sums[side]
+    size, spread, rows = sums[_TOUCHED], sums[_SPREAD], sums[_ROWS]
+    plain = matched.plain
     # indices are unsigned, so that none is taken to count from the end
     for place in range(np.uint64(first), np.uint64(stop)):
-        who, people = np.uint64(around.who[place]), around.people[place]
-        everyone += people
-        with_matches += people * (around.apart[place] < np.inf)
-        refused += people * matched.negatives[who]
-        _add_moments(room.inside, matched.moments, who, people)
+        if side == _RIM and around.distance[place] != radius:
+            continue
+        who, people, apart = np.uint64(around.who[place]), around.people[place], around.apart[place]
+        sums[_PEOPLE] += people
+        sums[_MATCHED] += people * (apart < np.inf)
+        sums[_NEAR] += people * (apart <= near)
+        sums[_REFUSED] += people * matched.negatives[who]
+        _add_moments(of_numbers, of_levels, matched.moments, who, people)
         begin, end = matched.start[who], matched.start[who + np.uint64(1)]
         for entry in range(np.uint64(begin), np.uint64(end)):
             point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
-            held = room.load[point]
+            held = load[point]
             after = held + more
-            room.load[point] = after
+            load[point] = after
             is_new = (held == 0) & (more > 0)
             # written always and kept if it is new: the last one is spare
-            room.touched[np.uint64(touched)] = point
-            touched += is_new
-            if matched.plain:
+            touched[np.uint64(size)] = point
+            size += is_new
+            if plain:
                 spread += more * (held + after)
             else:
                 count = matched.counts[point]
                 rows += count * is_new
                 spread += after * after // count - held * held // count
-    rows = touched if matched.plain else rows
-    return Sums(everyone, with_matches, refused, touched), spread, rows
+    sums[_TOUCHED], sums[_SPREAD], sums[_ROWS] = size, spread, size if plain else rows
 
 
 @part
-def _add_rim(
-    around: Around,
-    first: int,
-    stop: int,
-    matched: Matched,
-    radius: int,
-    near: float,
-    room: Room,
-) -> tuple[Sums, int]:
-    """Add up the people at exactly the radius; count those with matches near enough."""
-    everyone, with_matches, refused, touched, are_near = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
-    for place in range(first, stop):
-        if around.distance[place] != radius:
-            continue
-        who, people = np.uint64(around.who[place]), around.people[place]
-        everyone += people
-        with_matches += people * (around.apart[place] < np.inf)
-        refused += people * matched.negatives[who]
-        are_near += people if around.apart[place] <= near else 0
-        _add_moments(room.at_rim, matched.moments, who, people)
-        for entry in range(matched.start[who], matched.start[who + np.uint64(1)]):
-            point, more = np.uint64(matched.points[entry]), people * matched.weights[entry]
-            room.on_rim[touched] = point
-            touched += (room.rim[point] == 0) & (more > 0)
-            room.rim[point] += more
-    return Sums(everyone, with_matches, refused, touched), are_near
-
-
-@part
-def _unload_rim(
-    matched: Matched, room: Room, touched: int, place: float, spread: int, rows: int
-) -> tuple[int, int]:
+def _unload_rim(matched: Matched, room: Room, place: float) -> tuple[int, int]:
     """Count what the rim adds, each person holding a part of a place, and take it out again."""
-    for index in range(touched):
-        point = room.on_rim[index]
-        before, count = room.load[point], matched.counts[point]
-        more = np.int64(np.rint(room.rim[point] * place))
+    load, rim, on_rim, counts = room.load[0], room.load[1], room.touched[1], matched.counts
+    spread, rows = room.sums[_INSIDE, _SPREAD], room.sums[_INSIDE, _ROWS]
+    for index in range(room.sums[_RIM, _TOUCHED]):
+        point = on_rim[index]
+        before, count = load[point], counts[point]
+        more = np.int64(np.rint(rim[point] * place))
         after = before + more
         spread += after * after // count - before * before // count
         if before == 0 and more > 0:
             rows += count
-        room.rim[point] = 0
+        rim[point] = 0
     return spread, rows
 
 
 @part
 def _count_near(around: Around, stop: int, near: float) -> int:
     """Count the people inside of a group whose matches are near enough."""
-    people = 0
+    people: int = _ZERO
     for place in range(stop):
         people += around.people[place] if around.apart[place] <= near else 0
     return people
 
 
 @repeated_part
-def _average(inside: int, at_rim: int, place: float, whole: float) -> float:
+def _average(sums: NDArray[np.int64], at: int, place: float, whole: float) -> float:
     """Give the average of a moment over a group whose rim holds a part of each place."""
-    total = at_rim * place + inside
+    total = sums[_RIM, at] * place + sums[_INSIDE, at]
     return total / whole if whole > 0.0 else np.nan
 
 
-@part
+@repeated_part
 def _variance(square: float, mean: float, rounding: float) -> float:
     found = square - mean**2
     return found if found > rounding * square else 0.0
@@ -381,50 +359,48 @@ def _excess(difference: float, spread: float, allowed: float, rounding: float) -
 
 
 @part
+def _name_largest(excess: NDArray[np.float64], rounding: float) -> int:
+    """Name the first of the attributes that exceed most, up to rounding; 0 if none does."""
+    largest = 0.0
+    for attribute in range(len(excess)):
+        largest = max(largest, abs(excess[attribute]))
+    if largest > 1:
+        for attribute in range(len(excess)):
+            found = excess[attribute]
+            if abs(found) >= largest * (1 - rounding):
+                return (attribute + 1 if found > 0 else -attribute - 1) if abs(found) > 1 else 0
+    return 0
+
+
+@part
 def _judge(
     room: Room, half: int, place: float, matched_size: float, size: float, judge: Judge
 ) -> int:
-    """Name the attribute in which groups differ too much, as `Matching` does; 0 for none.
-
-    It is the first of those that differ most, up to rounding.
-    """
-    numbers, levels = room.inside
-    rim_numbers, rim_levels = room.at_rim
+    """Name the attribute in which groups differ too much, as `Matching` does; 0 for none."""
+    numbers, levels, excess = room.numbers, room.levels, room.excess
+    axes, rounding = judge.axes, judge.rounding
     whole, other_whole = matched_size * judge.one, size * judge.one
     allowed = min(judge.most, judge.most_by_k / max(size, 1.0))
-    axes, largest = judge.axes, 0.0
-    # the first look finds the largest excess, the second one the attribute
-    for look in range(2):
-        enough = largest * (1 - judge.rounding)
-        for axis in range(axes):
-            at, other_at = 1 + axis, 1 + 2 * axes + axis
-            mean = _average(numbers[at], rim_numbers[at], place, whole)
-            other = _average(numbers[other_at], rim_numbers[other_at], place, other_whole)
-            at, other_at = at + axes, other_at + axes
-            square = _average(numbers[at], rim_numbers[at], place, whole)
-            other_square = _average(numbers[other_at], rim_numbers[other_at], place, other_whole)
-            spread = _variance(square, mean, judge.rounding)
-            spread += _variance(other_square, other, judge.rounding)
-            excess = _excess(mean - other, spread, allowed, judge.rounding)
-            if look == 1 and excess >= enough:
-                return (axis + 1 if mean > other else -axis - 1) if excess > 1 else 0
-            largest = max(largest, excess)
-        first = 2 * axes
-        for name in range(len(judge.levels)):
-            worst = 0.0
-            for column in range(first, first + judge.levels[name] + 1):
-                at, other_at = 1 + column, half + column
-                mean = _average(levels[at], rim_levels[at], place, whole)
-                other = _average(levels[other_at], rim_levels[other_at], place, other_whole)
-                spread = mean * (1 - mean) + other * (1 - other)
-                worst = max(worst, _excess(mean - other, spread, allowed, judge.rounding))
-            first += judge.levels[name] + 1
-            if look == 1 and worst >= enough:
-                return axes + name + 1 if worst > 1 else 0
-            largest = max(largest, worst)
-        if largest <= 1:
-            break
-    return 0
+    for axis in range(axes):
+        at = 1 + axis
+        mean = _average(numbers, at, place, whole)
+        square = _average(numbers, at + axes, place, whole)
+        other = _average(numbers, at + 2 * axes, place, other_whole)
+        other_square = _average(numbers, at + 3 * axes, place, other_whole)
+        spread = _variance(square, mean, rounding) + _variance(other_square, other, rounding)
+        found = _excess(mean - other, spread, allowed, rounding)
+        excess[axis] = found if mean > other else -found
+    first = 2 * axes
+    for name in range(len(judge.levels)):
+        worst, last = 0.0, first + judge.levels[name]
+        for column in range(first, last + 1):
+            mean = _average(levels, 1 + column, place, whole)
+            other = _average(levels, half + column, place, other_whole)
+            spread = mean * (1 - mean) + other * (1 - other)
+            worst = max(worst, _excess(mean - other, spread, allowed, rounding))
+        first = last + 1
+        excess[axes + name] = worst
+    return _name_largest(excess, rounding)
 
 
 @kernel
@@ -444,43 +420,35 @@ def add_groups(
 
     `own` is the cell of each complainant, who is not in her own group.
     """
-    half = matched.moments.half
+    stops, sums = around.stop, room.sums
     for query in range(len(chosen)):
         radii, to = limits.radius[query], chosen[query]
         _arrange(listed, query, own[query], cells, matched.apart, radii, around)
-        inside, spread, rows = Sums(_ZERO, _ZERO, _ZERO, _ZERO), _ZERO, _ZERO
+        _clear(room, _INSIDE)
         first = _ZERO
-        _clear(room.inside)
         for k in range(len(radii)):
             radius, near = radii[k], radii[k] * (1 + judge.rounding)
-            up, down = limits.up[query, k], limits.down[query, k]
-            stop = around.stop[k]
-            # people inside stay for the larger groups
-            inside, spread, rows = _add_inside(
-                around, first, stop, matched, room, (inside, spread, rows)
-            )
-            first = stop
             # whoever is at the radius is inside of the next group that is wider
             wider = k + 1
             while wider < len(radii) and radii[wider] <= radius:
                 wider += 1
-            _clear(room.at_rim)
-            rim, near_rim = _add_rim(
-                around, around.stop[wider - 1], around.stop[wider], matched, radius, near, room
-            )
-            are_near = _count_near(around, first, near) * down + near_rim * up
+            # people inside stay for the larger groups
+            stop = stops[k]
+            _clear(room, _RIM)
+            for side in range(2):
+                _add(side, around, first, stop, radius, near, matched, room)
+                first, stop = stops[wider - 1], stops[wider]
+            first = stops[k]
+            up, down = limits.up[query, k], limits.down[query, k]
             place = up / down
-            size = inside.people * down + rim.people * up
-            weight = inside.matched * down + rim.matched * up
+            are_near = _count_near(around, first, near) * down + sums[_RIM, _NEAR] * up
+            size = sums[_INSIDE, _PEOPLE] * down + sums[_RIM, _PEOPLE] * up
+            weight = sums[_INSIDE, _MATCHED] * down + sums[_RIM, _MATCHED] * up
             answer.weight[k, to] = weight
-            answer.negatives[k, to] = inside.refused * down + rim.refused * up
-            answer.distance[k, to] = _average(
-                room.inside[0][0], room.at_rim[0][0], place, weight / down * judge.one
-            )
-            unfit = _judge(room, half, place, weight / down, size / down, judge)
+            answer.negatives[k, to] = sums[_INSIDE, _REFUSED] * down + sums[_RIM, _REFUSED] * up
+            answer.distance[k, to] = _average(room.numbers, 0, place, weight / down * judge.one)
+            unfit = _judge(room, matched.moments.half, place, weight / down, size / down, judge)
             answer.unfit[k, to] = unfit if 2 * are_near >= max(size, 1) else judge.far
-            answer.spread[k, to], answer.rows[k, to] = _unload_rim(
-                matched, room, rim.touched, place, spread, rows
-            )
-        for index in range(inside.touched):
-            room.load[room.touched[index]] = 0
+            answer.spread[k, to], answer.rows[k, to] = _unload_rim(matched, room, place)
+        for index in range(sums[_INSIDE, _TOUCHED]):
+            room.load[_INSIDE, room.touched[_INSIDE, index]] = 0

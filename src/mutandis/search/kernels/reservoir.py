@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BINS",
+    "LAST",
+    "PEOPLE",
+    "SIZE",
     "Reservoir",
     "answer",
     "bin_of",
     "clear",
     "edge",
     "reservoir_for",
-    "scale_for",
     "settle",
     "shrink",
 ]
@@ -54,28 +56,37 @@ _ROUNDED_UP = 1.0 + 2.0**-50
 
 
 class Reservoir(NamedTuple):
-    """Candidates of a query, the bins that count them, and room for the candidates of one bin."""
+    """Candidates of a query, the bins that count them, and room for the candidates of one bin.
+
+    `scale` is that of the bins; `held` are how many candidates there are, the last bin that counts,
+    and the people up to it.
+    """
 
     candidates: Candidates
     bins: NDArray[np.int64]
     chosen: Candidates
+    scale: NDArray[np.float64]
+    held: NDArray[np.int64]
+
+
+SIZE, LAST, PEOPLE = range(3)
+"""What `Reservoir.held` holds."""
 
 
 def reservoir_for(size: int) -> Reservoir:
     """Allocate for `size` candidates, and one that is written and does not count."""
-    return Reservoir(room_for(size + 1), np.zeros(BINS + 1, np.int64), room_for(size + 1))
+    bins, scale, held = np.zeros(BINS + 1, np.int64), np.zeros(1), np.zeros(3, np.int64)
+    return Reservoir(room_for(size + 1), bins, room_for(size + 1), scale, held)
 
 
 @part
-def clear(bins: NDArray[np.int64]) -> None:
+def clear(reservoir: Reservoir, radius: float) -> None:
+    """Count no candidate any more, in bins of which the last has this radius (or all: infinite)."""
+    bins, held = reservoir.bins, reservoir.held
+    reservoir.scale[0] = (BINS - 1) / max(radius, 1.0)
+    held[SIZE], held[LAST], held[PEOPLE] = 0, BINS - 1, 0
     for place in range(np.uint64(len(bins))):  # numba takes long to compile `bins[:] = 0`
         bins[place] = 0
-
-
-@part
-def scale_for(radius: float) -> float:
-    """Choose the scale that puts this radius into the last bin; 0 for an infinite one."""
-    return (BINS - 1) / max(radius, 1.0)
 
 
 @part
@@ -85,74 +96,68 @@ def bin_of(distance: float, scale: float) -> int:
 
 
 @part
-def edge(last: int, scale: float) -> float:
-    return (last + 1) / scale * _ROUNDED_UP if scale > 0.0 else np.inf
+def edge(reservoir: Reservoir) -> float:
+    scale = reservoir.scale[0]
+    return (reservoir.held[LAST] + 1) / scale * _ROUNDED_UP if scale > 0.0 else np.inf
 
 
 @part
-def shrink(bins: NDArray[np.int64], last: int, people: np.int64, k: int) -> tuple[int, np.int64]:
-    """Leave out the bins that k people do not need; give the last one, and the people left."""
-    enough = np.int64(k) << HALF
+def shrink(reservoir: Reservoir, k: int) -> None:
+    """Leave out the bins that k people do not need."""
+    bins, held = reservoir.bins, reservoir.held
+    enough, last, people = np.int64(k) << HALF, held[LAST], held[PEOPLE]
     while people - bins[last] >= enough:
         people -= bins[last]
         last -= 1
-    return last, people
+    held[LAST], held[PEOPLE] = last, people
 
 
 @part
-def settle(reservoir: Reservoir, size: int, k: int) -> tuple[int, float, int, np.int64]:
-    """Drop all but the nearest k people (and ties), and make finer bins for them.
-
-    The result is how many candidates are left, the scale, the last bin, and the people up to it.
-    """
-    radius, _, _, size = nearest(reservoir.candidates, size, k)
-    scale = scale_for(radius)
-    clear(reservoir.bins)
-    people = np.int64(0)
+def settle(reservoir: Reservoir, k: int) -> None:
+    """Drop all but the nearest k people (and ties), and make finer bins for them."""
+    candidates, bins, held = reservoir.candidates, reservoir.bins, reservoir.held
+    radius, _, _, size = nearest(candidates, held[SIZE], k)
+    clear(reservoir, radius)
+    scale = reservoir.scale[0]
     for place in range(size):
-        here = reservoir.candidates.people[place]
-        reservoir.bins[bin_of(reservoir.candidates.distances[place], scale)] += here
-        people += here
-    last, people = shrink(reservoir.bins, BINS - 1, people, k)
-    return size, scale, last, people
+        here = candidates.people[place]
+        bins[bin_of(candidates.distances[place], scale)] += here
+        held[PEOPLE] += here
+    held[SIZE] = size
 
 
 @part
-def _choose(reservoir: Reservoir, size: int, scale: float, bin_: int) -> int:
-    """Copy the candidates of one bin into `chosen`, and count them."""
+def _choose(reservoir: Reservoir) -> int:
+    """Copy the candidates of the last bin into `chosen`, and count them."""
+    distances, people = reservoir.candidates
+    chosen_distances, chosen_people = reservoir.chosen
     chosen: int = _ZERO
-    for place in range(size):
-        distance = reservoir.candidates.distances[place]
-        reservoir.chosen.distances[chosen] = distance
-        reservoir.chosen.people[chosen] = reservoir.candidates.people[place]
-        chosen += bin_of(distance, scale) == bin_
+    scale, last = reservoir.scale[0], reservoir.held[LAST]
+    for place in range(reservoir.held[SIZE]):
+        distance = distances[place]
+        chosen_distances[chosen] = distance
+        chosen_people[chosen] = people[place]
+        chosen += bin_of(distance, scale) == last
     return chosen
 
 
 @part
-def answer(
-    reservoir: Reservoir,
-    size: int,
-    scale: float,
-    last: int,
-    people: np.int64,
-    ks: NDArray[np.int64],
-    answers: Answers,
-    query: int,
-) -> float:
+def answer(reservoir: Reservoir, ks: NDArray[np.int64], answers: Answers, query: int) -> float:
     """Write the answers of one query for all ks (in rising order); give the largest radius.
 
     If fewer than k people were found, which no proof allows, the radius is -1: the caller stops.
     """
-    if people < np.int64(ks[-1]) << HALF:
+    held = reservoir.held
+    if held[PEOPLE] < np.int64(ks[-1]) << HALF:
         answers.radius[query, 0] = -1
         return np.inf
     largest = 0.0
     for column in range(len(ks) - 1, -1, -1):
-        last, people = shrink(reservoir.bins, last, people, ks[column])
-        before = people - reservoir.bins[last]
-        chosen = _choose(reservoir, size, scale, last)
-        radius, inside, rim, _ = nearest(reservoir.chosen, chosen, ks[column] - (before >> HALF))
+        k = ks[column]
+        shrink(reservoir, k)
+        before = held[PEOPLE] - reservoir.bins[held[LAST]]
+        chosen = _choose(reservoir)
+        radius, inside, rim, _ = nearest(reservoir.chosen, chosen, k - (before >> HALF))
         write_answer(answers, query, column, radius, before + inside, rim)
         largest = max(largest, radius)
     return largest
