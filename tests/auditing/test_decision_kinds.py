@@ -13,6 +13,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.decision import HttpMaker, load_onnx, load_skops, with_threshold
+from mutandis.decision.agreement import RecordAgreement
 from mutandis.decision.maker import DecisionMaker, query_records
 from mutandis.errors import DecisionError, PlanError
 
@@ -122,7 +123,7 @@ def check_same(table: pd.DataFrame, expected: mm.Audit, maker: Any) -> mm.Audit:
     recorded = (table["granted"] == "no").to_numpy()
     assert found.disagreement == float((decided != recorded).mean()) > 0
     counts = found.with_record
-    assert counts is not None
+    assert isinstance(counts, RecordAgreement)
     assert counts.only_recorded_negative == int((recorded & ~decided).sum())
     assert counts.rows == 300
     described = found.provenance.settings["decision"]

@@ -335,6 +335,8 @@ def test_a_decision_maker_returns_levels() -> None:
         places = LEVELS.index(row["outcome"]), LEVELS.index(row["outcome_cf"])
         assert row["delta"] == float(better(*places)) - 0.5
         assert (row["verdict"] == "evidence") == (places[0] > places[1])
+    recorded, decided = table["answer"], answer_of(table)
+    assert found.disagreement == sum(map(str.__ne__, recorded, decided)) / 240 > 0.05
     again = audit(table, worldview=None, counterfactuals=would_be, tau=0.05)
     assert again.findings("cst_with", k=8).equals(found.findings("cst_with", k=8))
     with pytest.raises(DecisionError, match="The outcome has an order: allowed are its levels"):
@@ -388,6 +390,8 @@ def test_results_open_again_and_pages_speak_of_levels(tmp_path: Any) -> None:
         assert "Δp" not in text
         assert "mean reply" not in text.lower()
     assert "θ = " in opened.case(id).explain()
+    assert "b(X) gives the outcome on record in" in page
+    assert opened.with_record == found.with_record
     redacted = opened.case_file(id, redact=True)
     assert redacted.primary.p_control == "withheld"
     assert mm.verify_results(tmp_path / "results").differences == ()

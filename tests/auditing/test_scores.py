@@ -286,6 +286,8 @@ def test_results_open_again_and_pages_speak_of_scores(tmp_path: Any) -> None:
         assert "refused" not in text.replace("refused to", "")
         assert "granted" not in text
         assert "Δp" not in text
+    assert "of the variation on record open" in page
+    assert opened.with_record == found.with_record
     redacted = opened.case_file(id, redact=True)
     assert redacted.primary.p_control == "withheld"
     assert mm.verify_results(tmp_path / "results").differences == ()

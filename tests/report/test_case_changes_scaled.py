@@ -53,10 +53,10 @@ Group = list[tuple[Fraction, Fraction]]  # a part of a place, and a number: larg
 
 
 def delta_by_hand(kind: str, control: Group, test: Group) -> Fraction:
-    totals = [sum(place for place, _ in group) for group in (control, test)]
+    totals = [sum((place for place, _ in group), Fraction(0)) for group in (control, test)]
     if kind == "score":
         means = [
-            sum(place * each for place, each in group) / total
+            sum((place * each for place, each in group), Fraction(0)) / total
             for group, total in zip((control, test), totals, strict=True)
         ]
         return means[0] - means[1]

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement
+    from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
     from mutandis.evidence.comparison import Comparison, Depth
     from mutandis.evidence.groups import Group, Members
     from mutandis.evidence.methods import Method
@@ -151,7 +151,7 @@ class Audit:
     grouping: Grouping
     clipped: Mapping[str, int]
     provenance: Provenance
-    with_record: RecordAgreement | None = None
+    with_record: RecordAgreement | ScaledAgreement | None = None
     verdict_shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     overlaps: dict[int, SharedNeighbours] = field(default_factory=dict)
     floor: list[NoiseFloor] = field(default_factory=list)
@@ -191,7 +191,10 @@ class Audit:
 
     @property
     def disagreement(self) -> float | None:
-        """The share of rows on which b(X) differs from the recorded outcome (None: no b())."""
+        """The share of rows on which b(X) differs from the recorded outcome (None: no b()).
+
+        Of scores, the share of their variation on record that b(X) does not explain.
+        """
         return None if self.with_record is None else self.with_record.disagreement
 
     @property

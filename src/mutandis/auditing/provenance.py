@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.causal.counterfactual import Counterfactuals
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement
+    from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
     from mutandis.evidence.semantics import Grouping
 
 __all__ = ["Provenance", "current_versions", "describe_settings", "hash_population", "record"]
@@ -70,7 +70,7 @@ def record(
     grouping: Grouping,
     made: Counterfactuals | None,
     *,
-    with_record: RecordAgreement | None,
+    with_record: RecordAgreement | ScaledAgreement | None,
 ) -> Provenance:
     """Record a finished run."""
     return Provenance(

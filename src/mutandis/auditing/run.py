@@ -20,7 +20,7 @@ from mutandis.auditing.provenance import record
 from mutandis.data.columns import frozen
 from mutandis.data.ordered import LevelScale
 from mutandis.data.population import as_overlay, patch_rows
-from mutandis.decision.agreement import compare_with_record
+from mutandis.decision.agreement import compare_scaled_with_record, compare_with_record
 from mutandis.decision.maker import decide
 from mutandis.decision.rule import Rule
 from mutandis.errors import MutandisWarning
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mutandis.causal.counterfactual import Counterfactuals
     from mutandis.data.outcome import Outcome
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement
+    from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
     from mutandis.decision.maker import DecisionMaker
     from mutandis.search.engine import Progress
     from mutandis.workers import Workers
@@ -220,11 +220,12 @@ def _decide_counterfactuals(plan: Plan, counterfactual: Population | None) -> ND
     return _ask(plan.decision, counterfactual, plan.outcome)
 
 
-def _compare_with_record(plan: Plan) -> RecordAgreement | None:
-    # scores that differ by little agree as well as those that differ by nothing
-    if plan.decision is None or plan.outcome.scale is not None:
+def _compare_with_record(plan: Plan) -> RecordAgreement | ScaledAgreement | None:
+    if plan.decision is None:
         return None
     decided = _ask(plan.decision, plan.population, plan.outcome)
+    if plan.outcome.scale is not None:
+        return compare_scaled_with_record(plan.outcome, decided)
     return compare_with_record(plan.outcome, decided)
 
 

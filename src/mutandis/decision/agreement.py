@@ -89,6 +89,56 @@ class RecordAgreement:
         }  # after the values
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledAgreement:
+    """Scores or levels on record, beside those that b() gives to the same rows.
+
+    Parameters
+    ----------
+    rows, better, worse
+        All rows, and those to which b() gives a better outcome than is on record, or a worse one.
+    unexplained
+        Of scores: the sum of squared differences between both, as a share of that between the
+        record and its mean; 0 where they are the same, and 1 or more where the mean would do as
+        well. None for levels, which have no distances.
+
+    Examples
+    --------
+    >>> ScaledAgreement(rows=200, better=6, worse=4, unexplained=None).disagreement
+    0.05
+    """
+
+    rows: int
+    better: int
+    worse: int
+    unexplained: float | None
+
+    @property
+    def differing(self) -> int:
+        """The rows on which record and b() differ."""
+        return self.better + self.worse
+
+    @property
+    def disagreement(self) -> float:
+        """The share of rows on which both differ; of scores, of the variation not explained."""
+        return self.differing / self.rows if self.unexplained is None else self.unexplained
+
+    def counts(self) -> dict[str, Any]:
+        """Give all of it by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def compare_scaled_with_record(outcome: Outcome, decided: NDArray[np.int64]) -> ScaledAgreement:
+    """Count how recorded scores or levels and b(X) go together, in steps as `decide` gives them."""
+    recorded = outcome.is_negative
+    return ScaledAgreement(
+        rows=len(recorded),
+        better=int(np.count_nonzero(decided < recorded)),
+        worse=int(np.count_nonzero(decided > recorded)),
+        unexplained=_unexplained(recorded, decided) if outcome.scores is not None else None,
+    )
+
+
 def compare_with_record(outcome: Outcome, decided: NDArray[np.bool_]) -> RecordAgreement:
     """Count how recorded outcomes and b(X) go together; `decided` is as `decide` gives it."""
     recorded = outcome.is_negative
@@ -100,3 +150,12 @@ def compare_with_record(outcome: Outcome, decided: NDArray[np.bool_]) -> RecordA
         only_recorded_negative=int(np.count_nonzero(recorded & ~decided)),
         only_decided_negative=int(np.count_nonzero(~recorded & decided)),
     )
+
+
+def _unexplained(recorded: NDArray[np.int64], decided: NDArray[np.int64]) -> float:
+    """Give Σ(b - y)² / Σ(y - ȳ)² in whole steps: no order of rows can change it."""
+    steps = recorded.astype(object)
+    number, total = len(steps), int(steps.sum())
+    spread = number * int((steps * steps).sum()) - total * total
+    apart = decided.astype(object) - steps
+    return number * int((apart * apart).sum()) / spread

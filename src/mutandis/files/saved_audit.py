@@ -32,7 +32,7 @@ from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise
 from mutandis.auditing.worldview_comparison import WorldviewVerdicts
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
 from mutandis.data.population import Population, patch_rows
-from mutandis.decision.agreement import RecordAgreement
+from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
 from mutandis.decision.maker import DescribedMaker, query_records, required_columns
 from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.evidence.groups import Counted
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.causal import Diagnosis
     from mutandis.data.columns import Column
+    from mutandis.data.outcome import Outcome
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.settings import Settings
@@ -532,13 +533,21 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
         ),
         clipped=computed["clipped"],
         provenance=replace(provenance, computed=computed),
-        with_record=None
-        if with_record is None
-        else RecordAgreement(negative=outcome.negative, positive=outcome.positive, **with_record),
+        with_record=_agreement(with_record, outcome),
         verdict_shares=part["verdict_shares"],
         overlaps={each["k"]: SharedNeighbours(**each) for each in part["overlaps"]},
         floor=[no_noise_floor(plan, "the results hold that of the whole audit only.")],
     )
+
+
+def _agreement(
+    counts: Mapping[str, Any] | None, outcome: Outcome
+) -> RecordAgreement | ScaledAgreement | None:
+    if counts is None:
+        return None
+    if outcome.scale is not None:
+        return ScaledAgreement(**counts)
+    return RecordAgreement(negative=outcome.negative, positive=outcome.positive, **counts)
 
 
 def _check_counts(part: Mapping[str, Any], complainants: int, settings: Settings) -> None:

@@ -180,15 +180,11 @@ def _on_decisions(audit: Audit, *, counts: bool) -> Iterator[str]:
             else "No decision was made on a counterfactual."
         )
         return
-    if plan.outcome.scale is not None:
-        what = plan.labels.quoted(plan.outcome.column) if plan.wording.levels else "score"
-        yield (
-            f"The {'outcomes' if plan.wording.levels else 'scores'} of groups are those on record. "
-            f"The {what} of a counterfactual comes from a decision maker."
-        )
     if audit.disagreement is None:
         return
     how_often = f"differs from the record in {percent(audit.disagreement)} of the rows"
+    if plan.outcome.scores is not None:
+        how_often = f"leaves {percent(audit.disagreement)} of the variation on record open"
     yield (
         "The outcomes of groups are those on record. The decision on a counterfactual comes from "
         f"a decision maker that {how_often if counts else 'may differ from the record'}."

@@ -10,6 +10,7 @@ import numpy as np
 from mutandis.auditing.affected import LEAST, cases_of, find_rules
 from mutandis.auditing.tipping import summarise_grades
 from mutandis.data.ordered import LevelScale
+from mutandis.decision.agreement import RecordAgreement
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import list_reasons
 from mutandis.report.formatting import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.causal import Diagnosis
+    from mutandis.decision.agreement import ScaledAgreement
     from mutandis.report.context import ReportContext
 
 __all__ = [
@@ -448,15 +450,27 @@ def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
         )
 
 
+def _on_scale(agreement: RecordAgreement | ScaledAgreement) -> str:
+    """Say where b() differs from scores or levels on record; nothing of two sides."""
+    if isinstance(agreement, RecordAgreement) or not agreement.differing:
+        return ""
+    said = f", a better one in {count(agreement.better)}, and a worse one in "
+    said += count(agreement.worse)
+    if agreement.unexplained is None:
+        return said
+    return f"{said}; it leaves {percent(agreement.unexplained)} of the variation on record open"
+
+
 def _of_decision(context: ReportContext) -> Iterator[Caution]:
     agreement = context.audit.with_record
     plan = context.plan
     if agreement is not None:
         rows = agreement.rows
+        same = f"{count(rows - agreement.differing)} of {plural(rows, 'row')}"
         yield Caution(
             about="The decision maker and the record",
-            sentence=f"b(X) gives the outcome on record in {count(rows - agreement.differing)} of "
-            f"{plural(rows, 'row')} ({percent(1 - agreement.disagreement)})."
+            sentence=f"b(X) gives the outcome on record in {same} "
+            f"({percent(1 - agreement.differing / rows)}){_on_scale(agreement)}."
             + (
                 ""
                 if not agreement.differing
@@ -464,12 +478,6 @@ def _of_decision(context: ReportContext) -> Iterator[Caution]:
                 "maker than the one who decided."
             ),
             serious=agreement.disagreement > 0.05,
-        )
-    elif plan.decision is not None:
-        yield Caution(
-            about="The decision maker",
-            sentence="The scores of counterfactuals come from b(), those of groups from the "
-            "record: where b() scores differently, so do methods that ask it.",
         )
     elif plan.counterfactuals is not None and plan.counterfactuals.is_negative is not None:
         yield Caution(
