@@ -238,10 +238,13 @@ class TestKilledWorkers:
         with open_workers("local:2", tmp_path) as workers:
             assert isinstance(workers, DaskWorkers)
             tasks = tasks_for(workers, rows=400, parts=200, pause=0.05)
-            end = threading.Thread(target=_kill_workers, args=(workers.client, moments))
+            end = threading.Thread(
+                target=_kill_workers, args=(workers.client, moments), daemon=True
+            )
             end.start()
             paths = workers.answer(tasks, lambda _: None)
-            end.join()
+            end.join(timeout=60)
+            assert not end.is_alive()
 
         assert squares_of(paths) == [n * n for n in range(400)]
 

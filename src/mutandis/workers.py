@@ -29,6 +29,7 @@ from fractions import Fraction
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path, PurePath
+from queue import Empty, SimpleQueue
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -69,6 +70,7 @@ _PACKAGES = (
     "scipy",
     "numba",
 )  # the bits of an answer can depend on their versions
+_LOOK, _WITHOUT_WORKERS = 5, 120  # seconds between looks at the workers, and until it is given up
 _BLOCK = 1 << 26
 
 
@@ -180,59 +182,88 @@ class _Round:
     """Tasks on their way to the workers of a cluster and back."""
 
     def __init__(self, workers: DaskWorkers, waiting: deque[Task], count: _Count) -> None:
-        from distributed import as_completed
-
         self._client, self._folder = workers.client, workers.folder
         self._waiting, self._count = waiting, count
-        self._running = as_completed(loop=workers.client.loop)
+        self._done: SimpleQueue[Future] = SimpleQueue()
         self._held: dict[str, tuple[Future, Task]] = {}
         self._failures: Counter[str] = Counter()
+        self._seen = time.monotonic()  # when there were workers
 
     def finish(self) -> None:
         """Wait for all answers; what was handed out is taken back if that is ended early."""
         try:
             self._hand_out()
-            for future in self._running:
-                _, task = self._held.pop(future.key)
-                self._take(task, _confirmation(future))
+            while self._held:
+                with suppress(Empty):
+                    future = self._done.get(timeout=_LOOK)
+                    _, task = self._held.pop(future.key)
+                    self._take(task, future)
                 self._hand_out()
         finally:
             with suppress(Exception):  # the scheduler may be gone
                 self._client.cancel([future for future, _ in self._held.values()])
 
     def _hand_out(self) -> None:
-        if not self._waiting:
-            return
-        room = _AHEAD * max(1, len(self._client.nthreads()))
+        room = _AHEAD * max(1, self._count_workers())
         while self._waiting and len(self._held) < room:
             task = self._waiting.popleft()
             given = (self._folder, task, _versions())
             future = self._client.submit(_compute_on_worker, *given, pure=False)
             self._held[future.key] = future, task
-            self._running.add(future)
+            future.add_done_callback(self._done.put)
 
-    def _take(self, task: Task, error: Exception | None) -> None:
+    def _count_workers(self) -> int:
+        """Count the workers, and replace those on this machine that did not start again."""
+        from distributed import LocalCluster
+
+        number = len(self._client.nthreads())
+        if number:
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > _WITHOUT_WORKERS:
+            raise OutputError(
+                f"The cluster has had no workers for {_WITHOUT_WORKERS} seconds. Start some; what "
+                "was answered is kept, so that another run goes on from there."
+            )
+        cluster = self._client.cluster
+        if isinstance(cluster, LocalCluster) and number < len(cluster.worker_spec):
+            cluster.scale(len(cluster.worker_spec))
+        return number
+
+    def _take(self, task: Task, future: Future) -> None:
         """Count an answer, or try again what may do better at another time or elsewhere."""
-        if error is None:
-            _wait_for(_answer_path(self._folder, task.name))
-            self._count(task)
-            return
-        self._failures[task.name] += 1
-        if not isinstance(error, OSError | _WorkerDiedError):
-            raise error
-        if self._failures[task.name] >= _TRIES:
-            raise error
+        path = _answer_path(self._folder, task.name)
+        if not path.is_file():
+            error = _read_confirmation(future)
+            if error is not None:
+                self._try_again(task, error)
+                return
+            _wait_for(path)
+        self._count(task)
+
+    def _try_again(self, task: Task, error: Exception) -> None:
+        # what a worker said is lost if it dies before it is asked, and is said again
+        if not isinstance(error, _LostError):
+            self._failures[task.name] += 1
+            is_bad_luck = isinstance(error, OSError | _WorkerDiedError)
+            if not is_bad_luck or self._failures[task.name] >= _TRIES:
+                raise error
         self._waiting.append(task)
 
 
 class _WorkerDiedError(OutputError):
-    """Workers that died with a task."""
+    """Several workers that died with a task."""
 
 
-def _confirmation(future: Future) -> Exception | None:
+class _LostError(OutputError):
+    """A confirmation that was lost with a worker."""
+
+
+def _read_confirmation(future: Future) -> Exception | None:
     """Read what a worker says of a task: nothing, or the error that it met."""
     from distributed import KilledWorker
 
+    if future.status in {"lost", "pending"}:
+        return _LostError()
     found = future.exception() if future.status == "error" else None
     if isinstance(found, KilledWorker):
         return _WorkerDiedError(
@@ -246,7 +277,14 @@ def _confirmation(future: Future) -> Exception | None:
             f"{type(found).__name__ if found else future.status}. What was answered is kept; run "
             "the audit again to go on from there."
         )
-    answered = future.result()
+    return _read_error(future)
+
+
+def _read_error(future: Future) -> Exception | None:
+    try:
+        answered = future.result(timeout=_SECONDS)
+    except TimeoutError:  # the worker has died
+        return _LostError()
     if answered is None:
         return None
     error, where = answered
@@ -302,12 +340,17 @@ def _missing(folder: Path, tasks: Sequence[Task], count: _Count) -> list[Task]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Tell whether an answer is there, and is what was written."""
+    """Tell whether an answer is there, and is what was written; remove it if it is not."""
     try:
         with ZipFile(path) as answer:
-            return answer.testzip() is None
-    except (OSError, BadZipFile, EOFError):
+            if answer.testzip() is None:
+                return True
+    except FileNotFoundError:
         return False
+    except (OSError, BadZipFile, EOFError):
+        pass
+    path.unlink(missing_ok=True)
+    return False
 
 
 def _answer_path(folder: Path, name: str) -> Path:
@@ -538,7 +581,7 @@ def _start(number: int, folder: Path) -> Iterator[Client]:
         for each in ("target", "spill", "pause", "terminate")
     }
     with (
-        dask.config.set({**unwatched, "distributed.scheduler.allowed-failures": 10}),
+        dask.config.set(unwatched),
         LocalCluster(
             n_workers=number,
             threads_per_worker=1,
