@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -18,17 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from mutandis.cluster import DaskWorkers, open_workers, read_memory
 from mutandis.errors import InputError, OutputError, PlanError
-from mutandis.workers import (
-    DaskWorkers,
-    LocalWorkers,
-    Task,
-    digest,
-    load_answer,
-    open_workers,
-    read_memory,
-    threads_of_task,
-)
+from mutandis.workers import LocalWorkers, Task, digest, load_answer, threads_of_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +51,7 @@ def end_worker(attempts: Path, times: int) -> dict[str, NDArray[Any]]:
 
 
 def tasks_for(workers: Workers, *, rows: int = 100, parts: int = 7, pause: float = 0) -> list[Task]:
-    stored = workers.store("numbers", {"numbers": np.arange(rows)})
+    stored = workers.store(f"numbers-{rows}", {"numbers": np.arange(rows)})
     edges = np.linspace(0, rows, parts + 1).astype(int).tolist()
     return [
         Task(
@@ -208,7 +202,7 @@ class TestErrors:
     def test_of_other_versions(
         self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("mutandis.workers._versions", lambda: ("mutandis 0.0",))
+        monkeypatch.setattr("mutandis.cluster._versions", lambda: ("mutandis 0.0",))
         workers = DaskWorkers(cluster, tmp_path)
 
         with pytest.raises(PlanError, match=r"other versions .*than this computer \(mutandis 0.0"):
@@ -274,7 +268,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import test_workers as t
-from mutandis.workers import open_workers
+from mutandis.cluster import open_workers
 
 if __name__ == "__main__":
     with open_workers("local:2", Path({folder!r})) as workers:
@@ -307,6 +301,58 @@ class TestResume:
         assert 4 <= len(kept) < 30
         assert squares_of(paths) == [n * n for n in range(60)]
         assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+@contextmanager
+def running(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    root = Path(__file__).parents[1]
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "dask", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # the functions of this file, and the sources beside it
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def test_a_scheduler_that_is_reached_by_its_address_and_dies(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    port = str(free_port())
+    address = f"tcp://127.0.0.1:{port}"
+    quick = ("--no-dashboard", "--host", "127.0.0.1")
+    answered: list[int] = []
+    with (
+        running("scheduler", "--port", port, *quick) as scheduler,
+        running("worker", address, "--nthreads", "1", "--no-nanny", *quick),
+        open_workers(address, tmp_path) as workers,
+    ):
+        assert isinstance(workers, DaskWorkers)
+        assert str(workers.dashboard).startswith("http://127.0.0.1:")
+        first = workers.answer(tasks_for(workers), lambda _: None)
+        assert squares_of(first) == [n * n for n in range(100)]
+        tasks = tasks_for(workers, rows=300, parts=100, pause=0.1)
+
+        def end_scheduler(_: int) -> None:
+            answered.append(1)
+            if len(answered) == 5:
+                scheduler.kill()
+
+        with pytest.raises(OutputError, match="The connection to the Dask scheduler was lost"):
+            workers.answer(tasks, end_scheduler)
+
+    here = LocalWorkers(tmp_path)
+    paths = here.answer(tasks_for(here, rows=300, parts=100), lambda _: None)
+    assert squares_of(paths) == [n * n for n in range(300)]
 
 
 class TestOpening:
@@ -344,7 +390,7 @@ class TestOpening:
 
     def test_no_scheduler(self, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("distributed")
-        monkeypatch.setattr("mutandis.workers._SECONDS", 0.2)
+        monkeypatch.setattr("mutandis.cluster._SECONDS", 0.2)
         with (
             pytest.raises(PlanError, match="No Dask scheduler answers"),
             open_workers("tcp://127.0.0.1:1"),

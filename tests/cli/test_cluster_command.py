@@ -20,7 +20,7 @@ from mutandis.workers import Task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mutandis.workers import AnyWorkers
+    from mutandis.cluster import AnyWorkers
 
 runner = CliRunner()
 
@@ -71,7 +71,7 @@ def test_the_folder_of_tasks_is_private_and_is_removed(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes = []
-    whole = command.run_with_bars
+    from mutandis.cli.run import run_with_bars as whole
 
     def look(plan: mm.Plan, *, threads: int | None, workers: AnyWorkers) -> mm.Audit:
         modes.append(stat.S_IMODE(workers.folder.stat().st_mode))

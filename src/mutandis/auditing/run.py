@@ -17,6 +17,7 @@ from mutandis.auditing.doubt import refits_of, weigh_doubt
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
+from mutandis.cluster import open_workers
 from mutandis.data.columns import frozen
 from mutandis.data.ordered import LevelScale
 from mutandis.data.population import as_overlay, patch_rows
@@ -27,7 +28,6 @@ from mutandis.errors import MutandisWarning
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.settings import read_whole
 from mutandis.search.engine import discard_progress
-from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
     from os import PathLike

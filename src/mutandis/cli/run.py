@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.workers import AnyWorkers
+    from mutandis.cluster import AnyWorkers
 
 __all__ = ["collected_notes", "run_with_bars", "show_notes"]
 
