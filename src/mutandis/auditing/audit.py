@@ -806,6 +806,41 @@ class Audit:
         decided = Categories(would_be.astype(np.int32), (outcome.positive, outcome.negative))
         return population.with_columns({outcome.column: decided}).frame()
 
+    def medians(self, method: str | None = None, *, k: int | None = None) -> Any:
+        """Compare the median scores of both groups: a table with one row per complainant.
+
+        `delta` is their difference, oriented so that larger is worse, with one-sided bounds and a
+        p-value by Price and Bonett's method; these are missing where a group counts as fewer than
+        15 people, and all is where groups cannot be compared. No verdict rests on it
+        (docs/outcomes.md).
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> rng = np.random.default_rng(1)
+        >>> woman = np.arange(120) % 2
+        >>> table = {"woman": woman, "rate": (rng.gamma(2, 1, 120) + woman).round(1)}
+        >>> table["income"] = rng.integers(0, 5, 120)
+        >>> audit = mm.audit(
+        ...     table,
+        ...     outcome=mm.Score("rate", worse="higher"),
+        ...     protected=mm.Protection("woman", value=1, reference=0),
+        ...     attributes={"income": "continuous"},
+        ...     ks=(20,),
+        ... )
+        >>> audit.medians("st").round(3).iloc[0, 1:].to_dict()  # doctest: +NORMALIZE_WHITESPACE
+        {'median_control': 2.1, 'median_test': 1.7, 'delta': 0.4, 'ci_low': -0.199,
+         'ci_high': 0.999, 'p_value': 0.136}
+        """
+        from mutandis.auditing.medians import median_records
+
+        return to_frame(columns_of(median_records(self, method, k)), self.plan.population.source)
+
     def classes(self, method: str | None = None, *, k: int | None = None) -> Any:
         """Compare each class of the outcome by itself: a table with one row per class.
 

@@ -14,6 +14,8 @@ from mutandis.evidence.sentences import list_reasons
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.labels import Labels
@@ -118,6 +120,20 @@ def _said(plan: Plan, outcome: Any) -> str:
     return repr(outcome if said == str(outcome) else said)
 
 
+# beyond it, Welch's test may not keep its level (docs/outcomes.md)
+_SKEWED = 3
+
+
+def _skewness(steps: NDArray[np.int64]) -> float:
+    """Give the skewness, larger being worse: from sums of integers, which have no order."""
+    whole, number = steps.astype(object), len(steps)
+    first, second, third = (int((whole**power).sum()) for power in (1, 2, 3))
+    # moments around the mean, times powers of the number of rows
+    square = number * second - first**2
+    cube = number**2 * third - 3 * number * first * second + 2 * first**3
+    return float(cube / square**1.5)
+
+
 def _of_outcomes(audit: Audit) -> Iterator[str]:
     """Ask whether the unfavourable outcome is the right one, and who the cases are."""
     outcome, scale = audit.plan.outcome, audit.plan.outcome.scale
@@ -125,6 +141,12 @@ def _of_outcomes(audit: Audit) -> Iterator[str]:
         yield (
             f"Scores are rounded to steps of {float(scale.step):g}, so that sums over groups are "
             "exact: finer ones have no room in so large a table."
+        )
+    if isinstance(scale, ScoreScale) and (skew := _skewness(outcome.is_negative)) < -_SKEWED:
+        yield (
+            f"Scores have a long tail on the better side (skewness {abs(skew):.1f}): with tails "
+            "like this, tests of means are significant more often than they should be. Compare "
+            "medians as well: audit.medians()."
         )
     if scale is None and audit.situation.is_negative.mean() > 1 / 2:
         yield (
