@@ -359,7 +359,8 @@ def _reach(address: str) -> Iterator[Client]:
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise PlanError(
             f"No Dask scheduler answers at {address.partition('://')[0]}://… in {_SECONDS} seconds "
-            f"({type(error).__name__}). Check the address, and that the scheduler runs."
+            f"({type(error).__name__}). Check the address, that the scheduler runs and, for "
+            "tls://, that Dask's configuration names keys."
         ) from error
     with client:
         try:
