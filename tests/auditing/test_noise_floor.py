@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,13 @@ import pytest
 import mutandis as mm
 from mutandis.auditing import noise_floor
 from mutandis.errors import PlanError
+from mutandis.evidence import matched_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+# the package's `run` is the function, and hides the module
+run = import_module("mutandis.auditing.run")
 WORLDVIEW = mm.Worldview({"salary": mm.Linear("woman"), "balance": mm.Linear("salary", "woman")})
 
 
@@ -89,6 +93,44 @@ def test_a_count_beyond_the_largest_is_more_than_every_placebo(of_thirty: mm.Aud
             "That is more than" if share > largest else "That is not more than"
         )
         assert ("about 1 of 20 tables" in changed.verdict()) is (share > largest)
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ({}, {}),
+        # so coarse that many people stand on one point, each left out of her own group
+        ({"grain": 4}, {}),
+        ({"grain": 4}, {"evidence": mm.Evidence(direction="positive", adjust="holm"), "tau": 0.05}),
+        ({"harm": -6.0}, {"evidence": mm.Evidence(adjust="benjamini-yekutieli"), "alpha": 0.45}),
+        ({"grain": 2}, {"similarity": mm.Similarity(max_distance=0.1, ties="all")}),
+        ({}, {"evidence": mm.Evidence(measure="risk-ratio"), "tau": 1.2}),
+    ],
+)
+def test_no_placebo_depends_on_those_without_evidence(
+    table: dict[str, Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than shares is worked out for those with evidence alone, and all counts stay."""
+    grain = table.pop("grain", 1)
+    data = decisions(rows=400, **table)
+    for name in ("salary", "balance"):
+        data[name] = np.round(data[name] / grain) * (1 if grain == 1 else grain)
+    asked: list[tuple[int, int]] = []
+    add = matched_groups._Asked.find
+
+    def spying(self: Any, chosen: Any, *others: Any) -> Any:
+        found = add(self, chosen, *others)
+        asked.append((len(chosen), len(found)))
+        return found
+
+    monkeypatch.setattr(matched_groups._Asked, "find", spying)
+    doubt = mm.Uncertainty(refits=0, placebo=6)
+    floor = mm.audit(data, **settings(uncertainty=doubt, **options)).noise_floor
+    assert len(asked) == 6
+    assert 0 < sum(found for _, found in asked) < sum(among for among, _ in asked)
+    monkeypatch.setattr(run, "evidence_by", lambda _: None)
+    assert mm.audit(data, **settings(uncertainty=doubt, **options)).noise_floor == floor
+    assert len(asked) == 6
 
 
 @pytest.mark.parametrize("most", [20, 1000])

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -275,6 +277,31 @@ def test_a_plan_that_cannot_be_run_leaves_nothing(config: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_report")
+def test_a_small_audit_loads_no_more_than_it_needs(config: Path) -> None:
+    # kernels take most of a second to load, and the others a quarter of one each
+    mm.datasets.loan(n=2000, seed=1).to_csv(config.with_name("loan.csv"), index=False)
+    program = (
+        "import sys\n"
+        "from mutandis.cli.app import app\n"
+        "try:\n"
+        "    app(['audit', *sys.argv[1:]])\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code\n"
+        "heavy = {'httpx', 'matplotlib', 'networkx', 'numba', 'scipy.optimize', 'scipy.stats',\n"
+        "         'sklearn', 'starlette', 'weasyprint'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    out = config.with_name("out")
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program, str(config), "--out", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (out / "report.html").is_file()
+
+
 def test_a_warning_is_a_note(config: Path) -> None:
     config.write_text(
         LOAN.replace("  AnnualSalary:   {equation: linear, parents: [Gender]}\n", "").replace(

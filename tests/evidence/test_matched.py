@@ -281,6 +281,7 @@ CASES = [
     pytest.param({"caliper": 0.05, "grid": 40}, id="narrow caliper"),
     pytest.param({"draws": 4}, id="draws"),
     pytest.param({"draws": 3, "caliper": 0.3, "grid": 30}, id="draws and caliper"),
+    pytest.param({"draws": 3, "caliper": 0.07, "grid": 30}, id="draws and narrow caliper"),
     pytest.param({"grid": 400}, id="few ties"),
     pytest.param({"grid": 1}, id="constant"),
 ]
@@ -293,7 +294,7 @@ CASES = [
 def test_the_matched_comparison_is_that_of_the_definition(
     options: dict[str, Any], block: int
 ) -> None:
-    """351 audits in all, every k, a sample of complainants."""
+    """390 audits in all, every k, a sample of complainants."""
     for repeat in range(3):
         rng = np.random.default_rng([block, repeat, len(str(options))])
         size = int(rng.integers(45, 90))

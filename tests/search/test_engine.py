@@ -163,13 +163,13 @@ def test_the_tree_asks_for_more_until_no_tie_is_missing(monkeypatch: pytest.Monk
     points = Points(coordinates=ring, codes=np.empty((400, 0), np.int32))
     space = space_of(points)
     widths: list[int] = []
-    candidates = TreeSearch._candidates
+    measure = TreeSearch._measure
 
     def spying(self: TreeSearch, centers: Points, width: int) -> Any:
         widths.append(width)
-        return candidates(self, centers, width)
+        return measure(self, centers, width)
 
-    monkeypatch.setattr(TreeSearch, "_candidates", spying)
+    monkeypatch.setattr(TreeSearch, "_measure", spying)
     center = Points(coordinates=np.zeros((1, 2), np.int64), codes=np.empty((1, 0), np.int32))
     found = TreeSearch.build(space, threads=1).neighbourhoods(Queries.outside(center), [3])
     assert (found.radius[0, 0], found.inside[0, 0], found.rim[0, 0]) == (200, 0, 400)
@@ -382,6 +382,38 @@ def test_a_visit_measures_nothing_that_a_search_has_measured(
     assert measured == [3]
     listed(search, queries.take(np.array([0, 2])), found.radius[[0, 2], 0], 4)
     assert measured == [3, 2]
+
+
+def test_people_of_the_space_are_measured_once_whoever_is_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured: list[int] = []
+    measure = TreeSearch._measure
+
+    def spying(self: TreeSearch, centers: Points, width: int) -> Any:
+        measured.append(len(centers))
+        return measure(self, centers, width)
+
+    monkeypatch.setattr(TreeSearch, "_measure", spying)
+    rng = np.random.default_rng(3)
+    # without ties, so that no one needs more candidates
+    space = space_of(line(*rng.integers(0, 10**6, 60).tolist()))
+    size = len(space.points)
+    own = rng.permutation(size)[: size - 9]
+    asked = Queries(points=space.points.take(own), own=own, own_negative=own % 2 > 0)
+    search, brute = TreeSearch.build(space, threads=1), BruteSearch(space=space)
+    radius = search.neighbourhoods(asked, [5]).radius[:, 0]
+    for some in (rng.permutation(len(own))[:20], np.array([3]), np.array([7, 7, 2])):
+        few, limits = asked.take(some), radius[some]
+        assert_same(search.neighbourhoods(few, [4, 5]), brute.neighbourhoods(few, [4, 5]))
+        assert listed(search, few, limits, 5) == listed(brute, few, limits, 5)
+    assert measured == [len(own)]
+    # neither others, nor other centers of the same people, are taken for these
+    others = np.setdiff1d(np.arange(size), own)
+    for points, who in ((others, others), (own[::-1], own)):
+        queries = Queries(points=space.points.take(points), own=who, own_negative=who % 2 > 0)
+        assert_same(search.neighbourhoods(queries, [5]), brute.neighbourhoods(queries, [5]))
+    assert measured == [len(own), len(others), len(own)]
 
 
 def listed(

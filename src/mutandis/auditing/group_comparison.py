@@ -5,21 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from mutandis.evidence.comparison import compare, too_small
 from mutandis.evidence.scales import compare_scaled, differences_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
     from mutandis.evidence.comparison import Comparison, Depth, Rule
     from mutandis.evidence.groups import Group, Pair
     from mutandis.evidence.intervals import IntervalName
+    from mutandis.evidence.matched_groups import HasEvidence
     from mutandis.evidence.methods import Method
     from mutandis.search.share import Share
 
-__all__ = ["compare_groups", "compare_shares"]
+__all__ = ["compare_groups", "compare_shares", "evidence_by"]
 
 
 def compare_groups(
@@ -54,6 +56,24 @@ def compare_shares(
         insufficient=insufficient,
         differences=None if scale is None else partial(differences_of, scale=scale),
     )
+
+
+def evidence_by(plan: Plan) -> HasEvidence:
+    """Give what tells from shares who has evidence by the rules of the audit.
+
+    Verdicts and their counts depend on nothing else of those who have none: their p-values are
+    one half or more, while α is less, so no adjustment can make more or fewer of others
+    significant.
+    """
+
+    def has_evidence(control: Share, test: Share) -> NDArray[np.bool_]:
+        evidence = np.zeros(len(control.size), dtype=np.bool_)
+        filled = np.flatnonzero((control.size > 0) & (test.size > 0))
+        shares = control.take(filled), test.take(filled)
+        evidence[filled] = compare_shares(plan, *shares, depth="evidence").evidence
+        return evidence
+
+    return has_evidence
 
 
 def _rule_of(plan: Plan, depth: Depth) -> Rule:

@@ -288,6 +288,7 @@ def _relabelled(result: Audit, most: int | None) -> _Repeat:
                 replace(part, strata=restrict_complainants(part.strata, chosen)),
                 result.situation,
                 result.provenance,
+                verdicts_only=True,
             )
 
         return run_multiple(pseudo, run) if plan.combine == "multiple" else run(pseudo)

@@ -14,6 +14,7 @@ import numpy as np
 
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.doubt import refits_of, weigh_doubt
+from mutandis.auditing.group_comparison import evidence_by
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
@@ -70,10 +71,13 @@ def run_plan(
         return audit
 
 
-def run_quietly(plan: Plan, like: Situation, provenance: Provenance) -> Audit:
+def run_quietly(
+    plan: Plan, like: Situation, provenance: Provenance, *, verdicts_only: bool = False
+) -> Audit:
     """Run a plan for its counts, without progress, warnings or a record: the audit has all that.
 
-    Who computes is who computed a situation of that audit.
+    Who computes is who computed a situation of that audit. With `verdicts_only`, of complainants
+    without evidence nothing more may be known.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
@@ -83,6 +87,7 @@ def run_quietly(plan: Plan, like: Situation, provenance: Provenance) -> Audit:
             workers=like.workers,
             progress=discard_progress,
             provenance=provenance,
+            verdicts_only=verdicts_only,
         )
 
 
@@ -93,6 +98,7 @@ def _run(
     workers: Workers | None,
     progress: Progress,
     provenance: Provenance | None = None,
+    verdicts_only: bool = False,
 ) -> Audit:
     if plan.combine == "multiple":
         return run_multiple(
@@ -110,7 +116,11 @@ def _run(
     if made is not None and made.couplings and plan.semantics.preset is None:
         situation = _with_draws(plan, situation, made)
     grouping = plan.semantics.group(
-        situation, plan.methods, counts_only=provenance is not None, progress=progress
+        situation,
+        plan.methods,
+        counts_only=provenance is not None,
+        has_evidence=evidence_by(plan) if verdicts_only else None,
+        progress=progress,
     )
     with_record = None if provenance else _compare_with_record(plan)
     audit = Audit(

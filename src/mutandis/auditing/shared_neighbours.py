@@ -120,22 +120,20 @@ class _PointGroup(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The places that are held."""
-        return self._sum(self.parts, self.own)
+        """The places that are held; she who stands on her own point is not in her group."""
+        # an exact sum does not depend on the order of what is added
+        own, people = self.own, self.people
+        return fsum(part * (people[at] - (at == own)) for at, part in self.parts.items())
 
     def overlap(self, other: _PointGroup) -> float:
         """Give the places that both groups hold; spaces of different strata share no person."""
         if self.space != other.space:
             return 0.0
-        both = self.parts.keys() & other.parts.keys()
-        least = {point: min(self.parts[point], other.parts[point]) for point in both}
-        return self._sum(least, self.own, other.own)
-
-    def _sum(self, parts: dict[int, float], *absent: int) -> float:
-        """Add up places; those who stand on `absent` points are not in their own groups."""
-        # an exact sum does not depend on the order of what is added
+        here, there, people = self.parts, other.parts, self.people
+        one, two = self.own, other.own
         return fsum(
-            part * (self.people[point] - absent.count(point)) for point, part in parts.items()
+            min(here[at], there[at]) * (people[at] - (at == one) - (at == two))
+            for at in here.keys() & there.keys()
         )
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.group_comparison import compare_groups
+from mutandis.auditing.group_comparison import compare_groups, evidence_by
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Numbers
@@ -561,13 +561,22 @@ class _Ground:
         self, places: NDArray[np.intp], method: Method, part: Fraction, held: Collection[str]
     ) -> Comparison:
         """Compare the groups of some complainants, with a part of the effect."""
-        pair = self.groups_with(places, method, part, held)
+        pair = self.groups_with(places, method, part, held, verdicts_only=True)
         return compare_groups(self.audit.plan, method, pair, depth="significance")
 
     def groups_with(
-        self, places: NDArray[np.intp], method: Method, part: Fraction, held: Collection[str] = ()
+        self,
+        places: NDArray[np.intp],
+        method: Method,
+        part: Fraction,
+        held: Collection[str] = (),
+        *,
+        verdicts_only: bool = False,
     ) -> Pair[Group]:
-        """Give the groups of some complainants, with a part of the effect."""
+        """Give the groups of some complainants, with a part of the effect.
+
+        With `verdicts_only`, of those without evidence nothing more may be known.
+        """
         rows, plan = self.audit.situation.complainants[places], self.audit.plan
         strata = restrict_complainants(self.situation.strata, rows)
         other = attribute_part(replace(self.situation, strata=strata), part, held=held)
@@ -575,7 +584,11 @@ class _Ground:
             # the audit itself has said it already
             warnings.simplefilter("ignore", MutandisWarning)
             grouping = plan.semantics.group(
-                other, [method], control=self.control, shared=self.shared
+                other,
+                [method],
+                control=self.control,
+                shared=self.shared,
+                has_evidence=evidence_by(plan) if verdicts_only else None,
             )
         test, doubt = grouping.at(method, 0).test, self.groups.test.share.doubt
         if doubt is not None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
+    from mutandis.evidence.matched_groups import HasEvidence
     from mutandis.evidence.matches import Matches
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
@@ -107,9 +108,11 @@ class GroupBuilder:
         matched: Mapping[str, Any] | None = None,
         shared: SharedSpaces | None = None,
         to_match: NDArray[np.intp] | None = None,
+        has_evidence: HasEvidence | None = None,
     ) -> None:
         self._situation = situation
         self._to_match = to_match  # rows of the control space, where not all of them
+        self._has_evidence = has_evidence
         self._counted, self._matched = counted, matched
         self._embedding = embedding
         self._progress = progress
@@ -172,6 +175,7 @@ class GroupBuilder:
                     matches=matches,
                     scale=scale,
                     names=embedding.names,
+                    has_evidence=self._has_evidence,
                 )
             )
             spaces.append(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from mutandis.search.embedding import LazyEmbedding
     from mutandis.search.engine import Listing, Queries, Search
 
-__all__ = ["MatchedGroups", "MatchedSpace", "compare_matched"]
+__all__ = ["HasEvidence", "MatchedGroups", "MatchedSpace", "compare_matched"]
 
 # complainants whose groups are added up at a time
 _AT_ONCE = 1024
@@ -112,16 +113,20 @@ def compare_matched(
     matches: Matches,
     scale: Scale,
     names: tuple[str, ...],
+    has_evidence: HasEvidence | None = None,
 ) -> tuple[Group, ...]:
     """Give the test groups of some complainants, for each k.
 
     `mine` are their places among all complainants, `rows` those among the rows of the control
-    space, on whose points all rows stand as `standing` says.
+    space, on whose points all rows stand as `standing` says. Where nothing but verdicts is asked
+    for, `has_evidence` tells from shares for whom more than shares may be worked out; groups of
+    others may count as not comparable.
     """
     cells = _Cells.of(standing, matches.key)
     own, caliper, found = cells.of_row[rows], control.caliper, control.found
-    # those who stand on one point and have one counterfactual have the same groups
+    # those who stand on one point and have one counterfactual have the same test groups
     first, same = group_equal(own, *(() if caliper is None else (caliper.limits[mine],)))
+    everyone = mine
     if first is not same:
         mine, own, queries = mine[first], own[first], queries.take(first)
     if len(mine) < len(found.radius):
@@ -136,10 +141,13 @@ def compare_matched(
     parts = max(int(each.down.max(initial=1)) for each in places())
     totals = _Totals.empty((len(control.ks), len(mine)), matches, parts)
     add = _choose_adder(len(mine) * sum(control.ks), totals)
+    if has_evidence is not None and add is _add_arrays:
+        among = [control.at(index).share.take(everyone) for index in range(len(control.ks))]
+        asked = _Asked(has_evidence=has_evidence, control=among, same=same)
+        add = partial(_add_arrays, asked=asked)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        among = list(places(chosen))
-        add(chosen, listing, own[chosen], among, cells, matches, scale, totals)
+        add(chosen, listing, own[chosen], list(places(chosen)), cells, matches, scale, totals)
 
     reach = found.radius.max(axis=1)
     if limits is not None:
@@ -154,6 +162,8 @@ def compare_matched(
 
 
 _Adder = Callable[..., None]
+HasEvidence = Callable[[Share, Share], "NDArray[np.bool_]"]
+"""Tells from the shares of control and test groups who has evidence."""
 
 
 def _choose_adder(work: int, totals: _Totals) -> _Adder:
@@ -190,7 +200,7 @@ class _Totals:
             negatives=np.zeros(shape, dtype=np.int64 if most < ROOM else object),
             **whole,
             distance=np.full(shape, np.nan),
-            unfit=np.zeros(shape, dtype=np.int16),
+            unfit=np.full(shape, Matching.FAR, dtype=np.int16),  # until they are judged
         )
 
     def judge(  # noqa: PLR0917 - called in one place
@@ -231,26 +241,60 @@ class _Totals:
 
         The control groups have so many `places`, each of `down` parts.
         """
-        weight, negatives = self.weight[index], self.negatives[index]
-        full = weight == places * down
-        split = np.where(full, down, weight).astype(negatives.dtype) * matches.whole
-        if not full.all():
-            negatives = negatives * np.where(full, 1, places).astype(negatives.dtype)
+        weight = self.weight[index]
         with np.errstate(divide="ignore", invalid="ignore"):
             effective = (weight / down * matches.parts) ** 2 / self.spread[index]
-        empty = weight == 0
-        effective[empty] = 0.0
+        effective[weight == 0] = 0.0
+        share = self.share(index, slice(None), matches.whole, down, places)
         return Group(
-            share=Share(
-                negatives=negatives,
-                size=_once(np.where(empty, 0, places)),
-                split=_once(split),
-                people=np.minimum(effective, _MOST_PEOPLE * places),
-            ),
+            share=replace(share, people=np.minimum(effective, _MOST_PEOPLE * places)),
             rows=self.rows[index],
             radius=self.distance[index],
             matching=Matching(n_effective=effective, unfit=self.unfit[index], names=names),
         )
+
+    def share(
+        self,
+        index: int,
+        chosen: NDArray[np.intp] | slice,
+        whole: int,
+        down: NDArray[np.int64],
+        places: NDArray[np.int64],
+    ) -> Share:
+        """Give the shares of refusals in some groups."""
+        weight, negatives = self.weight[index, chosen], self.negatives[index, chosen]
+        full = weight == places * down
+        split = np.where(full, down, weight).astype(negatives.dtype) * whole
+        if not full.all():
+            negatives = negatives * np.where(full, 1, places).astype(negatives.dtype)
+        size = np.where(weight == 0, 0, places)
+        return Share(negatives=negatives, size=_once(size), split=_once(split))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What tells who is asked about, where nothing but verdicts is: those with evidence."""
+
+    has_evidence: HasEvidence
+    control: Sequence[Share]  # the control groups of everyone, for each k
+    same: NDArray[np.intp]  # the test group of each, which several may have
+
+    def find(
+        self, chosen: NDArray[np.intp], places: Sequence[Places], totals: _Totals, whole: int
+    ) -> NDArray[np.intp]:
+        """Find those of the chosen test groups for which there is evidence at some k."""
+        place = np.full(totals.weight.shape[1], -1)
+        place[chosen] = np.arange(len(chosen))
+        place = place[self.same]
+        among = np.flatnonzero(place >= 0)
+        place = place[among]
+        evidence = np.zeros(len(chosen), dtype=np.bool_)
+        for index, (group, share) in enumerate(zip(places, self.control, strict=True)):
+            here, sizes = share.take(among), np.zeros(len(chosen), dtype=np.int64)
+            sizes[place] = here.size  # the same for all on one point
+            there = totals.share(index, chosen, whole, group.down, sizes).take(place)
+            evidence[place[self.has_evidence(here, there)]] = True
+        return np.flatnonzero(evidence)
 
 
 def _once(values: NDArray[Any]) -> NDArray[Any]:
@@ -268,12 +312,18 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
     matches: Matches,
     scale: Scale,
     totals: _Totals,
+    asked: _Asked | None = None,
 ) -> None:
     """Add up the groups of the complainants of a listing with NumPy and SciPy."""
     for one in range(0, len(chosen), _AT_ONCE):
         few = slice(one, one + _AT_ONCE)
-        around = _Rings.of(listing.part(few), own[few], [each.take(few) for each in places], cells)
-        around.add(chosen[few], matches, scale, totals)
+        here, groups = chosen[few], [each.take(few) for each in places]
+        around = _Rings.of(listing.part(few), own[few], groups, cells)
+        around.add_shares(here, matches, totals)
+        if asked is not None:
+            some = asked.find(here, groups, totals, matches.whole)
+            here, around = here[some], around.take(some)
+        around.add_people(here, matches, scale, totals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,34 +366,45 @@ class _Rings:
             people=people,
         )
 
-    def add(
+    def take(self, chosen: NDArray[np.intp]) -> _Rings:
+        """Give the people around some complainants."""
+        rings = 2 * len(self.places)
+        number = np.diff(self.start).reshape(-1, rings)[chosen]
+        place = np.full((len(self.start) - 1) // rings, -1)
+        place[chosen] = np.arange(len(chosen))
+        query = place[self.query]
+        some = query >= 0
+        return _Rings(
+            places=[each.take(chosen) for each in self.places],
+            start=np.concatenate([[0], np.cumsum(number)]),
+            query=query[some],
+            ring=self.ring[some],
+            key=self.key[some],
+            people=self.people[some],
+        )
+
+    def add_shares(self, chosen: NDArray[np.intp], matches: Matches, totals: _Totals) -> None:
+        """Add up places and refusals at all k."""
+        kind, key = totals.negatives.dtype, self.key
+        matched = self._running(totals_of(self.people * matches.found[key], self.start))
+        refused = self.people.astype(kind) * matches.negatives[key]
+        refused = self._running(totals_of(refused, self.start))
+        for index, group, last in self._groups():
+            totals.weight[index, chosen] = _weigh(matched, last, group)
+            totals.negatives[index, chosen] = _weigh(refused, last, group)
+
+    def add_people(
         self, chosen: NDArray[np.intp], matches: Matches, scale: Scale, totals: _Totals
     ) -> None:
-        """Add up the groups at all k."""
-        kind, key = totals.negatives.dtype, self.key
-        apart = np.where(matches.found, matches.reach, np.inf)[key]
-        everyone, matched, refused, moments = (
-            self._running(each)
-            for each in (
-                totals_of(self.people, self.start),
-                totals_of(self.people * matches.found[key], self.start),
-                totals_of(self.people.astype(kind) * matches.negatives[key], self.start),
-                matches.total_moments(self._matrix(slice(None), self.start, len(matches.found))),
-            )
-        )
-        radii = np.stack([each.radius for each in self.places], axis=1)
-        for index, group in enumerate(self.places):
-            last = 2 * (radii < group.radius[:, None]).sum(axis=1)
-            limit = group.radius * (1 + ROUNDING)
-            near = self._running(totals_of(self.people * (apart <= limit[self.query]), self.start))
-
-            def weighed(sums: NDArray[Any], last: Any = last, group: Any = group) -> Any:
-                inside, rim = _up_to(sums, last)
-                return inside * group.down.astype(sums.dtype) + rim * group.up.astype(sums.dtype)
-
-            totals.weight[index, chosen] = weighed(matched)
-            totals.negatives[index, chosen] = weighed(refused)
-            sizes = weighed(everyone), weighed(near)
+        """Add up who is in the groups at all k, and judge how well they match."""
+        apart = np.where(matches.found, matches.reach, np.inf)[self.key]
+        everyone = self._running(totals_of(self.people, self.start))
+        matrix = self._matrix(slice(None), self.start, len(matches.found))
+        moments = self._running(matches.total_moments(matrix))
+        for index, group, last in self._groups():
+            limit = (group.radius * (1 + ROUNDING))[self.query]
+            near = self._running(totals_of(self.people * (apart <= limit), self.start))
+            sizes = _weigh(everyone, last, group), _weigh(near, last, group)
             totals.judge(index, chosen, group, sizes, _up_to(moments, last), scale)
             held = self._held(group, last, matches)
             squares, rows = held.data * held.data, (held.data > 0).astype(np.int64)
@@ -352,6 +413,12 @@ class _Rings:
                 squares, rows = squares // counts, rows * counts
             totals.spread[index, chosen] = totals_of(squares, held.indptr)
             totals.rows[index, chosen] = totals_of(rows, held.indptr)
+
+    def _groups(self) -> Iterator[tuple[int, Places, NDArray[np.intp]]]:
+        """Give the groups for each k, with the last ring that is inside."""
+        radii = np.stack([each.radius for each in self.places], axis=1)
+        for index, group in enumerate(self.places):
+            yield index, group, 2 * (radii < group.radius[:, None]).sum(axis=1)
 
     def _running(self, sums: NDArray[Any]) -> NDArray[Any]:
         """Add up the rings of each complainant, from the first on; none before the first."""
@@ -384,6 +451,13 @@ class _Rings:
 
         shape = (len(start) - 1, keys)
         return csr_array((self.people[some], self.key[some], start), shape=shape)
+
+
+def _weigh(running: NDArray[Any], last: NDArray[np.intp], group: Places) -> NDArray[Any]:
+    """Give the sums of groups, in parts of a place."""
+    inside, rim = _up_to(running, last)
+    down, up = (each.astype(running.dtype) for each in (group.down, group.up))
+    return np.asarray(inside * down + rim * up)
 
 
 def _up_to(running: NDArray[Any], last: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
-    from mutandis.evidence.matched_groups import MatchedGroups
+    from mutandis.evidence.matched_groups import HasEvidence, MatchedGroups
     from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings, Similarity
@@ -336,6 +336,7 @@ class Semantics(Protocol):
         matched: Mapping[str, Any] | None = None,
         shared: SharedSpaces | None = None,
         counts_only: bool = False,
+        has_evidence: HasEvidence | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods and all k in one pass.
@@ -343,7 +344,8 @@ class Semantics(Protocol):
         Control groups that are known already are not searched for again; where everything was
         counted already, by what was searched, nothing is. `shared` is filled by the first of
         several groupings of the same people. With `counts_only`, how far the test groups of matched
-        people lie, which no count depends on, is left out.
+        people lie, which no count depends on, is left out; with `has_evidence`, so may be all but
+        the shares of matched groups that have none.
         """
         ...
 
@@ -409,6 +411,7 @@ class PaperDefinitions:
         matched: Mapping[str, Any] | None = None,
         shared: SharedSpaces | None = None,
         counts_only: bool = False,
+        has_evidence: HasEvidence | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Search each space once per kind of center; every method and k is served by that.
@@ -424,6 +427,7 @@ class PaperDefinitions:
                 matched,
                 shared=shared,
                 counts_only=counts_only,
+                has_evidence=has_evidence,
                 progress=progress,
             )
         groupings: list[Grouping] = []
@@ -459,6 +463,7 @@ class PaperDefinitions:
         *,
         shared: SharedSpaces | None,
         counts_only: bool,
+        has_evidence: HasEvidence | None = None,
         progress: Progress,
     ) -> Grouping:
         embedding = None if shared is None else shared.embedding
@@ -482,7 +487,13 @@ class PaperDefinitions:
             )
             counted, matched, backends = tiled.counted, tiled.matched, tiled.backends
         builder = GroupBuilder(
-            situation, embedding, progress, counted=counted, matched=matched, shared=shared
+            situation,
+            embedding,
+            progress,
+            counted=counted,
+            matched=matched,
+            shared=shared,
+            has_evidence=has_evidence,
         )
         tests: dict[str, NearestGroups] = {}
         # one space after the other, so that each is prepared once

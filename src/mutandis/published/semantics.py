@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         RowIdentity,
     )
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
+    from mutandis.evidence.matched_groups import HasEvidence
     from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Evidence, Settings
@@ -329,6 +330,7 @@ class AsPublished:
         matched: Mapping[str, Any] | None = None,  # noqa: ARG002 - the publication has none
         shared: SharedSpaces | None = None,  # noqa: ARG002 - it has scales of its own
         counts_only: bool = False,  # noqa: ARG002 - the publication has no matches
+        has_evidence: HasEvidence | None = None,  # noqa: ARG002
         progress: Progress = discard_progress,
     ) -> Grouping:
         """Build the groups of all methods; `ties` and `scaling` of the plan have no say here."""

@@ -68,8 +68,8 @@ class TreeSearch:
     threads: int = -1
     name: str = "tree"
     # the centers that were asked about last, and their candidates: who is near is often asked for
-    # right after how far they are
-    _last: list[tuple[Points, _Candidates]] = field(default_factory=list, init=False, repr=False)
+    # right after how far they are, and of people in the space again and again
+    _last: list[tuple[Queries, _Candidates]] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def build(cls, space: Space, *, threads: int = -1) -> TreeSearch:
@@ -143,29 +143,46 @@ class TreeSearch:
             width = min(width, len(self.space.points))
             unfinished = []
             for chunk in _chunks(pending, _BATCH // width):
-                candidates, distances, horizon = self._candidates(queries.points.take(chunk), width)
-                needed, keep = answer(chunk, candidates, distances)
+                asked = queries.take(chunk)
+                keep = len(pending) == len(queries)  # not the few who need more candidates
+                candidates, distances, horizon = self._candidates(asked, width, keep=keep)
+                needed, use = answer(chunk, candidates, distances)
                 complete = self.space.metric.lengths(needed) / self.unit < horizon
                 if complete.any():
-                    keep(complete)
+                    use(complete)
                 unfinished.append(chunk[~complete])
                 progress(int(np.count_nonzero(complete)))
             pending = np.concatenate(unfinished)
             width *= 2
 
-    def _candidates(self, centers: Points, width: int) -> _Candidates:
+    def _candidates(self, queries: Queries, width: int, *, keep: bool) -> _Candidates:
         """Measure the `width` nearest points, or some more, or give what was measured last.
 
         Beside them: how far (in the tree's unit) none is missing.
         """
         for known, found in self._last:
             # more than `width` are as good, unless they are so many that measuring takes less
-            if width <= found[0].shape[1] <= 2 * width and _equal(known, centers):
-                return found
-        found = self._measure(centers, width)
-        if len(centers) * width <= _KEPT:
-            self._last[:] = [(centers, found)]
+            if width <= found[0].shape[1] <= 2 * width:
+                if _equal(known.points, queries.points):
+                    return found
+                rows = self._rows_among(known, queries)
+                if rows is not None:
+                    return found[0][rows], found[1][rows], found[2][rows]
+        found = self._measure(queries.points, width)
+        if keep and len(queries) * width <= _KEPT:
+            self._last[:] = [(queries, found)]
         return found
+
+    def _rows_among(self, known: Queries, queries: Queries) -> _Rows | None:
+        """Find people of the space among those who were asked about; None if not all were."""
+        if (known.own < 0).any() or (queries.own < 0).any():
+            return None
+        place = np.full(len(self.space.points), -1)
+        place[known.own] = np.arange(len(known))
+        rows: _Rows = place[queries.own]
+        if (rows < 0).any() or not _equal(known.points.take(rows), queries.points):
+            return None
+        return rows
 
     def _measure(self, centers: Points, width: int) -> _Candidates:
         ranks = np.arange(1, width + 1)  # as a list of ranks, so that one neighbour is a column too
