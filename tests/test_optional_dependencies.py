@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 # extras of users; the others are tools of the project itself
 EXTRAS = (
     "arrow",
+    "cluster",
     "db",
     "dowhy",
     "excel",
