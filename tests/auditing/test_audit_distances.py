@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 from functools import cache
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -10,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.errors import PlanError
+from mutandis.errors import MissingValuesError, PlanError
 from mutandis.search.distances import DESCRIPTIONS, DistanceName
 
 if TYPE_CHECKING:
@@ -187,3 +189,113 @@ def test_a_score_does_not_tell_who_was_refused(distance: str) -> None:
             attributes={"job": "nominal"},
             similarity=mm.Similarity(distance=distance),  # type: ignore[arg-type]
         )
+
+
+# --- missing values that are compared ---
+
+
+def gaps() -> pd.DataFrame:
+    """Give the table with a tenth of the jobs missing."""
+    lacking = np.random.default_rng(8).random(len(table())) < 0.1
+    return table().assign(job=table()["job"].where(~lacking, None))
+
+
+COMPARED: dict[str, Any] = {
+    "skill": {"kind": "ordinal", "levels": [0, 1, 2, 3]},
+    "pay": "continuous",
+    "job": {"kind": "nominal", "compare_missing": True},
+}
+
+
+def test_people_whose_value_is_missing_are_compared() -> None:
+    found = audit("heom", gaps(), attributes=COMPARED)
+    assert len(found.findings()) == (table()["sex"] == "f").sum()
+    assert found.plan.population.dropped == {}
+    lacking = gaps()["job"].isna() & (gaps()["sex"] == "f")
+    person = int(gaps().loc[lacking, "who"].iloc[0])
+    group = found.case(person).groups("st", k=10).control
+    # whoever it is, another job is the whole distance of a name apart
+    assert (group.distance >= 1).all()
+    shuffled = audit("heom", gaps().sample(frac=1, random_state=2), attributes=COMPARED)
+    pd.testing.assert_frame_equal(in_order(found), in_order(shuffled))
+
+
+def test_without_gaps_the_setting_changes_nothing() -> None:
+    plain = COMPARED | {"job": "nominal"}
+    one, other = (audit("heom", attributes=each) for each in (COMPARED, plain))
+    pd.testing.assert_frame_equal(in_order(one), in_order(other))
+
+
+def test_results_with_missing_values_are_opened_as_they_were_saved(tmp_path: Path) -> None:
+    saved = audit("thanh", gaps(), attributes=COMPARED)
+    saved.save(tmp_path / "results")
+    opened = mm.open_results(tmp_path / "results")
+    pd.testing.assert_frame_equal(in_order(opened), in_order(saved))
+    assert opened.provenance.settings["attributes"]["job"]["compare_missing"] is True
+    assert opened.plan.attributes[2].compare_missing
+    lacking = gaps()["job"].isna() & (gaps()["sex"] == "f")
+    person = int(gaps().loc[lacking, "who"].iloc[0])
+    here, there = (each.case(person).groups("st", k=10).test for each in (saved, opened))
+    assert here.distance.tolist() == there.distance.tolist()
+    page = " ".join(saved.case_file(person).to_html().split())
+    number = int(gaps()["job"].isna().sum())
+    assert "(missing)" in page
+    assert f"{number} rows without a value in 'job' took part" in html.unescape(page)
+    report = html.unescape(" ".join((tmp_path / "results" / "report.html").read_text().split()))
+    assert "Values that are missing are compared, as different from all others" in report
+    said = f"Missing values of 'job' are compared, as different from all others: {number}."
+    assert said in str(saved.plan.check())
+    assert saved.plan.check().as_dict()["compared_missing"] == {"job": number}
+
+
+def test_missing_values_are_not_moved_and_not_decided_on() -> None:
+    moved = mm.Worldview({"job": mm.Categorical("sex")})
+    with pytest.raises(PlanError, match="has no counterfactual, and no effect"):
+        audit("heom", gaps(), attributes=COMPARED, worldview=moved)
+    cause = mm.Worldview({"pay": mm.Linear("sex", "job")})
+    with pytest.raises(PlanError, match="has no counterfactual, and no effect"):
+        audit("heom", gaps(), attributes=COMPARED, worldview=cause)
+    with pytest.raises(PlanError, match="the decision reads it"):
+        audit("heom", gaps(), attributes=COMPARED, decision="job == 'cook'")
+    with pytest.raises(PlanError, match="compares no missing values"):
+        audit("gower", gaps(), attributes={"job": COMPARED["job"]}, preset="eaamo23", id=None)
+    with pytest.raises(PlanError, match="in nominal attributes alone"):
+        mm.Attribute(name="pay", kind="continuous", compare_missing=True)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="Give True or False"):
+        mm.Attribute(name="job", kind="nominal", compare_missing="yes")  # type: ignore[arg-type]
+
+
+def test_other_missing_values_are_refused_as_ever() -> None:
+    with pytest.raises(MissingValuesError, match="'pay' has 1 missing"):
+        audit(
+            "heom", gaps().assign(pay=gaps()["pay"].where(gaps()["who"] != 3)), attributes=COMPARED
+        )
+
+
+def test_an_audit_file_says_that_missing_values_are_compared(tmp_path: Path) -> None:
+    gaps().to_csv(tmp_path / "people.csv", index=False)
+    text = """
+        data: {source: people.csv, id: who}
+        outcome: {column: granted, negative: false}
+        protected: {attribute: sex, value: f, reference: m}
+        attributes:
+          pay: continuous
+          job: {kind: nominal, compare_missing: true}
+        similarity: {distance: heom}
+        ks: [10]
+        uncertainty: {placebo: 0}
+    """
+    (tmp_path / "audit.yaml").write_text(dedent(text), encoding="utf-8")
+    from_file = mm.read_plan(tmp_path / "audit.yaml").run()
+    attributes = {name: COMPARED[name] for name in ("pay", "job")}
+    here = audit(
+        "heom",
+        gaps(),
+        attributes=attributes,
+        worldview=None,
+        ks=(10,),
+        uncertainty=mm.Uncertainty(placebo=0),
+    )
+    pd.testing.assert_frame_equal(in_order(from_file), in_order(here))
+    from_file.save(tmp_path / "results")
+    assert mm.verify_results(tmp_path / "results", rerun=True).differences == ()

@@ -609,6 +609,73 @@ def test_every_distance_is_described() -> None:
     assert set(DESCRIPTIONS) == set(get_args(DistanceName))
 
 
+def with_gaps(seed: int, size: int = 40) -> Table:
+    """Make a table in which every third job is missing."""
+    table = make_table(seed, size=size)
+    attributes = (*table.attributes[:3], replace(table.attributes[3], compare_missing=True))
+    rows = [row | {"job": None} if i % 3 == 2 else row for i, row in enumerate(table.rows)]
+    return Table(attributes, rows)
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=SEEDS)
+def test_a_missing_name_differs_from_every_other_and_from_another_missing_one(seed: int) -> None:
+    """Wilson & Martinez, eq. 3: 1 if either value is unknown; so in k-NN situation testing."""
+    table = with_gaps(seed, size=30)
+    lacking = [row["job"] is None for row in table.rows]
+    # to the oracles, missing ones are names that no two rows share
+    rows = [row | {"job": row["job"] or f"row {place}"} for place, row in enumerate(table.rows)]
+    told = Table(table.attributes, rows)
+    weight, total = table.attributes[3].weight, sum(a.weight for a in table.attributes)
+    expected = {
+        "heom": pairs(told, lambda one, other: float(heom_squared(told, rows[one], rows[other]))),
+        "thanh": thanh(told),
+    }
+    # even from herself, whom no search counts
+    for name, own, power in (("heom", weight, 2), ("thanh", weight / total, 1)):
+        embedding, integers = measured(table, name)  # type: ignore[arg-type]
+        shown = embedding.metric.as_float(np.array(integers)) ** power
+        apart = np.array(expected[name]) + np.diag(np.where(lacking, own, 0.0))
+        np.testing.assert_allclose(shown, apart, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["heom", "thanh"])
+@settings(max_examples=8, deadline=None)
+@given(seed=SEEDS)
+def test_every_backend_finds_what_brute_finds_where_names_are_missing(
+    name: DistanceName, seed: int
+) -> None:
+    table = with_gaps(seed, size=60)
+    embedding = fit(table, name)
+    metric, points = embedding.metric, embedding.apply(table.population).points
+    negative = table.is_true("refused")
+    space, standing = Space.of(points, negative, metric)
+    queries = Queries(points=points, own=standing, own_negative=negative)
+    moved = replace(space, points=metric.place(space.points), metric=metric.in_place)
+    here = replace(queries, points=metric.as_center(metric.place(points)))
+    ks = [1, 7, 59]
+    expected = BruteSearch(space=space).neighbourhoods(queries, ks)
+    answers = {
+        "chosen": choose_search(space).neighbourhoods(queries, ks),
+        "tree": TreeSearch.build(moved).neighbourhoods(here, ks),
+        "compiled tree": CompiledSearch(moved, kernel="tree").neighbourhoods(here, ks),
+        "compiled scan": CompiledSearch(moved, kernel="scan").neighbourhoods(here, ks),
+    }
+    for backend, found in answers.items():
+        for each in fields(found):
+            np.testing.assert_array_equal(
+                getattr(found, each.name), getattr(expected, each.name), err_msg=backend
+            )
+
+
+@pytest.mark.parametrize("name", sorted(set(get_args(DistanceName)) - {"heom", "thanh"}))
+def test_missing_values_are_compared_where_a_distance_defines_it(name: DistanceName) -> None:
+    job = Attribute(name="job", kind=AttributeKind.NOMINAL, compare_missing=True)
+    with pytest.raises(PlanError, match="does not compare missing values here"):
+        check_distance(name, [job])
+    check_distance("heom", [job])
+
+
 @pytest.mark.parametrize("name", ["mahalanobis", "rank-mahalanobis", "propensity", "zhang"])
 def test_weights_are_refused_where_they_have_no_meaning(name: DistanceName) -> None:
     pay = Attribute(name="pay", kind=AttributeKind.NOMINAL, weight=2)

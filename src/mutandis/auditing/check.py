@@ -34,7 +34,7 @@ class PlanCheck:
 
     Parameters
     ----------
-    rows, dropped
+    rows, dropped, compared_missing
         Decisions, and those left out for a missing value, by column.
     complainants, reference_rows
         Complainants by protected status, and the rows that they are compared with.
@@ -63,6 +63,7 @@ class PlanCheck:
 
     rows: int
     dropped: Mapping[str, int]
+    compared_missing: Mapping[str, int]
     complainants: Mapping[str, int]
     reference_rows: int
     refused: int | None
@@ -90,6 +91,7 @@ class PlanCheck:
         return {
             "rows": self.rows,
             "dropped": dict(self.dropped),
+            **({"compared_missing": dict(self.compared_missing)} if self.compared_missing else {}),
             "complainants": dict(self.complainants),
             "reference_rows": self.reference_rows,
             "refused": self.refused,
@@ -125,6 +127,11 @@ class PlanCheck:
                 f"{count:,} for {self.labels.quoted(name)}" for name, count in self.dropped.items()
             )
             lines.append(f"Rows left out because a value is missing: {dropped}.")
+        for name, count in self.compared_missing.items():
+            lines.append(
+                f"Missing values of {self.labels.quoted(name)} are compared, as different from all "
+                f"others: {count:,}."
+            )
         if self.asked is not None:
             lines.append(
                 f"Asked about {self.asked:,} people, the decision maker answers, and says what is "
@@ -157,6 +164,7 @@ def check_plan(plan: Plan) -> PlanCheck:
     return PlanCheck(
         rows=len(plan.population),
         dropped=plan.population.dropped,
+        compared_missing=plan.compared_missing,
         complainants={s.label: len(s.complainants) for s in plan.strata},
         reference_rows=len(plan.strata[0].test),
         refused=None if plan.outcome.scale is not None else int(plan.outcome.is_negative.sum()),

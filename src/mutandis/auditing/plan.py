@@ -17,7 +17,7 @@ from mutandis.auditing.protections import (
     draw_spaces,
     read_protections,
 )
-from mutandis.data.attribute import Attribute, AttributeKind, read_attributes
+from mutandis.data.attribute import MISSING, Attribute, AttributeKind, read_attributes
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.ordered import Ordered
 from mutandis.data.outcome import Outcome
@@ -142,6 +142,17 @@ class Plan:
     def do(self) -> dict[str, Any]:
         """The intervention: every protected attribute takes its reference value."""
         return {each.attribute: each.reference for each in self.protections}
+
+    @property
+    def compared_missing(self) -> dict[str, int]:
+        """How many missing values are compared, by attribute; those without any are left out."""
+        found = {}
+        for each in (attribute for attribute in self.attributes if attribute.compare_missing):
+            column = self.population.categories(each.name)
+            code = column.code_of(MISSING)
+            if code is not None:
+                found[each.name] = int(column.counts()[code])
+        return found
 
     @property
     def wording(self) -> Wording:
@@ -416,6 +427,7 @@ def plan(
             f"{outcome!r} has no unfavourable value. Take another distance, such as 'gower'."
         )
     needed = required_columns(maker) if maker else ()
+    _check_missing(compared, worldview, needed)
     protections = read_protections(protected, combine)
     check_protections(
         protections, combine, attributes=compared, outcome=outcome, worldview=worldview
@@ -706,6 +718,24 @@ def _read_semantics(preset: str | None) -> Semantics:
     from mutandis.published.semantics import READINGS
 
     return READINGS[preset]
+
+
+def _check_missing(
+    attributes: Sequence[Attribute], worldview: Worldview | None, needed: Sequence[str]
+) -> None:
+    """Refuse to compare missing values where more than a comparison is asked of them."""
+    for each in (attribute.name for attribute in attributes if attribute.compare_missing):
+        if worldview is not None and each in worldview.names:
+            raise PlanError(
+                f"Attribute {each!r} has compare_missing, and the worldview says what causes it or "
+                "what it causes: a value that is missing has no counterfactual, and no effect. "
+                "Leave it out of the worldview, or leave compare_missing out."
+            )
+        if each in needed:
+            raise PlanError(
+                f"Attribute {each!r} has compare_missing, and the decision reads it: it cannot be "
+                "made again where the value is missing. Leave compare_missing out."
+            )
 
 
 def _settle_doubt(

@@ -167,6 +167,7 @@ def describe_settings(plan: Plan) -> dict[str, Any]:
         "protected": _describe_protections(plan),
         "attributes": {
             a.name: {"kind": a.kind.value, "levels": list(a.levels), "weight": a.weight}
+            | ({"compare_missing": True} if a.compare_missing else {})
             for a in plan.attributes
         },
         "worldview": None if worldview is None else repr(worldview),

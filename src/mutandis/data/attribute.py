@@ -13,6 +13,12 @@ from mutandis.limits import explain_limit, limit
 
 _MOST = 1_000
 
+# of a declaration; the first has to be there
+_SETTINGS = {"kind": None, "levels": None, "weight": None, "compare_missing": None}.keys()
+
+MISSING = "(missing)"
+"""The level of a missing value, where such are compared."""
+
 CATEGORICAL = "categorical"
 """Another word for nominal, which is understood wherever a kind is named."""
 
@@ -52,6 +58,9 @@ class Attribute:
         For an ordinal attribute all its levels, lowest first.
     weight
         Its share in the distance relative to the others, read as a decimal: 0.1 is one tenth.
+    compare_missing
+        Of a nominal attribute: compare people whose value is missing as well. A missing value is
+        different from every other, a missing one included, as some distances define it.
 
     Examples
     --------
@@ -63,6 +72,7 @@ class Attribute:
     kind: AttributeKind
     levels: tuple[Any, ...] = ()
     weight: float = 1.0
+    compare_missing: bool = False
 
     def __post_init__(self) -> None:
         # "ordinal" and a list of levels are accepted too
@@ -80,6 +90,17 @@ class Attribute:
                 "Declare it as ordinal, or leave the levels out."
             )
         _check_weight(self.name, self.weight)
+        if not isinstance(self.compare_missing, bool):
+            raise PlanError(
+                f"Attribute {self.name!r} has compare_missing={self.compare_missing!r}. Give True "
+                "or False."
+            )
+        if self.compare_missing and self.kind is not AttributeKind.NOMINAL:
+            raise PlanError(
+                f"Attribute {self.name!r} is {self.kind}, and missing values are compared in "
+                "nominal attributes alone. Leave compare_missing out, and choose what happens to "
+                "such rows with missing='error' or missing='drop'."
+            )
 
     @property
     def exact_weight(self) -> Fraction:
@@ -120,10 +141,10 @@ def _read(name: str, declared: AttributeDeclaration) -> Attribute:
             )
         return declared
     settings = dict(declared) if isinstance(declared, Mapping) else {"kind": declared}
-    unknown = sorted(str(setting) for setting in settings.keys() - {"kind", "levels", "weight"})
+    unknown = sorted(str(setting) for setting in settings.keys() - _SETTINGS)
     if unknown:
         raise PlanError(
-            f"Attribute {name!r} has unknown settings {unknown}. Allowed: kind, levels, weight."
+            f"Attribute {name!r} has unknown settings {unknown}. Allowed: {', '.join(_SETTINGS)}."
         )
     return Attribute(name=name, **{"kind": None, **settings})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.attribute import MISSING, Attribute, AttributeKind
 from mutandis.data.columns import (
     Categories,
     Column,
@@ -319,12 +319,16 @@ def _declared(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     declared: dict[str, Attribute] = {}
     for attribute in attributes:
         other = declared.setdefault(attribute.name, attribute)
-        if (other.kind, other.levels) != (attribute.kind, attribute.levels):
+        if _as_read(other) != _as_read(attribute):
             raise PlanError(
                 f"Column {attribute.name!r} is declared as {other.kind} and as {attribute.kind}, "
                 "or with different levels. Declare it in one way."
             )
     return declared
+
+
+def _as_read(attribute: Attribute) -> tuple[Any, ...]:
+    return attribute.kind, attribute.levels, attribute.compare_missing
 
 
 def _read(series: nw.Series[Any], declared: Attribute | None) -> Column:
@@ -333,7 +337,19 @@ def _read(series: nw.Series[Any], declared: Attribute | None) -> Column:
         return read_column(series, share=True)
     if declared.kind is AttributeKind.CONTINUOUS:
         return read_numbers(series, share=True)
-    return read_categories(series, declared.levels)
+    found = read_categories(series, declared.levels)
+    return _with_missing(found) if declared.compare_missing else found
+
+
+def _with_missing(column: Categories) -> Categories:
+    """Make a level of its own of missing values, the last one, if there are any."""
+    if not column.missing().any() and MISSING not in column.levels:
+        return column
+    # a table that was written by an audit has the level already
+    known = tuple(level for level in column.levels if level != MISSING)
+    code = {level: code for code, level in enumerate((*known, MISSING))}
+    codes = np.array([*(code[level] for level in column.levels), code[MISSING]], dtype=np.int32)
+    return Categories(codes[column.codes], (*known, MISSING))
 
 
 def _copy_rows(source: nw.DataFrame[Any], positions: NDArray[np.intp]) -> nw.DataFrame[Any]:

@@ -145,7 +145,12 @@ _EDITS = {
     "attributes": ("EDIT 3", "what people are compared on belongs"),
 }
 """The lines that a draft leaves to its reader, by section: their numbers, what belongs there."""
-_ATTRIBUTE = {"kind": _read_kind, "levels": optional(read_levels), "weight": read_number}
+_ATTRIBUTE = {
+    "kind": _read_kind,
+    "levels": optional(read_levels),
+    "weight": read_number,
+    "compare_missing": read_flag,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,7 +388,8 @@ def _read_attribute(node: YamlNode) -> Any:
     if isinstance(node, Entries):
         found = read_keys(node, _ATTRIBUTE, required=("kind",), what="an attribute")
         levels = found.get("levels") or ()
-        return {"kind": found["kind"], "levels": levels, "weight": found.get("weight", 1.0)}
+        declared = {"kind": found["kind"], "levels": levels, "weight": found.get("weight", 1.0)}
+        return declared | {"compare_missing": found.get("compare_missing", False)}
     return _read_kind(node)
 
 
@@ -461,11 +467,12 @@ def _protection(protection: Protection) -> dict[str, Any]:
 
 
 def _attribute(attribute: Attribute) -> Any:
-    if not attribute.levels and attribute.weight == 1:
+    if not attribute.levels and attribute.weight == 1 and not attribute.compare_missing:
         return attribute.kind.value
     described: dict[str, Any] = {"kind": attribute.kind.value}
     described |= {"levels": list(attribute.levels)} if attribute.levels else {}
-    return described | ({"weight": attribute.weight} if attribute.weight != 1 else {})
+    described |= {"weight": attribute.weight} if attribute.weight != 1 else {}
+    return described | ({"compare_missing": True} if attribute.compare_missing else {})
 
 
 def _worldview(planned: Plan) -> str:

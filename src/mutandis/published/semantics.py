@@ -301,6 +301,11 @@ class AsPublished:
             )
         _check_evidence(evidence, preset)
         for attribute in attributes:
+            if attribute.compare_missing:
+                raise PlanError(
+                    f"preset={preset!r} compares no missing values, but {attribute.name!r} has "
+                    "compare_missing. Leave one of the two out."
+                )
             if attribute.kind is AttributeKind.ORDINAL or attribute.weight != 1:
                 raise PlanError(
                     f"preset={preset!r} knows no ordinal and no weighted attributes, but "

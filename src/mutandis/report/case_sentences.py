@@ -258,6 +258,11 @@ def _on_table(audit: Audit) -> Iterator[str]:
     quoted = audit.plan.labels.quoted
     for name, rows in audit.plan.population.dropped.items():
         yield f"{plural(rows, 'row')} without a value in {quoted(name)} took no part."
+    for name, rows in audit.plan.compared_missing.items():
+        yield (
+            f"{plural(rows, 'row')} without a value in {quoted(name)} took part: a missing value "
+            "counts as different from every other, and from another missing one."
+        )
     for part in _runs(audit):
         for name, number in part.clipped.items():
             if number:

@@ -387,6 +387,16 @@ def _rows_dropped(context: ReportContext) -> Iterator[Caution]:
         )
     else:
         yield Caution(about="Missing values", sentence="No row was left out for a missing value.")
+    compared = context.plan.compared_missing
+    if compared:
+        column = context.labels.column
+        said = listed(f"{count(number)} of {column(name)}" for name, number in compared.items())
+        yield Caution(
+            about="Missing values",
+            sentence=f"Values that are missing are compared, as different from all others and from "
+            f"each other: {said}. They may well be equal to the values that they were told apart "
+            "from.",
+        )
 
 
 def _of_worldview(context: ReportContext, diagnosis: Diagnosis | None) -> Iterator[Caution]:

@@ -87,9 +87,10 @@ class ChosenSearch:
 
     def _place(self, queries: Queries) -> Queries:
         """Move centers to where distances are measured."""
-        if self._metric.move is None:
+        if self._metric.move is None and self._metric.missing is None:
             return queries
-        return replace(queries, points=self._metric.place(queries.points))
+        points = self._metric.place(queries.points)
+        return replace(queries, points=self._metric.as_center(points))
 
     def _backend(self, centers: Points) -> Search:
         space = self._space

@@ -76,6 +76,8 @@ class Metric:
     squared: bool = False
     move: Move | None = None  # where points are before they are measured; None: where they stand
     weighing: Weighing | None = None  # measures instead, where centers say what differences count
+    # by nominal attribute the code of missing values, which differ from each other; -1: none
+    missing: NDArray[np.int32] | None = None
 
     @property
     def in_place(self) -> Metric:
@@ -85,6 +87,14 @@ class Metric:
     def place(self, points: Points) -> Points:
         """Move points to where they are measured."""
         return points if self.move is None else self.move.place(points)
+
+    def as_center(self, points: Points) -> Points:
+        """Give points as centers: what is missing in these has a code that no point has."""
+        if self.missing is None:
+            return points
+        # it is the last level, so that the next code is free
+        codes = points.codes + (points.codes == self.missing)
+        return Points(coordinates=points.coordinates, codes=codes.astype(np.int32))
 
     def limit(self, distance: Fraction) -> int:
         """Give the largest integer distance that does not exceed a distance; -1 if even 0 does."""
@@ -97,7 +107,7 @@ class Metric:
         """Measure from one center (a single point) to every point."""
         if self.weighing is not None:
             return np.asarray(self.weighing.terms(center, points).sum(axis=1, dtype=np.int64))
-        center, points = self.place(center), self.place(points)
+        center, points = self.as_center(self.place(center)), self.place(points)
         numbers = self.terms(points.coordinates - center.coordinates).sum(axis=1, dtype=np.int64)
         names = ((points.codes != center.codes) * self.mismatch).sum(axis=1, dtype=np.int64)
         return np.asarray(numbers + names, dtype=np.int64)
@@ -106,7 +116,7 @@ class Metric:
         """Give what each coordinate, and then each name, adds to the distance from one center."""
         if self.weighing is not None:
             return self.weighing.terms(center, points)
-        center, points = self.place(center), self.place(points)
+        center, points = self.as_center(self.place(center)), self.place(points)
         numbers = self.terms(points.coordinates - center.coordinates)
         return np.concatenate([numbers, (points.codes != center.codes) * self.mismatch], axis=1)
 
@@ -114,7 +124,7 @@ class Metric:
         self, centers: Points, points: Points, candidates: NDArray[np.intp]
     ) -> NDArray[np.int64]:
         """Measure from each center to its own row of candidates among the points."""
-        centers, points = self.place(centers), self.place(points)
+        centers, points = self.as_center(self.place(centers)), self.place(points)
         total = np.zeros(candidates.shape, dtype=np.int64)
         # one attribute at a time: a third dimension would multiply the memory
         for axis in range(points.coordinates.shape[1]):

@@ -123,6 +123,13 @@ def check_distance(name: DistanceName, attributes: Collection[Attribute]) -> Non
             f"distance={name!r} takes no weights: {_UNWEIGHTED[name]}. Leave the weight of "
             f"{weighted[0]!r} out, or take distance='gower'."
         )
+    lacking = [each.name for each in attributes if each.compare_missing]
+    if lacking and name not in {"heom", "thanh"}:
+        raise PlanError(
+            f"Attribute {lacking[0]!r} has compare_missing, and distance={name!r} does not compare "
+            "missing values here: 'heom' and 'thanh' do. Take one of these, or leave "
+            "compare_missing out."
+        )
     numbers = [each.name for each in attributes if each.kind is AttributeKind.CONTINUOUS]
     if numbers and name == "zhang":
         raise PlanError(
@@ -291,7 +298,8 @@ def _fit_heom(embedding: Embedding, attributes: _Attributes, _: Callable[[], Sam
     ratios = [t.length(unit) / a.length for t, a in zip(terms, axes, strict=True)]
     mismatch = [round(unit**2 * weights[name]) for name in embedding.nominal]
     metric = _squares(unit, Rescaled(ratios=np.array(ratios), columns=_names(axes)))
-    metric = replace(metric, mismatch=np.array(mismatch, dtype=np.int64))
+    costs = np.array(mismatch, dtype=np.int64)
+    metric = replace(metric, mismatch=costs, missing=embedding.metric.missing)
     rules = {term.name: _rule(term, unit) for term in terms}
     return replace(embedding, metric=metric, own_rules=rules)
 
@@ -323,6 +331,7 @@ def _fit_thanh(
         unit=float(unit * total),
         exact_unit=unit * total,
         move=Rescaled(ratios=np.array(ratios), columns=_names(axes)),
+        missing=embedding.metric.missing,
     )
     rules = {term.name: _rule(term, unit) for term in terms}
     return replace(embedding, metric=metric, own_rules=rules)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mutandis.data.attribute import AttributeKind
+from mutandis.data.attribute import MISSING, AttributeKind
 from mutandis.data.by_row import ByRow
 from mutandis.errors import InputError, MutandisWarning, PlanError
 from mutandis.search.distance import Metric, Points
@@ -154,6 +154,7 @@ class Embedding:
                 mismatch=np.array([term.length(unit) for term in nominal], dtype=np.int64),
                 unit=float(unit * weight),
                 exact_unit=unit * weight,
+                missing=_missing_codes(population, varying),
             ),
         )
 
@@ -329,6 +330,20 @@ def _axes(drafts: Sequence[_AxisDraft], unit: Fraction) -> tuple[Axis, ...]:
         )
         for draft, length in zip(drafts, lengths, strict=True)
     )
+
+
+def _missing_codes(
+    population: Population, attributes: Iterable[Attribute]
+) -> NDArray[np.int32] | None:
+    """Give the code of missing values by nominal attribute, -1 for none; None if none has any."""
+    codes = [
+        population.categories(each.name).code_of(MISSING) if each.compare_missing else None
+        for each in attributes
+        if each.kind is AttributeKind.NOMINAL
+    ]
+    if all(code is None for code in codes):
+        return None
+    return np.array([-1 if code is None else code for code in codes], dtype=np.int32)
 
 
 def _varies(column: Column) -> bool:
