@@ -389,7 +389,7 @@ def _read_attribute(node: YamlNode) -> Any:
         found = read_keys(node, _ATTRIBUTE, required=("kind",), what="an attribute")
         levels = found.get("levels") or ()
         declared = {"kind": found["kind"], "levels": levels, "weight": found.get("weight", 1.0)}
-        return declared | {"compare_missing": found.get("compare_missing", False)}
+        return declared | {key: found[key] for key in ("compare_missing",) if key in found}
     return _read_kind(node)
 
 
