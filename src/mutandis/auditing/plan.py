@@ -402,8 +402,8 @@ def plan(
     >>> plan.run().counts()["cases"].tolist()
     [14]
     """
-    scaled = None if isinstance(outcome, str) else outcome
-    outcome = outcome if isinstance(outcome, str) else outcome.column
+    scaled = outcome if isinstance(outcome, Score | Ordered) else None
+    outcome = outcome.column if isinstance(outcome, Score | Ordered) else outcome
     if scaled is None:
         evidence = _evidence_on_shares(evidence, outcome, negative)
     else:
