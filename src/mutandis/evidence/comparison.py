@@ -92,7 +92,10 @@ def compare(
         here, there = control.take(enough), test.take(enough)
     found = rule(here, there) if direction == "negative" else rule(there, here).mirrored()
     if len(enough) < len(first):
-        found = _among_insufficient(found, enough, _known_differences(control, test, differences))
+        delta_p, others = np.full(len(first), np.nan), np.setdiff1d(np.arange(len(first)), enough)
+        here, there = control.take(others), test.take(others)
+        delta_p[others] = _known_differences(here, there, differences)
+        found = _among_insufficient(found, enough, delta_p)
     return found if alone else found.take(pair)
 
 

@@ -122,6 +122,7 @@ class GroupBuilder:
         self._matches: list[tuple[Matches, Scale]] = []
         # by stratum: the nearest to everyone's counterfactual, found with the test groups
         self._nearest: dict[int, list[Neighbourhoods]] = {}
+        self._centers: dict[int, Embedded] = {}  # around which, where that was one search
         self.backends: dict[str, str] = {}
 
     def control(self) -> NearestGroups:
@@ -220,8 +221,11 @@ class GroupBuilder:
             )
             centers: Iterable[tuple[Embedded, int]]
             nearest: list[Neighbourhoods] = []
-            rows = self._matched_rows(stratum)
-            centers = ((embedding.apply(world, rows), weight) for world, weight in worlds)
+            rows, placed = self._matched_rows(stratum), self._centers.pop(id(stratum), None)
+            if placed is None or len(placed.points) != len(rows):
+                centers = ((embedding.apply(world, rows), weight) for world, weight in worlds)
+            else:  # in the one world that was searched
+                centers = [(placed, 1)]
             if not situation.draws:
                 centers = [(each, w) for world, w in centers for each in draw_values(world, facts)]
                 # where values between are drawn, these are not what was searched around
@@ -274,6 +278,8 @@ class GroupBuilder:
                 centers = embedding.apply(world, complainants)
                 queries = self._queries(complainants, searched, centers.points)
                 answers = self._ask(stratum, searched, queries, sizes, more)
+                if more and id(stratum) in self._nearest and len(queries) == len(rows):
+                    self._centers[id(stratum)] = centers
                 mine = answered.note(complainants, answers, centers.overflow_distance)
                 if caliper is not None:
                     caliper.count(mine, searched.search, queries, answers, searched.marks)

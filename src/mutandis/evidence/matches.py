@@ -401,7 +401,9 @@ class Matcher:
         # equal points may be out of reach by different distances
         if not world.overflow_distance.any():
             first, key = group_rows(world.points)
-        order = self.search.arrange(world.points.take(first))
+        # those who were searched for are arranged already, as the same points
+        points = world.points if first is key else world.points.take(first)
+        order = self.search.arrange(points)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         return first[order], place[key]

@@ -104,6 +104,7 @@ class CompiledSearch:
         # sides of boxes are compared with what names cost: for squares, with its root
         sides = space.metric.lengths(self._mismatch)
         self._tree = grow(self._points, sides, self._order, leaf=leaf, threads=self._threads)
+        self._arranged: tuple[Points, NDArray[np.intp]] | None = None  # who was searched for last
         self._crowd = (space.counts[self._order] << HALF) + space.negatives[self._order]
 
     @staticmethod
@@ -126,7 +127,9 @@ class CompiledSearch:
         columns = np.argsort(ks, kind="stable")
         rising = np.asarray(ks, dtype=np.int64)[columns]
         back = np.argsort(columns, kind="stable")
+        self._arranged = None
         order = self._in_tree_order(queries)
+        self._arranged = (queries.points, order)
         scan = self._wants_scan(queries, order, rising)
 
         def work(rows: NDArray[np.intp]) -> None:
@@ -157,6 +160,8 @@ class CompiledSearch:
         return found
 
     def arrange(self, points: Points) -> NDArray[np.intp]:
+        if self._arranged is not None and self._arranged[0] is points:
+            return self._arranged[1]
         return self._in_tree_order(Queries.outside(points))
 
     def visit(
