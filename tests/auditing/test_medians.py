@@ -63,7 +63,7 @@ def variance_by_hand(values: list[Fraction], people: float) -> float:
         needed = Fraction(2 * rank - 1, 2 * n) * len(values)
         return next(each for i, each in enumerate(values, start=1) if i >= needed)
 
-    return (float(smallest(n - a + 1) - smallest(a)) / (2 * norm.isf(p / 2))) ** 2
+    return float((float(smallest(n - a + 1) - smallest(a)) / (2 * norm.isf(p / 2))) ** 2)
 
 
 @pytest.mark.parametrize("method", ["st", "cst_without"])
@@ -159,7 +159,7 @@ def test_what_has_no_medians_says_so() -> None:
 # --- level, beside Welch's test and the percentile-t bootstrap ------------------------------------
 
 
-def scores(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> np.ndarray[Any, Any]:
+def scores(rng: np.random.Generator, kind: str, shape: tuple[int, int]) -> Any:
     """Draw scores in whole steps; the tail of a lognormal is worse (higher), or better."""
     if kind == "normal":
         return np.rint(1000 * rng.normal(20, 1, shape))

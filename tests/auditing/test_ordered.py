@@ -483,3 +483,5 @@ def test_a_plan_is_checked_and_described_by_its_levels() -> None:
     assert audit(table).impact_ratios()["selected"].sum() > 0
     with pytest.raises(PlanError, match="has an order"):
         audit(table).prevent()
+    with pytest.raises(PlanError, match="has an order, and the audit compares all of it"):
+        audit(table).classes()

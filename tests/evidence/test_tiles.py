@@ -151,6 +151,12 @@ AUDITS: dict[str, Callable[[], dict[str, Any]]] = {
         "worldview": _linear(**_CHAIN),
         "ks": (16, 20),
     },
+    "an order": lambda: {
+        "outcome": mm.Ordered("job", best_to_worst=["judge", "clerk", "cook"]),
+        "attributes": _NUMBERS,
+        "worldview": _linear(**_CHAIN),
+        "ks": (5, 20),
+    },
 }
 
 

@@ -37,6 +37,12 @@ def compare_classes(audit: Audit, method: str | None, k: int | None) -> dict[Any
     """Compare every class under one method and k; the unfavourable classes come first."""
     plan = audit.plan
     chosen, size = plan.choose(method, k)
+    if plan.outcome.scale is not None:
+        what = "has an order" if plan.wording.levels else "is a score"
+        raise PlanError(
+            f"Outcome {plan.outcome.column!r} {what}, and the audit compares all of it. Classes "
+            "are there where negative= is a list of them."
+        )
     if plan.outcome.classes is None:
         raise PlanError(
             f"Outcome {plan.outcome.column!r} has two values, and the audit compares them. Classes "
