@@ -344,6 +344,17 @@ def test_a_decision_maker_returns_levels() -> None:
     with pytest.raises(PlanError, match="The decision grants or refuses"):
         audit(table, decision="income > 3")
     strange = {"income": table["income"], "debt": table["debt"], "answer": ["?"] * 240}
+    with pytest.raises(PlanError, match="tells 3 levels apart, and 'answer' has 4"):
+        audit(table, decision=mm.decision.with_threshold("income", [5, 3]))
+    with pytest.raises(PlanError, match="the outcome has no order"):
+        audit(
+            table,
+            outcome="answer",
+            negative=["refused"],
+            decision=mm.decision.with_threshold("income", [5, 3]),
+        )
+    cut = audit(table, decision=mm.decision.with_threshold("0.3 * (income - debt)", [0.8, 0, -0.8]))
+    assert (cut.findings("cf", k=8)["outcome_cf"] == rows["outcome_cf"]).mean() > 0.95
     with pytest.raises(AlignmentError, match="none of its levels"):
         audit(table, worldview=None, counterfactuals=strange)
 

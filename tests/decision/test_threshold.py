@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from mutandis.data.ordered import LevelScale
 from mutandis.data.outcome import Outcome
 from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, describe_maker, required_columns
@@ -180,7 +181,7 @@ def test_a_class_must_be_named_and_known() -> None:
     with pytest.raises(DecisionError, match="predicts classes, not scores"):
         with_threshold(model, 0.5, score_from="predict")
     with pytest.raises(DecisionError, match="score_from='proba' is unknown"):
-        with_threshold(model, 0.5, score_from="proba")  # type: ignore[arg-type]
+        with_threshold(model, 0.5, score_from="proba")  # type: ignore[call-overload]
     machine, _ = _fitted("LinearSVC")
     with pytest.raises(DecisionError, match="no method 'predict_proba'"):
         with_threshold(machine, 0.5, score_of="yes", score_from="predict_proba")
@@ -226,3 +227,45 @@ def test_true_is_not_one() -> None:
 def test_wrapped_makers_are_makers() -> None:
     maker = Thresholded(as_decision_maker(len), 1)
     assert as_decision_maker(maker) is maker
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "favourable", "expected"),
+    [
+        ([25.0, 10.0], "above", [1, 1, 0, 2]),
+        ([10.0, 25.0], "below", [1, 1, 2, 0]),
+        ((20, 10, 5), "above", [1, 0, 0, 2]),
+    ],
+)
+def test_several_thresholds_make_levels(
+    thresholds: Any, favourable: Any, expected: list[int]
+) -> None:
+    """A score that equals a threshold counts as above: 10 of 25 and 10, 20 of 20."""
+    maker = with_threshold("salary", thresholds, favourable=favourable)
+    levels = [f"level {place}" for place in range(len(thresholds) + 1)]
+    order = Outcome(
+        column="grade",
+        negative=None,
+        positive=None,
+        is_negative=np.zeros(4, dtype=np.int64),
+        scale=LevelScale(levels=tuple(levels)),
+    )
+    assert decide(maker, TABLE, order).tolist() == expected
+    assert maker.levels == len(levels)
+    assert required_columns(maker) == ("salary",)
+    assert describe_maker(maker)["threshold"] == [float(each) for each in thresholds]
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "favourable", "said"),
+    [
+        ([10, 25], "above", "each is lower than the one before"),
+        ([25, 10], "below", "each is higher than the one before"),
+        ([10, 10], "above", "not in order"),
+        ([10, "5"], "above", "is not a number"),
+        ([10, 5], "left", "is unknown"),
+    ],
+)
+def test_thresholds_are_numbers_in_order(thresholds: Any, favourable: Any, said: str) -> None:
+    with pytest.raises(DecisionError, match=said):
+        with_threshold("salary", thresholds, favourable=favourable)

@@ -24,7 +24,7 @@ from mutandis.data.outcome import Outcome
 from mutandis.data.population import Population
 from mutandis.data.score import Score
 from mutandis.data.wording import Wording
-from mutandis.decision.maker import BooleanMaker, required_columns
+from mutandis.decision.maker import BooleanMaker, LevelMaker, required_columns
 from mutandis.decision.model import as_decision_maker, as_scoring_maker
 from mutandis.errors import PlanError, printable
 from mutandis.evidence.methods import METHODS, Method
@@ -611,11 +611,25 @@ def _read_maker(decision: Any, scaled: Score | Ordered | None) -> DecisionMaker:
     if isinstance(scaled, Score):
         return as_scoring_maker(decision)
     maker = as_decision_maker(decision)
-    if scaled is not None and isinstance(maker, BooleanMaker):
+    told = maker.levels if isinstance(maker, LevelMaker) else None
+    if scaled is None and told is not None:
         raise PlanError(
-            f"The decision grants or refuses, and {scaled.column!r} has "
-            f"{len(scaled.best_to_worst)} levels. Give a function or a model that returns one of "
-            "them for each row, or counterfactuals= with a column of them."
+            f"The decision has {told - 1} thresholds, and the outcome has no order. Give one "
+            "threshold, or an outcome with an order: outcome=Ordered(…)."
+        )
+    if scaled is None:
+        return maker
+    levels = len(scaled.best_to_worst)
+    if isinstance(maker, BooleanMaker):
+        raise PlanError(
+            f"The decision grants or refuses, and {scaled.column!r} has {levels} levels. Give a "
+            f"function or a model that returns one of them for each row, {levels - 1} thresholds "
+            "for a score, or counterfactuals= with a column of levels."
+        )
+    if told not in {None, levels}:
+        raise PlanError(
+            f"The decision tells {told} levels apart, and {scaled.column!r} has {levels}. Give "
+            f"{levels - 1} thresholds."
         )
     return maker
 

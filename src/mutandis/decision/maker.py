@@ -121,6 +121,21 @@ class BooleanMaker(DescribedMaker):
         """Say for each row whether the favourable outcome is granted."""
 
 
+class LevelMaker(DescribedMaker):
+    """Answers with places in an order of levels, the best being 0."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def levels(self) -> int:
+        """How many levels it tells apart."""
+
+    @abstractmethod
+    def decide(self, frame: Any, /) -> NDArray[np.int64]:
+        """Give the place of each row's level."""
+
+
 def label_of(maker: object) -> str:
     return maker.label if isinstance(maker, DescribedMaker) else type(maker).__name__
 
@@ -164,6 +179,8 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[Any]:
             "rows. Its message is not repeated here, because it may contain personal data: call "
             "it on the table yourself to see it."
         ) from error
+    if isinstance(maker, LevelMaker):
+        return frozen(answer)
     if isinstance(outcome.scale, ScoreScale):
         scores = read_scores(answer, frame, rows=rows, name=name, wanted=_SCORES)
         return frozen(outcome.scale.count(scores))

@@ -1,9 +1,10 @@
-"""Scores turned into decisions by a threshold, and answers in two words of their own."""
+"""Scores turned into decisions by a threshold or into levels by several, and answers in words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from mutandis.data.formula import Formula
 from mutandis.decision.maker import (
     BooleanMaker,
     DescribedMaker,
+    LevelMaker,
     MakerWrapper,
     describe_maker,
     distinct_answers,
@@ -24,6 +26,8 @@ from mutandis.errors import DecisionError
 from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from mutandis.decision.model import ScoreSource
@@ -59,6 +63,44 @@ class Thresholded(MakerWrapper, BooleanMaker):
     def describe(self) -> dict[str, Any]:
         cut = {"threshold": float(self.threshold), "favourable": self.favourable}
         return {**describe_maker(self.maker), **cut}
+
+
+@dataclass(frozen=True, slots=True)
+class Graded(MakerWrapper, LevelMaker):
+    """A decision maker whose answers are scores, and the thresholds that make levels of them."""
+
+    thresholds: tuple[float, ...]  # between the best level and the next, and so on
+    favourable: Favourable = "above"
+
+    def __post_init__(self) -> None:
+        for each in self.thresholds:
+            Thresholded(self.maker, each, self.favourable)
+        falls = self.favourable == "above"
+        apart = [
+            (one > other) is falls and one != other for one, other in pairwise(self.thresholds)
+        ]
+        if not all(apart):
+            raise DecisionError(
+                f"threshold={list(self.thresholds)!r} is not in order. The first one separates the "
+                f"best level from the next: where {self.favourable} is favourable, each is "
+                f"{'lower' if falls else 'higher'} than the one before."
+            )
+
+    @property
+    def levels(self) -> int:
+        return len(self.thresholds) + 1
+
+    def decide(self, frame: Any, /) -> NDArray[np.int64]:
+        answer, rows = self.maker.decide(frame), len(open_frame(frame))
+        scores = read_scores(answer, frame, rows=rows, name=self.label)
+        # a score that equals a threshold counts as above
+        above = self.favourable == "above"
+        missed = [scores < each if above else scores >= each for each in self.thresholds]
+        return np.asarray(np.sum(missed, axis=0), dtype=np.int64)
+
+    def describe(self) -> dict[str, Any]:
+        cuts = {"threshold": [float(each) for each in self.thresholds]}
+        return {**describe_maker(self.maker), **cuts, "favourable": self.favourable}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +146,7 @@ def _same(one: Any, other: Any) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
+@overload
 def with_threshold(
     decision: object,
     threshold: float,
@@ -111,7 +154,28 @@ def with_threshold(
     favourable: Favourable = "above",
     score_of: Any = None,
     score_from: ScoreSource | None = None,
-) -> Thresholded:
+) -> Thresholded: ...
+
+
+@overload
+def with_threshold(
+    decision: object,
+    threshold: Sequence[float],
+    *,
+    favourable: Favourable = "above",
+    score_of: Any = None,
+    score_from: ScoreSource | None = None,
+) -> Graded: ...
+
+
+def with_threshold(
+    decision: object,
+    threshold: float | Sequence[float],
+    *,
+    favourable: Favourable = "above",
+    score_of: Any = None,
+    score_from: ScoreSource | None = None,
+) -> Thresholded | Graded:
     """Make a decision maker of whatever gives scores.
 
     Parameters
@@ -121,7 +185,8 @@ def with_threshold(
         with a `decide` method that gives scores.
     threshold, favourable
         Where the scores are cut, and which side gets the favourable outcome (a score that equals
-        the threshold counts as above).
+        the threshold counts as above). For an outcome with an order, a list: the first threshold
+        separates the best level from the next.
     score_of, score_from
         For a model: the class that the scores are for, and the method to take them from.
 
@@ -130,6 +195,9 @@ def with_threshold(
     >>> maker = with_threshold("0.6 * UGPA + 0.4 * LSAT", 20.8)
     >>> maker.decide({"UGPA": [3.0, 3.5], "LSAT": [40, 48]}).tolist()
     [False, True]
+    >>> maker = with_threshold("income - debt", [40, 20])
+    >>> maker.decide({"income": [50, 45, 30], "debt": [5, 25, 20]}).tolist()
+    [0, 1, 2]
     """
     if isinstance(decision, str):
         decision = Formula.parse(decision)
@@ -145,4 +213,6 @@ def with_threshold(
         )
     elif isinstance(maker, DescribedMaker):
         maker = maker.scoring()
-    return Thresholded(maker, threshold, favourable)
+    if isinstance(threshold, list | tuple):
+        return Graded(maker, tuple(threshold), favourable)
+    return Thresholded(maker, threshold, favourable)  # type: ignore[arg-type]  # it checks

@@ -152,9 +152,16 @@ def _read_columns_by_input(node: YamlNode) -> Any:
     }
 
 
+def _read_threshold(node: YamlNode) -> float | tuple[float, ...]:
+    """Read a number, or several for an outcome with an order."""
+    if not isinstance(node, Items):
+        return read_number(node)
+    return tuple(read_number(each) for each in node.items)
+
+
 # how scores are read, from whichever decision maker
 _SCORED: Mapping[str, Reader] = {
-    "threshold": read_number,
+    "threshold": _read_threshold,
     "favourable": one_of(*get_args(Favourable)),
 }
 # a function or a model may also answer in words of its own
@@ -346,7 +353,8 @@ def _with_threshold(maker: Any, read: _Read, entries: Entries) -> DecisionMaker:
         )
     chosen = {key: read[key] for key in ("favourable", "score_of", "score_from") if key in read}
     with located(entries.keys["threshold"]):
-        return with_threshold(maker, read["threshold"], **chosen)
+        cut: DecisionMaker = with_threshold(maker, read["threshold"], **chosen)
+        return cut
 
 
 def _with_answers(maker: Any, read: _Read, entries: Entries) -> Any:
