@@ -52,6 +52,7 @@ def mixed_table(rows: int, seed: int) -> pd.DataFrame:
         {
             "g": group, "s": sex, "x": x, "y": y, "z": z, "job": job, "count": count,
             "town": rng.choice(["here", "there"], rows), "refused": refused, "rate": rate,
+            "hobby": pd.Series(rng.choice(["chess", "golf", "?"], rows)).replace("?", None),
         }
     )  # fmt: skip
 
@@ -126,6 +127,21 @@ AUDITS: dict[str, Callable[[], dict[str, Any]]] = {
         "attributes": _NUMBERS | {"job": "nominal"},
         "worldview": _linear(**_CHAIN),
         "similarity": mm.Similarity(distance="hvdm"),
+    },
+    "effects on the decision": lambda: {
+        "attributes": {
+            "count": {"kind": "ordinal", "levels": list(range(12))},
+            "job": "nominal",
+            "town": "nominal",
+        },
+        "worldview": mm.Worldview({"job": mm.Categorical("s")}),
+        "similarity": mm.Similarity(distance="zhang"),
+        "uncertainty": _plain(draws=3),
+    },
+    "missing names": lambda: {
+        "attributes": _NUMBERS | {"hobby": {"kind": "nominal", "compare_missing": True}},
+        "worldview": _linear(**_CHAIN),
+        "similarity": mm.Similarity(distance="heom"),
     },
     "two values": lambda: {
         "protected": mm.Protection("g", value=["b", "c"], reference="a"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -113,3 +113,39 @@ def test_a_search_near_one_place_loads_little() -> None:
     near = Points(coordinates=rng.integers(0, 1000, (5, 2)), codes=np.empty((5, 0), np.int32))
     index, _ = search.load_within(Queries.outside(near), np.full(5, 50_000))
     assert 0 < len(index) < len(ordered.points) / 20
+
+
+class CountBackwards:
+    """Counts differences in the opposite way wherever the center has an odd coordinate."""
+
+    def terms(self, center: Points, points: Points) -> np.ndarray:
+        apart = np.abs(points.coordinates - center.coordinates)
+        differs = 10 * (points.codes != center.codes).astype(np.int64)
+        odd = center.coordinates[0, 0] % 2 == 1
+        return np.concatenate([100 - apart if odd else apart, differs], axis=1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(60, 250), st.booleans())
+def test_cells_answer_so_where_centers_weigh_and_where_names_are_missing(
+    seed: int, size: int, weighs: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    space = make_space(rng, size, squared=False, names=2)
+    if weighs:
+        metric = Metric(mismatch=np.empty(0, np.int64), unit=100.0, weighing=CountBackwards())
+    else:
+        metric = replace(space.metric, missing=np.array([2, -1], dtype=np.int32))
+    ordered, search = in_cells(replace(space, metric=metric), 4)
+    oracle = BruteSearch(space=ordered)
+    own = rng.choice(len(ordered.points), 20)
+    inside = Queries(
+        points=ordered.points.take(own), own=own, own_negative=ordered.negatives[own] > 0
+    )
+    ks = (1, 3, 20)
+    for queries in (Queries.outside(ordered.points.take(own)), inside):
+        found, expected = (each.neighbourhoods(queries, ks) for each in (search, oracle))
+        for each in fields(found):
+            assert np.array_equal(getattr(found, each.name), getattr(expected, each.name))
+        limits, rows = expected.radius[:, 1], (expected.inside + expected.rim)[:, 1] + 1
+        assert listed(search, queries, limits, rows) == listed(oracle, queries, limits, rows)

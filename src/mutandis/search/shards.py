@@ -72,6 +72,8 @@ class Cells:
 
     def near(self, other: Cells, reach: NDArray[np.float64], metric: Metric) -> NDArray[np.bool_]:
         """Tell which boxes lie within the reach of one of the other boxes."""
+        if metric.weighing is not None:  # no box says how near its points are
+            return np.ones(len(self), dtype=np.bool_)
         found = np.zeros(len(self), dtype=np.bool_)
         numbers = self.low.shape[1] - len(metric.mismatch)
         for low, high, limit in zip(other.low, other.high, reach.tolist(), strict=True):
@@ -92,7 +94,10 @@ def sort_in_space(
     which distances are measured. A cell of more points is cut at the middle of its longest side.
     """
     columns = [*points.coordinates.T, *points.codes.T]
-    prices = [*np.ones(points.coordinates.shape[1]), *metric.lengths(metric.mismatch)]
+    costs = metric.lengths(metric.mismatch)
+    if metric.weighing is not None:
+        costs = np.ones(points.codes.shape[1])
+    prices = [*np.ones(points.coordinates.shape[1]), *costs]
     is_name = np.arange(len(columns)) >= points.coordinates.shape[1]
     order = np.arange(len(points), dtype=np.intp)
     waiting, start = [(0, len(order))], [len(order)]
