@@ -37,7 +37,7 @@ from mutandis.search.distance import Points
 from mutandis.search.engine import Queries, Space, discard_progress
 from mutandis.search.shards import CELL, Cells, ShardedSearch, sort_in_space
 from mutandis.search.ties import Neighbourhoods, RadiusCounts
-from mutandis.workers import Task, digest, load_answer, threads_of_task
+from mutandis.workers import Task, digest, threads_of_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,13 +54,14 @@ if TYPE_CHECKING:
 __all__ = ["TiledCounts", "count_in_tiles"]
 
 # rows of a control space in a tile: enough that what lies around it is little beside it
-_LARGEST_TILE, _SMALLEST_TILE = 1 << 17, 1 << 11
+_LARGEST_TILE, _SMALLEST_TILE = 1 << 17, 1 << 14
 # tiles of a space, where that does not make them too small or too large, and of the rows that a
 # worker may hold
-_TILES, _OF_MEMORY = 16, 8
+_TILES, _OF_MEMORY = 8, 8
 
-# under which names an answer says which search has answered
-_BACKEND = "backend:"
+# under which names an answer says which search has answered, and holds matches
+_BACKEND, _MATCHES = "backend:", "matches:"
+_WHOLE = f"{_MATCHES}whole"
 
 _Arrays = dict[str, Any]
 
@@ -153,7 +154,7 @@ def count_in_tiles(
         merged.note_counts(mine, found, stored)
         if wanted.matched:
             known = tuple(zip(cuts[:-1].tolist(), found, strict=True))
-            whole = lcm(*(_whole(load_answer(each)) for each in found))
+            whole = lcm(*(_whole(_read(each, _WHOLE)) for each in found))
             tasks = [asked.task(compare_tile, *tile, known, whole) for tile in tiles]
             merged.note_matched(mine, workers.answer(tasks, discard_progress))
             merged.spaces.append(_space_of(stored, found, situation.ks) if wanted.listed else {})
@@ -384,7 +385,7 @@ class _Tile:
     def known_control(self, answer: Path) -> Counted:
         """Give what was counted of the control groups: by the first task, or before."""
         if self.asked.known is None:
-            return _counted_in(load_answer(answer), "control")
+            return _counted_in(_read(answer, "control:"), "control")
         mine = slice(self._before, self._before + len(self.stratum.complainants))
         names = [f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind)]
         arrays = {name: _mapped(self.asked.known / f"{name}.npy") for name in names}
@@ -559,7 +560,17 @@ _CSR = ("data", "indices", "indptr")
 
 
 def _whole(answer: _Arrays) -> int:
-    return int(str(answer["matches:whole"]))
+    return int(str(answer[_WHOLE]))
+
+
+def _read(path: Path, prefix: str = "", but: str | None = None) -> _Arrays:
+    """Read the arrays of an answer whose names begin so, and not in the other way."""
+    with np.load(path, allow_pickle=False) as answer:
+        return {
+            name: answer[name]
+            for name in answer.files
+            if name.startswith(prefix) and not (but and name.startswith(but))
+        }
 
 
 def _sparse(answer: _Arrays, name: str) -> Any:
@@ -581,7 +592,7 @@ def _gather(
     parts: dict[str, list[Any]] = {name: [] for name in ("key", *_BY_KEY, *_SPARSE)}
     keys = 0
     for number in np.unique(of_tile).tolist():
-        answer = load_answer(found[number][1])
+        answer = _read(found[number][1], _MATCHES)
         chosen = answer["matches:key"][rows[of_tile == number] - starts[number]]
         used, key = np.unique(chosen, return_inverse=True)
         parts["key"].append(key + keys)
@@ -643,9 +654,8 @@ class _Merged:
         for rows, answer in _by_tile(mine, found):
             for key, array in answer.items():
                 what, _, name = key.partition(":")
-                if what == "matches" or not array.ndim:
-                    continue
-                _write(self.counted.setdefault(what, {}), name, rows, array, self._size)
+                if array.ndim:
+                    _write(self.counted.setdefault(what, {}), name, rows, array, self._size)
         for what in {key for path in found for key in _backends_in(path)}:
             name = stored.backends["control" if what == "control" else "test"]
             if name == "compiled":
@@ -685,9 +695,8 @@ class _Merged:
 
 def _backends_in(path: Path) -> dict[str, str]:
     """Give the search that answered, by what was searched."""
-    with np.load(path, allow_pickle=False) as answer:
-        keys = [each for each in answer.files if each.startswith(_BACKEND)]
-        return {key.removeprefix(_BACKEND): str(answer[key]) for key in keys}
+    answer = _read(path, _BACKEND)
+    return {key.removeprefix(_BACKEND): str(name) for key, name in answer.items()}
 
 
 def _by_tile(
@@ -696,7 +705,7 @@ def _by_tile(
     """Give the complainants of each tile, and what was answered about them."""
     first = 0
     for path in found:
-        answer = load_answer(path)
+        answer = _read(path, but=_MATCHES)
         last = first + int(answer.pop("complainants"))
         yield mine[first:last], answer
         first = last
@@ -722,7 +731,7 @@ def _space_of(stored: _StoredStratum, found: Sequence[Path], ks: tuple[int, ...]
 
     keys, parts, number = [], [], 0
     for path in found:
-        answer = load_answer(path)
+        answer = _read(path, _MATCHES)
         keys.append(answer["matches:key"] + number)
         parts.append(_sparse(answer, "people"))
         number += parts[-1].shape[0]
