@@ -92,3 +92,31 @@ def test_a_case_has_the_numbers_of_the_table(
                 row = together.findings(method, k=k).set_index("id", drop=False).loc[who]
                 assert pd.Series(case.result(method, k=k)).equals(row.rename(None))
     assert bool(alone._findings) == bool(few)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"evidence": mm.Evidence(interval="wald")},
+        {"evidence": mm.Evidence(measure="risk-ratio"), "tau": 1.2},
+    ],
+    ids=["default", "wald", "ratio"],
+)
+def test_a_report_with_bounds_for_those_who_are_shown_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    changes = {"uncertainty": mm.Uncertainty(refits=0, placebo=0), **changes}
+    everyone = audited(**changes)
+    for method in everyone.methods:
+        for k in everyone.ks:
+            everyone.evaluate(method, k)  # with bounds, and kept
+    module = import_module("mutandis.auditing.audit")
+    monkeypatch.setattr(module, "_KEPT", 0)
+    monkeypatch.setattr(module, "_FEW", 0)
+    shown = audited(**changes)
+    found, whole = shown.report(), everyone.report()
+    assert not shown._findings
+    assert everyone._findings
+    assert found.html == whole.html
+    assert found.plots == whole.plots

@@ -448,9 +448,17 @@ class Audit:
             found = self._tested[key] = self.compute_findings(*key, depth="significance")
         return found
 
-    def _findings_of(self, place: int, method: str, k: int) -> Findings:
-        """Give one complainant's findings: among many, bounds are computed for her alone."""
-        only, key = np.array([place]), (method, k)
+    def findings_of(self, only: NDArray[np.intp], method: str, k: int) -> Findings:
+        """Give some complainants' findings: among many, bounds are computed for these alone.
+
+        Parameters
+        ----------
+        only
+            Their places among the complainants.
+        method, k
+            The method and the group size.
+        """
+        key = (method, k)
         if key in self._findings or len(self.situation.complainants) <= _FEW:
             return self.evaluate(method, k).take(only)
         # q-values need the p-values of all complainants, and are all that is kept of them
@@ -602,7 +610,7 @@ class Audit:
                 {
                     name: plain_value(value[0])
                     for name, value in self._columns(
-                        self._findings_of(place, method, k), place
+                        self.findings_of(np.array([place]), method, k), place
                     ).items()
                 }
             )

@@ -116,9 +116,9 @@ class MultipleAudit(Audit):
         """Compare centers and groups on the attribute with the weakest evidence."""
         return self._weakest_part(place, method, k).balance(place, method, k)
 
-    def _findings_of(self, place: int, method: str, k: int) -> Findings:
-        """Give one complainant's findings, put together from all attributes."""
-        return self.evaluate(method, k).take(np.array([place]))
+    def findings_of(self, only: NDArray[np.intp], method: str, k: int) -> Findings:
+        """Give some complainants' findings, put together from all attributes."""
+        return self.evaluate(method, k).take(only)
 
     def _weakest_part(self, place: int, method: str, k: int) -> Audit:
         only = np.array([place])

@@ -88,16 +88,24 @@ def _typed(values: NDArray[Any], example: NDArray[Any]) -> tuple[str, Any]:
     kind, dtype = names
     if values.dtype.kind in _TYPES:  # DuckDB reads NaN as null
         return kind, values
-    plain = [None if each is None else str(each) for each in values.tolist()]
-    return kind, pd.Series(pd.array(plain if dtype == "string" else values, dtype=dtype))
+    if dtype == "string":
+        everyone = values.tolist()
+        texts = {key: None if each is None else str(each) for key, each in _objects(everyone)}
+        values = np.array([*map(texts.__getitem__, map(id, everyone))], dtype=object)
+    return kind, pd.Series(pd.array(values, dtype=dtype))
 
 
 def _kind_of(values: NDArray[Any]) -> str:
     if values.dtype.kind != "O":
         return values.dtype.kind
-    distinct = {id(value): value for value in values.tolist() if value is not None}
-    kinds = {np.asarray(value).dtype.kind for value in distinct.values()}
+    distinct = (value for _, value in _objects(values.tolist()) if value is not None)
+    kinds = {np.asarray(value).dtype.kind for value in distinct}
     return kinds.pop() if len(kinds) == 1 else "U"
+
+
+def _objects(values: list[Any]) -> Iterable[tuple[int, Any]]:
+    """Give each different object once: millions of values are a few words, mostly."""
+    return dict(zip(map(id, values), values, strict=True)).items()
 
 
 def compare_findings(first: Path, second: Path) -> dict[str, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -288,8 +289,13 @@ def _write_state(path: Path, audit: Audit) -> None:
         return {"array": f"arr_{len(arrays) - 1}"}  # the names that NumPy gives
 
     text = json.dumps(state, default=refer)
-    with path.open("wb") as file:
-        np.savez_compressed(file, *arrays, header=np.frombuffer(text.encode(), dtype=np.uint8))
+    header = np.frombuffer(text.encode(), dtype=np.uint8)
+    named = {f"arr_{number}": array for number, array in enumerate(arrays)} | {"header": header}
+    # as NumPy writes it, in a quarter of the time: its level of compression is fixed
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in named.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def _decision_inputs(plan: Plan) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +33,20 @@ class ReportContext:
     """An audit with its findings, and the words for who is compared with whom."""
 
     audit: Audit
+    kept: dict[tuple[str, int], Findings] = field(default_factory=dict, repr=False, compare=False)
 
     def findings(self, method: str, k: int) -> Findings:
-        return self.audit.evaluate(method, k)
+        """Give verdicts, shares and p-values; bounds take long for many, and few are shown.
+
+        Those that a document asks for over and over are kept: others take much memory.
+        """
+        key, (primary, size) = (method, k), self.plan.settings.primary
+        found = self.kept.get(key)
+        if found is None:
+            found = self.audit.test_everyone(method, k)
+            if key in {(primary, size), (CST_MATCHED.name, size)}:
+                self.kept[key] = found
+        return found
 
     @property
     def plan(self) -> Plan:

@@ -389,14 +389,18 @@ def sample_rows(context: ReportContext, samples: Samples) -> list[dict[str, Any]
 def _rows_of(
     context: ReportContext, samples: Samples, places: Iterable[tuple[str, int]]
 ) -> list[dict[str, Any]]:
-    terms, matched = explanation_context(context.plan), context.matched
-    columns = as_shares(context.headline.columns())
-    nothing = {name: np.full(len(context.headline), None) for name in ("p_own", "own_case")}
-    own = nothing if matched is None else as_shares(matched.columns())
+    terms, chosen = explanation_context(context.plan), list(places)
+    if not chosen:
+        return []
+    only, (method, k) = np.array([place for _, place in chosen], dtype=np.intp), context.primary
+    columns = as_shares(context.audit.findings_of(only, method.name, k).columns())
+    nothing = {name: np.full(len(only), None) for name in ("p_own", "own_case")}
+    matched = context.matched
+    own = nothing if matched is None else as_shares(matched.take(only).columns())
     columns |= {name: own[name] for name in nothing}
     rows = []
-    for label, place in places:
-        row = {name: plain_value(values[place]) for name, values in columns.items()}
+    for number, (label, place) in enumerate(chosen):
+        row = {name: plain_value(values[number]) for name, values in columns.items()}
         row |= {"chosen": label, "kind": samples.kind_of[place]}
         rows.append(row | {"answer": answer_about_her(row, terms)})
     return rows
