@@ -271,3 +271,27 @@ def test_other_people_have_other_tasks(tmp_path: Path) -> None:
     make_plan("numbers", seed=6).run(cluster=FewRows(tmp_path))
     replace(plan, settings=replace(plan.settings, ks=(6, 20))).run(cluster=FewRows(tmp_path))
     assert 2 * len(before) < len(set(tmp_path.glob("*.npz")))
+
+
+def test_a_score_of_zeros_and_ones_is_not_taken_for_refusals(tmp_path: Path) -> None:
+    table = mixed_table(300, 5)
+    table["points"] = table["refused"].astype(float)
+    plans = [
+        mm.plan(
+            table,
+            **outcome,
+            protected=mm.Protection("s", value="f", reference="m"),
+            attributes=_NUMBERS,
+            worldview=_linear(**_CHAIN),
+            uncertainty=_plain(),
+            ks=(16,),
+        )
+        for outcome in (
+            {"outcome": mm.Score("points", worse="higher")},
+            {"outcome": "refused", "negative": True},
+        )
+    ]
+    workers = FewRows(tmp_path, rows=10_000)  # all points are loaded, and kept for the next task
+    for plan in plans:
+        found, expected = plan.run(cluster=workers), plan.run()
+        pd.testing.assert_frame_equal(found.findings(), expected.findings(), check_exact=True)

@@ -12,6 +12,7 @@ number of tiles and workers, their order, and failures change no bit of the resu
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from importlib.metadata import version
 from math import lcm
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -120,7 +121,7 @@ class _Asked:
 
     def task(self, function: Any, *more: Any, people: int = 0) -> Task:
         """Name a task by all that its answer depends on."""
-        name = digest(function.__name__, replace(self, rows=0), *more)
+        name = digest(version("mutandis"), function.__name__, replace(self, rows=0), *more)
         return Task(function=function, arguments=(self, *more), name=name, people=people)
 
 
@@ -518,14 +519,15 @@ def _space(asked: _Asked, side: str) -> Space:
 
 
 # The searches of the last task, which the next one often asks again.
-_OPENED: dict[tuple[Path, str, int], ShardedSearch] = {}
+_OPENED: dict[tuple[Path, str, int, bool], ShardedSearch] = {}
 
 
 def _open_search(asked: _Asked, side: str) -> ShardedSearch:
     folder = asked.control if side == "control" else asked.test
     threads = threads_of_task()
-    key = (folder, digest(asked.embedding.metric), threads)
     space = _space(asked, side)
+    # numbers of refusals and sums of marks may be the same files
+    key = (folder, digest(asked.embedding.metric), threads, space.marks is None)
     whole = len(space.points) <= asked.rows // 2
     if whole and key in _OPENED:
         return _OPENED[key]
