@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import brunnermunzel, t
 
 import mutandis as mm
@@ -206,6 +208,29 @@ def test_matched_pairs_are_those_by_hand() -> None:
         own = theta_by_hand(alone, of(table, matches[her]))
         assert rows.loc[her, "theta_own"] == float(own)
         assert bool(rows.loc[her, "own_case"]) == (own - Fraction(1, 2) > Fraction(1, 20))
+
+
+_PLACES = st.lists(st.integers(0, 3), min_size=2, max_size=9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(control=_PLACES, test=_PLACES, tau=st.sampled_from([0.0, 0.125, 0.3]))
+def test_any_two_groups(control: list[int], test: list[int], tau: float) -> None:
+    found, turned = compare(control, test, tau), compare(test, control, tau)
+    one = Fraction(1)
+    theta = theta_by_hand([(a, one) for a in control], [(b, one) for b in test])
+    assert found.delta_p[0] == float(theta - Fraction(1, 2))
+    assert turned.delta_p[0] == -found.delta_p[0]
+    assert bool(found.evidence[0]) == (theta - Fraction(1, 2) > Fraction(str(tau)))
+    mirrored = compare([3 - a for a in control], [3 - b for b in test], tau)
+    assert mirrored.delta_p[0] == -found.delta_p[0]
+    assert mirrored.interval.p_value[0] == pytest.approx(turned.interval.p_value[0], rel=1e-9)
+    interval = found.interval
+    assert -0.5 <= interval.low[0] <= found.delta_p[0] <= interval.high[0] <= 0.5
+    assert 0 < interval.p_value[0] <= 1
+    assert (interval.p_value[0] <= 0.05) <= (interval.low[0] >= tau)
+    # everyone twice is the same θ
+    assert compare(control * 2, test * 2, tau).delta_p[0] == found.delta_p[0]
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.1])
@@ -417,6 +442,8 @@ def test_placebo_and_tipping_work_on_levels() -> None:
     assert (tipping["tipping"].notna() == cases).all()
     lines = found.placebo(repeats=2, ks=(20,)).table()
     assert set(lines["kind"]) == {"a", "b"}
+    swept = found.k_sweep([8, 12, 20])
+    assert swept.shape[0] > 3
 
 
 def test_several_grounds_take_levels() -> None:

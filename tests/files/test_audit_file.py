@@ -124,6 +124,11 @@ decision: {recorded: true}
         ("outcome:", "outcom:", "'outcom' is not a key of an audit. Did you mean 'outcome'?"),
         ("reference: 0", "reference: 1", "line 3"),
         ("negative: -1", "", "'negative' is missing"),
+        ("negative: -1", "", "best_to_worst: [approved, on conditions, refused]"),
+        ("negative: -1", "negative: -1, worse: higher", "line 2, at 'outcome': 'negative' and"),
+        ("negative: -1", "best_to_worst: [1, 2, 3], worse: lower", "'best_to_worst' the order of"),
+        ("negative: -1", "best_to_worst: [1, -1]", "line 2, at 'outcome': best_to_worst= has 2"),
+        ("negative: -1", "best_to_worst: good", "line 2, at 'outcome' › 'best_to_worst'"),
         ("linear, parents: [Gender]", "linnear, parents: [Gender]", "Did you mean 'linear'?"),
         ('{rule: "', '{rule2: "', "'rule2' is not a key of the section 'decision'"),
         ("decision: {rule", "decision: {recorded: true, rule", "Say who decides"),
@@ -138,6 +143,36 @@ def test_what_is_wrong_is_named_with_its_line(
         mm.read_plan(write(tmp_path, LOAN.replace(old, new)))
     assert message in str(caught.value)
     assert str(tmp_path) not in str(caught.value)
+
+
+def test_an_order_can_be_written_and_is_written_again(tmp_path: Path) -> None:
+    rows = 60
+    table = pd.DataFrame(
+        {
+            "grade": ["A", "B", "C", "B", "C", "A"] * 10,
+            "woman": [each % 2 for each in range(rows)],
+            "income": [each % 7 for each in range(rows)],
+        }
+    )
+    table.to_csv(tmp_path / "grades.csv", index=False)
+    text = """\
+data: {source: grades.csv}
+outcome: {column: grade, best_to_worst: [A, B, C]}
+protected: {attribute: woman, value: 1, reference: 0}
+attributes: {income: continuous}
+worldview: {income: {equation: linear, parents: [woman]}}
+decision: {rule: income, threshold: [4, 2]}
+ks: [5]
+uncertainty: {placebo: 0, refits: 0}
+"""
+    plan = mm.read_plan(write(tmp_path, text))
+    assert plan.outcome.arguments == {"outcome": mm.Ordered("grade", best_to_worst=["A", "B", "C"])}
+    found = plan.run()
+    found.save(tmp_path / "results")
+    opened = mm.open_results(tmp_path / "results")
+    assert opened.findings("cf").equals(found.findings("cf"))
+    assert set(found.findings("cf")["outcome_cf"]) <= {"A", "B", "C"}
+    assert mm.verify_results(tmp_path / "results", rerun=True).differences == ()
 
 
 def test_a_caliper_can_be_written(tmp_path: Path) -> None:

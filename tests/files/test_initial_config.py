@@ -106,6 +106,14 @@ def test_the_unfavourable_value(name: str, values: list[Any], negative: Any) -> 
     assert unfavourable(profile) == negative
 
 
+def test_several_values_may_have_an_order() -> None:
+    frame = table(approved=["yes", "later", "no"] * (ROWS // 3))
+    text = draft_config(frame, data={"source": "t.csv"}, title="t.csv", outcome="approved")
+    said = " ".join(line.removeprefix("# ") for line in text.splitlines())
+    assert "List the unfavourable ones: negative: ['later', …]" in said
+    assert "best_to_worst: [the best, …, the worst]" in said
+
+
 def test_a_draft_is_an_audit_file(tmp_path: Path) -> None:
     frame = table(
         grade=[1, 2, 3, 4] * (ROWS // 4),
