@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from mutandis.cluster import DaskWorkers, open_workers, read_memory
+from mutandis.cluster import (
+    DaskWorkers,
+    _compute_on_worker,
+    _versions,
+    open_workers,
+    read_memory,
+)
 from mutandis.errors import InputError, OutputError, PlanError
 from mutandis.workers import LocalWorkers, Task, digest, load_answer, threads_of_task
 
@@ -207,6 +213,20 @@ class TestErrors:
 
         with pytest.raises(PlanError, match=r"other versions .*than this computer \(mutandis 0.0"):
             workers.answer(tasks_for(workers), lambda _: None)
+
+
+@pytest.mark.parametrize("number", ["0", "many", "", "1.5", "99999"])
+def test_threads_of_a_worker_that_are_no_number(
+    number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUTANDIS_THREADS", number)
+    task = tasks_for(LocalWorkers(tmp_path))[0]
+
+    answered = _compute_on_worker(tmp_path, task, _versions())
+
+    assert answered is not None
+    assert isinstance(answered[0], PlanError)
+    assert "MUTANDIS_THREADS" in str(answered[0])
 
 
 def make_object() -> dict[str, NDArray[Any]]:

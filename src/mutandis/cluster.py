@@ -224,11 +224,21 @@ def _compute_on_worker(
     """Answer a task, and give an error back: one that is raised is logged with the arguments."""
     try:
         _check_worker(folder, versions)
-        compute(folder, task, int(os.environ.get("MUTANDIS_THREADS", "1")))
+        compute(folder, task, _threads_of_worker())
     except Exception as error:  # noqa: BLE001 (raised where the task was asked for)
         where = "".join(traceback.format_tb(error.__traceback__))
         return error.with_traceback(None), where
     return None
+
+
+def _threads_of_worker() -> int:
+    number = os.environ.get("MUTANDIS_THREADS", "1")
+    if not re.fullmatch("[1-9][0-9]{0,3}", number):
+        raise PlanError(
+            "The environment variable MUTANDIS_THREADS of a worker is not a number of threads. Set "
+            "it to the cores that each worker has to itself, or remove it."
+        )
+    return int(number)
 
 
 def _check_worker(folder: Path, versions: tuple[str, ...]) -> None:
@@ -352,8 +362,12 @@ def _connect(where: object, folder: Path, stack: ExitStack) -> Client:
 @contextmanager
 def _reach(address: str) -> Iterator[Client]:
     """Connect with a scheduler; Dask's own configuration says where keys for TLS are."""
+    import logging
+
     from distributed import Client
 
+    # what it meets where a scheduler was is said in one sentence instead
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:

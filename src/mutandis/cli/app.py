@@ -92,7 +92,7 @@ Cluster = Annotated[
 ]
 Memory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Memory that each process may use, such as 4GB."),
+    typer.Option(metavar="SIZE", help="About how much memory each process may use, such as 4GB."),
 ]
 Sign = Annotated[
     Path | None,
