@@ -134,9 +134,11 @@ def compare_matched(
     limits = None if caliper is None else caliper.limits[mine]
 
     def places(rows: NDArray[np.intp] | slice = slice(None)) -> Iterator[Places]:
-        few, reach = found.take(rows), None if limits is None else limits[rows]
+        counted = [each[rows] for each in (found.radius, found.inside, found.rim)]
+        reach = None if limits is None else limits[rows]
         for index, k in enumerate(control.ks):
-            yield Places.of(few, index, k, control.ties, reach)
+            here = (each[:, index] for each in counted)
+            yield Places.of(k, *here, ties=control.ties, limits=reach)
 
     parts = max(int(each.down.max(initial=1)) for each in places())
     totals = _Totals.empty((len(control.ks), len(mine)), matches, parts)

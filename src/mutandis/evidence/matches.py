@@ -92,13 +92,19 @@ class Places(ByRow):
 
     @classmethod
     def of(
-        cls, found: Neighbourhoods, index: int, k: int, ties: Ties, limits: NDArray[np.int64] | None
+        cls,
+        k: int,
+        radius: NDArray[np.int64],
+        inside: NDArray[np.int64],
+        rim: NDArray[np.int64],
+        *,
+        ties: Ties,
+        limits: NDArray[np.int64] | None,
     ) -> Places:
         """Read what a search for the k nearest has found, and what a caliper leaves of it."""
-        radius = found.radius[:, index]
         up, down = np.ones_like(radius), np.ones_like(radius)
         if ties == "fair":
-            up, down = k - found.inside[:, index], found.rim[:, index]
+            up, down = k - inside, rim
         if limits is not None:
             # where the k-th nearest lies beyond the caliper, the group holds all within it
             cut = radius > limits
@@ -340,7 +346,8 @@ class Matcher:
         overflow, limits = world.overflow_distance[first], None
         if self.max_distance is not None:
             limits = Caliper.of(self.max_distance, overflow, metric).limits
-        group = Places.of(found, 0, places, self.ties, limits)
+        nearest_of = (each[:, 0] for each in (found.radius, found.inside, found.rim))
+        group = Places.of(places, *nearest_of, ties=self.ties, limits=limits)
         listed = _Listed.empty(len(first), self.scale)
 
         def note(chosen: NDArray[np.intp], listing: Listing) -> None:
