@@ -430,7 +430,9 @@ class Audit:
         return found
 
     def test_everyone(self, method: str | None = None, k: int | None = None) -> Findings:
-        """Test all complainants, and give no bounds, which take long; the last ones are kept.
+        """Test all complainants, and give no bounds, which take long.
+
+        The headline's findings are kept, and the last others.
 
         Parameters
         ----------
@@ -443,8 +445,9 @@ class Audit:
             return self._findings[key]
         found = self._tested.get(key)
         if found is None:
-            # before the next ones are made: they take much memory
-            self._tested.clear()
+            # before the next ones are made, as they take much memory; the headline is needed again
+            for other in self._tested.keys() - {self.plan.settings.primary}:
+                del self._tested[other]
             found = self._tested[key] = self.compute_findings(*key, depth="significance")
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,20 +34,20 @@ class ReportContext:
     """An audit with its findings, and the words for who is compared with whom."""
 
     audit: Audit
-    kept: dict[tuple[str, int], Findings] = field(default_factory=dict, repr=False, compare=False)
+    summaries: dict[tuple[str, int], list[float]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def findings(self, method: str, k: int) -> Findings:
-        """Give verdicts, shares and p-values; bounds take long for many, and few are shown.
+        """Give verdicts, shares and p-values; bounds take long for many, and few are shown."""
+        return self.audit.test_everyone(method, k)
 
-        Those that a document asks for over and over are kept: others take much memory.
-        """
-        key, (primary, size) = (method, k), self.plan.settings.primary
-        found = self.kept.get(key)
-        if found is None:
-            found = self.audit.test_everyone(method, k)
-            if key in {(primary, size), (CST_MATCHED.name, size)}:
-                self.kept[key] = found
-        return found
+    def summarise_delta_p(self, method: str, k: int) -> list[float]:
+        """Give how many could be compared, and the mean, 0, 5, 50, 95 and 100% quantiles of Δp."""
+        if (method, k) not in self.summaries:
+            found = self.findings(method, k)
+            self.summaries[method, k] = _summarise(found.comparison.delta_p[compared(found)])
+        return self.summaries[method, k]
 
     @property
     def plan(self) -> Plan:
@@ -215,6 +216,13 @@ def _protected(protection: Protection, labels: Labels) -> str:
         return f"{labels.column(name)} other than {labels.level(name, protection.reference)}"
     values = [labels.level(name, each) for each in protection.values]
     return f"{labels.column(name)} = {listed(values, last='or')}"
+
+
+def _summarise(delta_p: NDArray[np.float64]) -> list[float]:
+    if not len(delta_p):
+        return [0, *[float("nan")] * 6]
+    quantiles = np.quantile(delta_p, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
+    return [len(delta_p), fsum(delta_p.tolist()) / len(delta_p), *quantiles]
 
 
 def compared(found: Findings) -> NDArray[np.bool_]:

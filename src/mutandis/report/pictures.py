@@ -318,19 +318,26 @@ def _draw_worlds(context: ReportContext) -> tuple[CaptionedPicture, ...]:
     pictures: list[CaptionedPicture] = []
     for number, (part, audit) in enumerate(context.parts.items(), start=1):
         prefix = f"distribution-{number}" if part else "distribution"
+        others = np.unique(np.concatenate([stratum.test for stratum in audit.situation.strata]))
         for place, (attribute, moves) in enumerate(_in_order_of_interest(audit), start=1):
             if len(pictures) == _MOST_WORLDS:
                 return tuple(pictures)
             name = f"{prefix}-{place}-{_slug(attribute.name)}"
-            pictures.append(_draw_world(context, part, attribute, name, moves=moves))
+            pictures.append(_draw_world(context, part, attribute, name, others, moves=moves))
     return tuple(pictures)
 
 
 def _draw_world(
-    context: ReportContext, part: str, attribute: Attribute, name: str, *, moves: bool
+    context: ReportContext,
+    part: str,
+    attribute: Attribute,
+    name: str,
+    others: NDArray[np.intp],
+    *,
+    moves: bool,
 ) -> CaptionedPicture:
     audit = context.parts[part]
-    groups = list(_world_groups(audit, attribute.name, moves=moves))
+    groups = list(_world_groups(audit, attribute.name, others, moves=moves))
     columns = [column for _, _, column in groups]
     called = context.labels.column(attribute.name)
     if all(isinstance(column, Numbers) for column in columns):
@@ -382,8 +389,10 @@ def _explain_worlds(context: ReportContext) -> CaptionedPicture:
     )
 
 
-def _world_groups(audit: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
-    """Give the complainants in one world or both, and those they are compared with."""
+def _world_groups(
+    audit: Audit, name: str, others: NDArray[np.intp], *, moves: bool
+) -> Iterator[_Group]:
+    """Give the complainants in one world or both, and the others they are compared with."""
     situation = audit.situation
     rows = situation.complainants
     yield "factual", _ROLES["factual"], situation.population.columns[name].take(rows)
@@ -392,7 +401,6 @@ def _world_groups(audit: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
         drawn = [draw.part(name, rows) for draw in situation.draws[:open_to]]
         moved = _joined(drawn) if drawn else situation.counterfactual.part(name, rows)
         yield "counterfactual", _ROLES["counterfactual"], moved
-    others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
     yield "reference", _ROLES["reference"], situation.population.columns[name].take(others)
 
 

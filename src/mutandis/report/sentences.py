@@ -249,8 +249,7 @@ def _other_methods(context: ReportContext) -> str:
     if not others:
         return ""
     said = listed(
-        f"{each.title} for {count(context.findings(each.name, k).counts()['cases'])}"
-        for each in others
+        f"{each.title} for {count(context.audit.count(each.name, k)['cases'])}" for each in others
     )
     return f"The other methods find evidence at k = {k}: {said}."
 

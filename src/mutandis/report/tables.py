@@ -40,13 +40,11 @@ __all__ = [
     "count_verdicts",
     "explain_samples",
     "list_people",
-    "mean_delta_p",
     "rates_by_status",
     "sample_robustness",
     "sample_rows",
     "shown_ks",
     "strata_counts",
-    "summarise_delta_p",
     "sweep_records",
 ]
 
@@ -72,34 +70,19 @@ def shown_ks(context: ReportContext) -> tuple[int, ...]:
     return tuple(sorted({ks[place] for place in places} | {context.primary[1]}))
 
 
-def mean_delta_p(found: Findings) -> float:
-    """Average Δp over the complainants who could be compared; NaN if there are none."""
-    return summarise_delta_p(found)[1]
-
-
-def summarise_delta_p(found: Findings) -> list[float]:
-    """Give how many could be compared, and the mean, 0, 5, 50, 95 and 100% quantiles of Δp."""
-    delta_p = found.comparison.delta_p[compared(found)]
-    if not len(delta_p):
-        return [0, *[float("nan")] * 6]
-    quantiles = np.quantile(delta_p, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
-    return [len(delta_p), fsum(delta_p.tolist()) / len(delta_p), *quantiles]
-
-
 def sweep_records(context: ReportContext) -> list[dict[str, Any]]:
     """Give shares of cases and the mean Δp for every method and every k that was run."""
     records = []
     for method in context.methods:
         for k in context.plan.settings.ks:
-            found = context.findings(method.name, k)
-            counts = found.counts()
+            counts = context.audit.count(method.name, k)
             records.append(
                 {
                     "method": method.name,
                     "k": k,
                     "share": counts["share"],
                     "adjusted": counts["significant_adjusted"] / counts["complainants"],
-                    "mean_delta_p": mean_delta_p(found),
+                    "mean_delta_p": context.summarise_delta_p(method.name, k)[1],
                 }
             )
     return records
