@@ -76,7 +76,7 @@ def run(command: list[str]) -> tuple[float, float, float, float]:
     The peaks are that of the process itself, and the largest of those that it starts.
     """
     begin = time.perf_counter()
-    process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = psutil.Popen(command, stdout=subprocess.DEVNULL)
     spent: dict[int, float] = {}
     peak = {"own": 0, "worker": 0}
     while process.poll() is None:
