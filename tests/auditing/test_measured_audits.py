@@ -191,7 +191,7 @@ def test_the_weakest_ground_is_the_one_of_the_measure() -> None:
     refused = rng.random(n) < 0.2 + 0.25 * table["woman"] + 0.25 * table["migrant"]
     table["granted"] = np.where(refused, "no", "yes")
     for measure, tau in TAUS.items():
-        found = mm.audit(
+        found = mm.audit(  # type: ignore[call-overload]
             table,
             outcome="granted",
             negative="no",

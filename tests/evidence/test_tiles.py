@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-_NUMBERS = {"x": "continuous", "y": "continuous", "z": "continuous"}
+_NUMBERS: Any = {"x": "continuous", "y": "continuous", "z": "continuous"}
 _CHAIN = {"x": ("s",), "y": ("s", "x"), "z": ("y",)}
 
 

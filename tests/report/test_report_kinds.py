@@ -91,7 +91,7 @@ def grounds(combine: str, **changed: Any) -> mm.Audit:
             mm.Protection("race", value="other", reference="white"),
             mm.Protection("sex", value="female", reference="male"),
         ],
-        combine=combine,  # type: ignore[arg-type]
+        combine=combine,
         attributes={"score": "continuous"},
         worldview=mm.Worldview({"score": mm.Linear("race", "sex")}),
         decision="score > 57",
