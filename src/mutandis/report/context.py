@@ -148,7 +148,7 @@ class ReportContext:
     def others(self) -> str:
         """Say with whom complainants are compared."""
         if self.plan.settings.similarity.test_space == "complement":
-            return f"everybody but {self._called or f'those with {self.complainants}'}"
+            return f"everyone but {self._called or f'those with {self.complainants}'}"
         return self._reference_people or f"people with {self.reference}"
 
     @property
