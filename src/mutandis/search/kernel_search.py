@@ -129,7 +129,8 @@ class CompiledSearch:
         back = np.argsort(columns, kind="stable")
         self._arranged = None
         order = self._in_tree_order(queries)
-        self._arranged = (queries.points, order)
+        if (queries.own < 0).all():  # others have a place in the tree
+            self._arranged = (queries.points, order)
         scan = self._wants_scan(queries, order, rising)
 
         def work(rows: NDArray[np.intp]) -> None:
