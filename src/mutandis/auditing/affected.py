@@ -51,6 +51,8 @@ _MOST_RULES = 5
 _MOST_LEVELS = 12
 # of more complainants, a sample is searched; rules are then counted on all
 _MOST_SEARCHED = 5_000
+# kinds of people that are added up at a time
+_TILE = 256
 _QUANTILES = (0.25, 0.5, 0.75)
 LEAST = 10
 """How many a rule covers at least; of fewer cases, or fewer others, there are no rules."""
@@ -187,6 +189,7 @@ class _Search:
         # numpy 2.0 gives them the shape of a column
         self._kinds = kinds.ravel()
         self._masks = masks[:, first].astype(np.float64)
+        self._tiles = _tiled(self._masks).transpose(1, 2, 0).copy()
         self._people = people.astype(np.float64)
         self._total = masks.shape[1]
         self._least = max(LEAST, _LEAST_SHARE * self._total)
@@ -211,6 +214,14 @@ class _Search:
     def _count(self, kinds: NDArray[np.intp]) -> NDArray[np.float64]:
         return np.bincount(kinds, minlength=len(self._people)).astype(np.float64)
 
+    def _sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up whole numbers over the people who meet each condition, tile by tile.
+
+        For larger products, BLAS starts threads that wait for each other longer than they work.
+        """
+        tiles = _tiled(values).transpose(1, 0, 2)
+        return np.asarray((tiles @ self._tiles).sum(axis=0))
+
     def _best(self, cases: NDArray[np.float64]) -> float:
         return max((quality for quality, _ in self._search(cases)), default=0.0)
 
@@ -221,8 +232,8 @@ class _Search:
         groups = [frozenset[int]()]
         covers = np.ones((1, masks.shape[1]))
         for _ in range(_CONDITIONS):
-            quality = (covers * gains) @ masks.T
-            quality[(covers * self._people) @ masks.T < self._least] = -np.inf
+            quality = self._sum(covers * gains)
+            quality[self._sum(covers * self._people) < self._least] = -np.inf
             for row, members in enumerate(groups):
                 quality[row, sorted(members)] = -np.inf
             order = np.argsort(-quality, axis=None, kind="stable")
@@ -237,6 +248,14 @@ class _Search:
             if not groups:
                 return
             covers = np.array([masks[sorted(members)].prod(axis=0) for members in groups])
+
+
+def _tiled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cut rows into tiles of equal length, the last one filled up with zeros."""
+    rows, size = values.shape
+    padded = np.zeros((rows, -(-size // _TILE) * _TILE))
+    padded[:, :size] = values
+    return padded.reshape(rows, -1, _TILE)
 
 
 def _overlap(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -180,10 +180,8 @@ class PeopleTable:
         self.found = found
         self.columns = {each.key: each for each in _columns(audit, found, answers, grade)}
         self._orders: dict[str, NDArray[np.intp]] = {}
-
-    @cached_property
-    def _ids(self) -> NDArray[np.str_]:
-        return self.found.ids.astype(np.str_)
+        # now, as the first page takes long anyway: a search for an id does not wait for it
+        self._ids: NDArray[np.str_] = found.ids.astype(np.str_)
 
     def choose(self, keys: Sequence[str]) -> list[PeopleColumn]:
         """Give the columns that were chosen, or those that are shown by default."""
