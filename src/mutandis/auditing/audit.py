@@ -469,6 +469,8 @@ class Audit:
         if key in self._q_values:
             groups = self.grouping.at(METHODS[method], self.ks.index(k))
         else:
+            if key not in self._tested:
+                self._tested.clear()  # of one person, all methods are asked for, and once
             groups = self.test_everyone(method, k)
             values, which = np.unique(groups.q_value, return_inverse=True)
             self._q_values[key] = values, which.astype(np.min_scalar_type(len(values)))
