@@ -250,7 +250,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
     ),
     "everybody else": (
         lambda: grounds("intersectional", similarity=mm.Similarity(test_space="complement")),
-        ("everybody but those with race = other and sex = female",),
+        ("everyone but those with race = other and sex = female",),
         (),
     ),
     "mixed columns": (
