@@ -63,6 +63,8 @@ _TILES, _OF_MEMORY = 8, 8
 # under which names an answer says which search has answered, and holds matches
 _BACKEND, _MATCHES = "backend:", "matches:"
 _WHOLE = f"{_MATCHES}whole"
+# what is counted of a group
+_COUNTED = tuple(f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind))
 
 _Arrays = dict[str, Any]
 
@@ -388,8 +390,7 @@ class _Tile:
         if self.asked.known is None:
             return _counted_in(_read(answer, "control:"), "control")
         mine = slice(self._before, self._before + len(self.stratum.complainants))
-        names = [f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind)]
-        arrays = {name: _mapped(self.asked.known / f"{name}.npy") for name in names}
+        arrays = {name: _mapped(self.asked.known / f"{name}.npy") for name in _COUNTED}
         return Counted.of_arrays(
             {name: each[mine] if len(each) else each for name, each in arrays.items()}
         )
@@ -634,8 +635,7 @@ def _in_whole(negatives: NDArray[Any], whole: int, common: int) -> NDArray[Any]:
 
 
 def _counted_in(answer: Mapping[str, Any], what: str) -> Counted:
-    names = (f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind))
-    return Counted.of_arrays({name: answer[f"{what}:{name}"] for name in names})
+    return Counted.of_arrays({name: answer[f"{what}:{name}"] for name in _COUNTED})
 
 
 @dataclass(slots=True)
