@@ -429,11 +429,14 @@ class Matcher:
         space, start = self.space, listing.start
         query = np.repeat(np.arange(len(chosen)), np.diff(start))
         point, distance = listing.points, listing.distances
-        if ((np.diff(distance) < 0) & (np.diff(query) == 0)).any():
-            # entries are sorted by distance: equal ones change nothing by changing places
-            sorting = np.lexsort((distance, query))
-            point, distance = point[sorting], distance[sorting]
-        whose, count = chosen[query], space.counts[point]
+        count = space.counts[point]
+        farther, more = np.diff(distance), np.diff(count)
+        if (((farther < 0) | (farther == 0) & (more < 0)) & (np.diff(query) == 0)).any():
+            # sorted by distance, and by how many stand at a point: those that are equal in both
+            # change nothing by changing places
+            sorting = np.lexsort((count, distance, query))
+            point, distance, count = point[sorting], distance[sorting], count[sorting]
+        whose = chosen[query]
         weight = group.weigh(whose, distance, count)
         whole = totals_of(weight, start)
         part = weight / whole[query]

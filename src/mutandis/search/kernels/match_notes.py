@@ -24,7 +24,7 @@ _ZERO: Any = np.int64(0)
 class Listed(NamedTuple):
     """The points around each counterfactual, and who belongs to it: see `evidence.matches.Places`.
 
-    They are put into the order of their distance.
+    They are put into the order of their distance, and of how many stand there.
     """
 
     start: NDArray[np.int64]
@@ -86,12 +86,15 @@ def _number(ruler: Ruler, axis: int, coordinate: int) -> float:
 
 
 @part
-def _sort(listed: Listed, first: int, stop: int) -> None:
-    """Sort the points around one counterfactual by distance; equal ones keep their order."""
+def _sort(listed: Listed, counts: NDArray[np.int64], first: int, stop: int) -> None:
+    """Sort the points around one counterfactual by distance, equal ones by how many stand there."""
     points, distances = listed.points, listed.distances
     for entry in range(first + 1, stop):
         point, distance, place = points[entry], distances[entry], entry
-        while place > first and distances[place - 1] > distance:
+        while place > first and (
+            distances[place - 1] > distance
+            or (distances[place - 1] == distance and counts[points[place - 1]] > counts[point])
+        ):
             points[place], distances[place] = points[place - 1], distances[place - 1]
             place -= 1
         points[place], distances[place] = point, distance
@@ -220,7 +223,7 @@ def note_matches(
     last: int = _ZERO
     for query in range(len(centers)):
         first, stop = listed.start[query], listed.start[query + 1]
-        _sort(listed, first, stop)
+        _sort(listed, reference.counts, first, stop)
         places = _weigh(listed, query, reference, ruler.parts, noted)
         down = listed.down[query]
         whole = places / down * ruler.one
