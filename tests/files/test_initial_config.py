@@ -81,6 +81,30 @@ def test_each_column_has_a_part() -> None:
     }
 
 
+def test_a_column_that_numbers_rows_is_the_id(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(1).choice(10**6, ROWS, replace=False)
+    frame = table(applicant=numbers)
+    assert guessed(frame)["applicant"] == "id"
+    text = draft_config(frame, data={"source": "t.csv"}, title="t.csv")
+    lines = text.splitlines()
+    place = lines.index("data: {source: t.csv, id: applicant}")
+    said = " ".join(line.removeprefix("# ") for line in lines[place - 2 : place])
+    assert "'applicant' has another whole number in every row" in said
+    assert "strike `id`" in said
+    assert "identifier" not in text
+    assert drafted(frame, tmp_path)["id"] == "applicant"
+    # a name tells more than values, and of two that may be meant neither is
+    named = table(applicant=numbers, case_id=[f"c{n}" for n in range(ROWS)])
+    assert guessed(named)["case_id"] == "id"
+    assert guessed(named)["applicant"] == "left out"
+    assert "another whole number" not in draft_config(named, data={"source": "t"}, title="t")
+    several = guessed(table(applicant=numbers, branch=numbers[::-1]))
+    assert several["applicant"] == several["branch"] == "left out"
+    # and what the caller names is taken, without a word
+    text = draft_config(frame, data={"source": "t.csv"}, title="t.csv", id="applicant")
+    assert "another whole number" not in text
+
+
 def test_what_is_known_is_not_guessed() -> None:
     frame = table(
         race=["a", "b"] * (ROWS // 2), good=[0, 1] * (ROWS // 2), code=range(100, 100 + ROWS)

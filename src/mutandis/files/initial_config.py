@@ -63,6 +63,7 @@ _FAR = 100  # this many times the spread of the middle half
 _GROUND = "sounds like a protected ground"
 _OPEN = "may be the decision or the protected attribute, which are not clear from the names: once \
 they are, add it, or run `mutandis init` again with --outcome and --protected"
+_NUMBERED = "another value in every row, like an identifier"
 _SEVERAL = 20  # people who are alike in more attributes than this are hardly ever found
 _BEYOND = "people could be compared on it, but others are more associated with the decision"
 _NAMED = 100  # this many names help to find one
@@ -74,6 +75,8 @@ EDIT 2. Then let `mutandis check` look at it, strike what people should not be c
 argue about the worldview before any result is seen."""
 _MISSING = """Some values are missing (see below). `missing: drop` leaves such rows out and counts
 them; `missing: error` refuses them."""
+_ID_LINE = """`id` says what people are called: {} has another whole number in every row. If that is
+an amount and names no one, strike `id`: rows are numbered then."""
 _PROTECTED_LINE = """EDIT 2. Who may have been treated worse: the attribute, the protected value,
 and the value they are compared with. Without `value`, all others are protected."""
 _COMPARED = """What people are compared on: people who are alike in these should be treated alike.
@@ -339,14 +342,16 @@ class _Draft:
         return "\n".join("\n".join(block) + "\n" for block in blocks)
 
     def _data(self, data: Mapping[str, Any]) -> list[str]:
-        entries = dict(data)
+        entries, said = dict(data), []
         known = _of_role(self._guesses, "id")
         if known is not None:
             entries["id"] = known.name
+            said += _comment(known.why)
         used = [guess for guess in self._guesses if guess.role not in ("left out", "id")]
         if any(guess.profile.missing for guess in used):
-            return [*_comment(_MISSING), f"data: {_flow(**entries, missing='drop')}"]
-        return [f"data: {_flow(**entries)}"]
+            said += _comment(_MISSING)
+            entries["missing"] = "drop"
+        return [*said, f"data: {_flow(**entries)}"]
 
     def _outcome(self) -> list[str]:
         chosen = _of_role(self._guesses, "outcome")
@@ -535,19 +540,32 @@ def guess_columns(
     # the outcome last: a column that the caller names twice is refused later, as the outcome
     order: tuple[Role, ...] = ("id", "protected", "outcome")
     roles: dict[str | None, Role] = {chosen[role]: role for role in order}
+    is_told = id is not None
     return [
-        Guess(profile=each, role=roles[each.name]) if each.name in roles else _guess(each)
+        _take_for(each, roles[each.name], is_told=is_told) if each.name in roles else _guess(each)
         for each in profiles
     ]
 
 
+def _take_for(profile: Profile, role: Role, *, is_told: bool) -> Guess:
+    is_guess = role == "id" and not is_told and not _is_called_id(profile)
+    why = _ID_LINE.format(shown(profile.name)) if is_guess else ""
+    return Guess(profile=profile, role=role, why=why)
+
+
 def _find_id(profiles: Sequence[Profile]) -> str | None:
+    """Find the column that is called an id; else the only one that numbers rows."""
     for each in profiles:
         unique = each.distinct == each.rows and each.rows > 1
         plain = each.whole or each.kind == "text"
-        if unique and plain and any(word in _ID for word in each.words):
+        if unique and plain and _is_called_id(each):
             return each.name
-    return None
+    numbering = [each.name for each in profiles if _reason_to_leave_out(each) == _NUMBERED]
+    return numbering[0] if len(numbering) == 1 else None
+
+
+def _is_called_id(profile: Profile) -> bool:
+    return any(word in _ID for word in profile.words)
 
 
 def _guess(profile: Profile) -> Guess:
@@ -590,7 +608,7 @@ def _reason_to_leave_out(profile: Profile) -> str:
         ),
         (
             profile.whole and profile.distinct == profile.rows and profile.rows > _FEW,
-            "another value in every row, like an identifier",
+            _NUMBERED,
         ),
     )
     return next((reason for found, reason in reasons if found), "")
