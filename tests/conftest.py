@@ -5,6 +5,7 @@ What one folder shares is in its own file of this name.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pkgutil
 import pwd
@@ -13,12 +14,14 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import duckdb
@@ -28,12 +31,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 
-import mutandis
+import mutandis as mm
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 # With --import-mode=importlib, pytest loads a module of src twice if it comes to it before its
 # package, and then no class is itself. Walking the packages loads them; one that cannot be loaded
 # is reported by its own tests.
-for _ in pkgutil.walk_packages(mutandis.__path__, "mutandis.", onerror=lambda name: None):
+for _ in pkgutil.walk_packages(mm.__path__, "mutandis.", onerror=lambda name: None):
     pass
 
 settings.register_profile("default", deadline=None)
@@ -97,6 +103,47 @@ def browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def load_benchmark() -> Callable[[str], ModuleType]:
+    """Give a loader of benchmarks by name, which are no package."""
+
+    @cache
+    def load(name: str) -> ModuleType:
+        path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"benchmark_{name}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        # its dataclasses look their own module up
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def plan_loan() -> Callable[..., mm.Plan]:
+    """Give the way to plan an audit of loans as they are generated, under any settings."""
+
+    def plan(table: pd.DataFrame, **options: Any) -> mm.Plan:
+        chosen: dict[str, Any] = {
+            "outcome": "LoanApproval",
+            "negative": -1,
+            "protected": mm.Protection("Gender", value=1, reference=0),
+            "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+            "worldview": mm.Worldview(
+                {
+                    "AnnualSalary": mm.Linear("Gender"),
+                    "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+                }
+            ),
+        }
+        return mm.plan(table, **(chosen | options))
+
+    return plan
 
 
 def _arrow(columns: Columns) -> pa.Table:

@@ -17,24 +17,16 @@ from mutandis.cluster import DaskWorkers, open_workers
 from mutandis.evidence import tiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 KILLS = 10
 
 
-def plan() -> mm.Plan:
-    return mm.plan(
+@pytest.fixture
+def plan(plan_loan: Callable[..., mm.Plan]) -> mm.Plan:
+    return plan_loan(
         mm.datasets.loan(n=4000, seed=2),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        worldview=mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender"),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15, 30),
         uncertainty=mm.Uncertainty(refits=2, placebo=0, tipping=False),
@@ -68,12 +60,12 @@ def kill_workers(client: Any, ended: threading.Event, killed: list[int]) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 4])
 def test_killed_workers_change_nothing(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, plan: mm.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(tiles, "_SMALLEST_TILE", 20)
     monkeypatch.setattr(tiles, "_TILES", 24)
-    alone = described(plan().run())
+    alone = described(plan.run())
     killed: list[int] = []
     ended = threading.Event()
 
@@ -84,7 +76,7 @@ def test_killed_workers_change_nothing(
         )
         killer.start()
         started = time.monotonic()
-        shared = described(plan().run(cluster=workers))
+        shared = described(plan.run(cluster=workers))
         took = time.monotonic() - started
         ended.set()
         killer.join(timeout=30)

@@ -5,9 +5,6 @@ Complainants share neighbours, so the tolerance is three standard errors over da
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -17,22 +14,14 @@ from mutandis.evidence.measures import MeasureName
 from mutandis.search.distances import DistanceName
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
     from types import ModuleType
-
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "null_simulations.py"
 
 
 @pytest.fixture(scope="module")
-def simulations() -> ModuleType:
-    """Load the benchmark, which is no package."""
-    spec = importlib.util.spec_from_file_location("level_and_power", BENCHMARK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # its dataclasses look their own module up
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def simulations(load_benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return load_benchmark("null_simulations")
 
 
 def upper(shares: Any) -> float:

@@ -5,33 +5,21 @@ Complainants share neighbours, so the tolerance is three standard errors over da
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 pytestmark = pytest.mark.slow
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "null_simulations.py"
-
 
 @pytest.fixture(scope="module")
-def simulations() -> ModuleType:
-    """Load the benchmark, which is no package."""
-    spec = importlib.util.spec_from_file_location("null_simulations", BENCHMARK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # its dataclasses look their own module up
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def simulations(load_benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return load_benchmark("null_simulations")
 
 
 def test_noisy_decisions_without_an_effect_keep_the_level(simulations: ModuleType) -> None:

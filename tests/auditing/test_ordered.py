@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from math import inf, sqrt
 from typing import Any
@@ -23,64 +25,36 @@ from mutandis.search.share import Share
 LEVELS = ["approved", "on conditions", "later", "refused"]
 WOMEN = mm.Protection("woman", value=1, reference=0)
 ANSWER = mm.Ordered("answer", best_to_worst=LEVELS)
-QUIET = mm.Uncertainty(refits=0, placebo=0, tipping=False)
+
+Table = dict[str, Any]
+MakeTable = Callable[..., Table]
+MakeAudit = Callable[..., mm.Audit]
+MakeWeights = Callable[..., dict[int, Fraction]]
 
 
-def made_up(seed: int = 1, rows: int = 240, *, coarse: bool = True) -> dict[str, Any]:
+@pytest.fixture(scope="session")
+def made_up(make_people: Callable[..., tuple[Table, np.random.Generator]]) -> MakeTable:
     """Make answers that get worse with debt, and are worse for women."""
-    rng = np.random.default_rng(seed)
-    woman = (np.arange(rows) % 3 == 0).astype(int)
-    income = rng.integers(0, 8, rows).astype(float)
-    debt = rng.integers(0, 5, rows).astype(float)
-    if not coarse:
-        income, debt = income + rng.random(rows), debt + rng.random(rows)
-    worth = 0.3 * income - 0.3 * debt - 0.4 * woman + rng.normal(0, 1, rows)
-    answer = np.select([worth > 0.8, worth > 0, worth > -0.8], LEVELS[:3], LEVELS[3])
-    return {
-        "woman": woman.tolist(),
-        "income": income.tolist(),
-        "debt": debt.tolist(),
-        "answer": answer.tolist(),
-    }
+
+    def make(seed: int = 1, rows: int = 240, *, coarse: bool = True) -> Table:
+        table, rng = make_people(seed, rows, coarse=coarse)
+        woman, income, debt = (np.array(table[name]) for name in ("woman", "income", "debt"))
+        worth = 0.3 * income - 0.3 * debt - 0.4 * woman + rng.normal(0, 1, rows)
+        answer = np.select([worth > 0.8, worth > 0, worth > -0.8], LEVELS[:3], LEVELS[3])
+        return table | {"answer": answer.tolist()}
+
+    return make
 
 
-def audit(table: dict[str, Any], **changes: Any) -> mm.Audit:
-    options: dict[str, Any] = {
-        "outcome": ANSWER,
-        "protected": WOMEN,
-        "attributes": {"income": "continuous", "debt": "continuous"},
-        "worldview": mm.Worldview({"income": mm.Linear("woman"), "debt": mm.Linear("woman")}),
-        "ks": (8, 20),
-        "uncertainty": QUIET,
-    }
-    return mm.audit(table, **(options | changes))
-
-
-def weights_by_hand(
-    table: dict[str, Any], center: tuple[Fraction, ...], among: list[int], k: int
-) -> dict[int, Fraction]:
-    """Give the places of the k nearest rows, the last ones shared: loops and fractions."""
-    columns = [table["income"], table["debt"]]
-    spans = [Fraction(max(c)) - Fraction(min(c)) for c in columns]
-
-    def apart(row: int) -> Fraction:
-        return sum(
-            (abs(Fraction(c[row]) - x) / s for c, x, s in zip(columns, center, spans, strict=True)),
-            Fraction(0),
-        )
-
-    distance = {row: apart(row) for row in among}
-    radius = sorted(distance.values())[k - 1]
-    inside = [row for row in among if distance[row] < radius]
-    rim = [row for row in among if distance[row] == radius]
-    part = Fraction(k - len(inside), len(rim))
-    return dict.fromkeys(inside, Fraction(1)) | dict.fromkeys(rim, part)
+@pytest.fixture(scope="session")
+def audit(audit_people: MakeAudit) -> MakeAudit:
+    return partial(audit_people, outcome=ANSWER)
 
 
 Weights = list[tuple[int, Fraction]]  # the place of a level, and a weight
 
 
-def of(table: dict[str, Any], weights: dict[int, Fraction]) -> Weights:
+def of(table: Table, weights: dict[int, Fraction]) -> Weights:
     return [(LEVELS.index(table["answer"][row]), weight) for row, weight in weights.items()]
 
 
@@ -119,10 +93,6 @@ def statistic_by_hand(
     return float(effect) / error, free, error
 
 
-def at(table: dict[str, Any], row: int) -> tuple[Fraction, ...]:
-    return Fraction(table["income"][row]), Fraction(table["debt"][row])
-
-
 def share_of(places: list[int], number: int = len(LEVELS)) -> Share:
     """Count one group of whole people."""
     share, size = None, np.array([len(places)])
@@ -141,7 +111,9 @@ def compare(control: list[int], test: list[int], tau: float = 0.0) -> Any:
 
 
 @pytest.mark.parametrize("k", [8, 20])
-def test_pairs_are_those_by_hand(k: int) -> None:
+def test_pairs_are_those_by_hand(
+    made_up: MakeTable, audit: MakeAudit, weights_by_hand: MakeWeights, k: int
+) -> None:
     table = made_up(2)
     found = audit(table, tau=0.1)
     women = [i for i, w in enumerate(table["woman"]) if w]
@@ -149,8 +121,8 @@ def test_pairs_are_those_by_hand(k: int) -> None:
     rows = found.findings("st", k=k).set_index("id")
     for her in (women[place] for place in (0, 5, 31, 79)):
         others = [each for each in women if each != her]
-        control = of(table, weights_by_hand(table, at(table, her), others, k))
-        test = of(table, weights_by_hand(table, at(table, her), men, k))
+        control = of(table, weights_by_hand(table, her, others, k))
+        test = of(table, weights_by_hand(table, her, men, k))
         theta = theta_by_hand(control, test)
         row = rows.loc[her]
         assert row["delta"] == float(theta - Fraction(1, 2))
@@ -164,7 +136,9 @@ def test_pairs_are_those_by_hand(k: int) -> None:
             assert row["ci_low"] == pytest.approx(low, rel=1e-9)
 
 
-def test_the_test_is_that_of_scipy_where_no_place_is_shared() -> None:
+def test_the_test_is_that_of_scipy_where_no_place_is_shared(
+    made_up: MakeTable, audit: MakeAudit
+) -> None:
     table = made_up(3, coarse=False)
     found = audit(table)
     places = np.array([LEVELS.index(each) for each in table["answer"]])
@@ -178,7 +152,9 @@ def test_the_test_is_that_of_scipy_where_no_place_is_shared() -> None:
         assert (rows.loc[her, "ci_low"] >= 0) == (rows.loc[her, "p_value"] <= 0.05)
 
 
-def test_matched_pairs_are_those_by_hand() -> None:
+def test_matched_pairs_are_those_by_hand(
+    made_up: MakeTable, audit: MakeAudit, weights_by_hand: MakeWeights
+) -> None:
     """w_j = Σ_i u_i s_ij in fractions, m = 5, on the effective number of people."""
     table = made_up(4)
     moved = [x + 1 if w else x for x, w in zip(table["income"], table["woman"], strict=True)]
@@ -186,13 +162,10 @@ def test_matched_pairs_are_those_by_hand() -> None:
     found = audit(table, worldview=None, counterfactuals=counterfactuals, tau=0.05)
     women = [i for i, w in enumerate(table["woman"]) if w]
     men = [i for i, w in enumerate(table["woman"]) if not w]
-    matches = {
-        i: weights_by_hand(table, (Fraction(moved[i]), Fraction(table["debt"][i])), men, 5)
-        for i in women
-    }
+    matches = {i: weights_by_hand(table, i, men, 5, income=moved[i]) for i in women}
     rows = found.findings("cst_matched", k=20).set_index("id")
     for her in women[:8]:
-        chosen = weights_by_hand(table, at(table, her), [i for i in women if i != her], 20)
+        chosen = weights_by_hand(table, her, [i for i in women if i != her], 20)
         weights: dict[int, Fraction] = {}
         for i, u in chosen.items():
             for j, s in matches[i].items():
@@ -284,7 +257,7 @@ def test_groups_that_are_apart_are_as_rare_as_parting_them_is() -> None:
     assert 0 < many.interval.p_value[0] < 1e-10
 
 
-def test_turning_the_order_gives_the_rest() -> None:
+def test_turning_the_order_gives_the_rest(made_up: MakeTable, audit: MakeAudit) -> None:
     """θ of the mirrored order is 1 - θ, and looking for better treatment is the same as that."""
     table = made_up(5)
     one, two = audit(table), audit(table, outcome=mm.Ordered("answer", best_to_worst=LEVELS[::-1]))
@@ -301,7 +274,9 @@ def test_turning_the_order_gives_the_rest() -> None:
         assert other["delta"].tolist() == first["delta"].tolist()
 
 
-def test_what_levels_are_called_and_levels_that_do_not_occur_change_nothing() -> None:
+def test_what_levels_are_called_and_levels_that_do_not_occur_change_nothing(
+    made_up: MakeTable, audit: MakeAudit
+) -> None:
     table = made_up(6)
     renamed = table | {"answer": [10 * LEVELS.index(each) for each in table["answer"]]}
     between = [0, 5, 10, 20, 25, 30]
@@ -313,7 +288,7 @@ def test_what_levels_are_called_and_levels_that_do_not_occur_change_nothing() ->
             assert one.findings(method, k=k)[same].equals(two.findings(method, k=k)[same])
 
 
-def test_levels_that_are_merged_are_two_names_of_one() -> None:
+def test_levels_that_are_merged_are_two_names_of_one(made_up: MakeTable, audit: MakeAudit) -> None:
     """Two adjacent levels as one are the two-sided outcome, where nothing else is left of them."""
     table = made_up(7)
     merged = [LEVELS[3] if each in LEVELS[2:] else LEVELS[0] for each in table["answer"]]
@@ -325,7 +300,7 @@ def test_levels_that_are_merged_are_two_names_of_one() -> None:
         assert (2 * one["delta"]).tolist() == pytest.approx(two["delta_p"].tolist(), abs=1e-15)
 
 
-def test_shuffling_the_rows_changes_no_number() -> None:
+def test_shuffling_the_rows_changes_no_number(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(8)
     order = np.random.default_rng(0).permutation(len(table["woman"]))
     named = table | {"who": list(range(len(order)))}
@@ -348,7 +323,7 @@ def answer_of(frame: Any) -> list[str]:
     return list(np.select([worth > 0.8, worth > 0, worth > -0.8], LEVELS[:3], LEVELS[3]))
 
 
-def test_a_decision_maker_returns_levels() -> None:
+def test_a_decision_maker_returns_levels(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(10)
     found = audit(table, decision=answer_of, tau=0.05)
     would_be = found.counterfactuals()
@@ -384,7 +359,9 @@ def test_a_decision_maker_returns_levels() -> None:
         audit(table, worldview=None, counterfactuals=strange)
 
 
-def test_open_counterfactuals_have_the_middle_level_of_their_draws() -> None:
+def test_open_counterfactuals_have_the_middle_level_of_their_draws(
+    made_up: MakeTable, audit: MakeAudit
+) -> None:
     table = made_up(11)
     table["debt"] = [int(each) for each in table["debt"]]
     found = audit(
@@ -403,7 +380,9 @@ def test_open_counterfactuals_have_the_middle_level_of_their_draws() -> None:
     assert case.outcome_cf_share == float((drawn[:, 0] == middle[0]).mean())
 
 
-def test_results_open_again_and_pages_speak_of_levels(tmp_path: Any) -> None:
+def test_results_open_again_and_pages_speak_of_levels(
+    made_up: MakeTable, audit: MakeAudit, tmp_path: Any
+) -> None:
     labels = mm.Labels(columns={"answer": "reply"}, levels={"answer": {"later": "postponed"}})
     found = audit(
         made_up(12), decision=answer_of, tau=0.05, uncertainty=mm.Uncertainty(refits=3, placebo=3)
@@ -433,7 +412,7 @@ def test_results_open_again_and_pages_speak_of_levels(tmp_path: Any) -> None:
     assert mm.verify_results(tmp_path / "results").differences == ()
 
 
-def test_placebo_and_tipping_work_on_levels() -> None:
+def test_placebo_and_tipping_work_on_levels(made_up: MakeTable, audit: MakeAudit) -> None:
     found = audit(made_up(13, rows=300), uncertainty=mm.Uncertainty(refits=0, placebo=3))
     method, k = found.plan.settings.primary
     assert found.noise_floor.largest <= found.count(method, k)["significant_adjusted"]
@@ -446,7 +425,7 @@ def test_placebo_and_tipping_work_on_levels() -> None:
     assert swept.shape[0] > 3
 
 
-def test_several_grounds_take_levels() -> None:
+def test_several_grounds_take_levels(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(14, rows=400)
     table["old"] = [i % 2 for i in range(400)]
     grounds = [WOMEN, mm.Protection("old", value=1, reference=0)]
@@ -484,7 +463,7 @@ def test_several_grounds_take_levels() -> None:
     ],
 )
 def test_what_does_not_belong_to_an_order_is_refused(
-    changes: dict[str, Any], error: type[Exception], said: str
+    made_up: MakeTable, audit: MakeAudit, changes: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
         audit(made_up(), **changes)
@@ -505,12 +484,14 @@ def test_an_order_names_each_of_several_levels_once(given: Any, said: str) -> No
         mm.Ordered("answer", best_to_worst=given)
 
 
-def test_outcomes_need_levels_that_differ() -> None:
+def test_outcomes_need_levels_that_differ(made_up: MakeTable, audit: MakeAudit) -> None:
     with pytest.raises(OutcomeError, match="the same in every row"):
         audit(made_up() | {"answer": ["later"] * 240})
 
 
-def test_a_plan_is_checked_and_described_by_its_levels() -> None:
+def test_a_plan_is_checked_and_described_by_its_levels(
+    made_up: MakeTable, audit: MakeAudit
+) -> None:
     table = made_up(15)
     plan = mm.plan(
         table, outcome=ANSWER, protected=WOMEN, attributes={"income": "continuous"}, ks=(20,)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -16,60 +18,32 @@ from mutandis.errors import DecisionError, OutcomeError, PlanError
 
 WOMEN = mm.Protection("woman", value=1, reference=0)
 RATE = mm.Score("rate", worse="higher")
-QUIET = mm.Uncertainty(refits=0, placebo=0, tipping=False)
+
+Table = dict[str, Any]
+MakeTable = Callable[..., Table]
+MakeAudit = Callable[..., mm.Audit]
+MakeWeights = Callable[..., dict[int, Fraction]]
 
 
-def made_up(seed: int = 1, rows: int = 240, *, coarse: bool = True) -> dict[str, Any]:
+@pytest.fixture(scope="session")
+def made_up(make_people: Callable[..., tuple[Table, np.random.Generator]]) -> MakeTable:
     """Make interest rates that rise with debt, and are higher for women."""
-    rng = np.random.default_rng(seed)
-    woman = (np.arange(rows) % 3 == 0).astype(int)
-    income = rng.integers(0, 8, rows).astype(float)
-    debt = rng.integers(0, 5, rows).astype(float)
-    if not coarse:
-        income, debt = income + rng.random(rows), debt + rng.random(rows)
-    rate = 5 - 0.1 * income + 0.2 * debt + 0.4 * woman + rng.gamma(2, 0.3, rows)
-    return {
-        "woman": woman.tolist(),
-        "income": income.tolist(),
-        "debt": debt.tolist(),
-        "rate": np.round(rate, 2).tolist(),
-    }
+
+    def make(seed: int = 1, rows: int = 240, *, coarse: bool = True) -> Table:
+        table, rng = make_people(seed, rows, coarse=coarse)
+        woman, income, debt = (np.array(table[name]) for name in ("woman", "income", "debt"))
+        rate = 5 - 0.1 * income + 0.2 * debt + 0.4 * woman + rng.gamma(2, 0.3, rows)
+        return table | {"rate": np.round(rate, 2).tolist()}
+
+    return make
 
 
-def audit(table: dict[str, Any], **changes: Any) -> mm.Audit:
-    options: dict[str, Any] = {
-        "outcome": RATE,
-        "protected": WOMEN,
-        "attributes": {"income": "continuous", "debt": "continuous"},
-        "worldview": mm.Worldview({"income": mm.Linear("woman"), "debt": mm.Linear("woman")}),
-        "ks": (8, 20),
-        "uncertainty": QUIET,
-    }
-    return mm.audit(table, **(options | changes))
+@pytest.fixture(scope="session")
+def audit(audit_people: MakeAudit) -> MakeAudit:
+    return partial(audit_people, outcome=RATE)
 
 
-def weights_by_hand(
-    table: dict[str, Any], center: tuple[Fraction, ...], among: list[int], k: int
-) -> dict[int, Fraction]:
-    """Give the places of the k nearest rows, the last ones shared: loops and fractions."""
-    columns = [table["income"], table["debt"]]
-    spans = [Fraction(max(c)) - Fraction(min(c)) for c in columns]
-
-    def apart(row: int) -> Fraction:
-        return sum(
-            (abs(Fraction(c[row]) - x) / s for c, x, s in zip(columns, center, spans, strict=True)),
-            Fraction(0),
-        )
-
-    distance = {row: apart(row) for row in among}
-    radius = sorted(distance.values())[k - 1]
-    inside = [row for row in among if distance[row] < radius]
-    rim = [row for row in among if distance[row] == radius]
-    part = Fraction(k - len(inside), len(rim))
-    return dict.fromkeys(inside, Fraction(1)) | dict.fromkeys(rim, part)
-
-
-def moments(table: dict[str, Any], weights: dict[int, Fraction]) -> tuple[Fraction, Fraction]:
+def moments(table: Table, weights: dict[int, Fraction]) -> tuple[Fraction, Fraction]:
     """Give the weighted mean and variance of rates, as the decimals that were written."""
     total = sum(weights.values())
     rates = {row: Fraction(str(table["rate"][row])) for row in weights}
@@ -78,12 +52,10 @@ def moments(table: dict[str, Any], weights: dict[int, Fraction]) -> tuple[Fracti
     return mean, spread / total
 
 
-def at(table: dict[str, Any], row: int) -> tuple[Fraction, ...]:
-    return Fraction(table["income"][row]), Fraction(table["debt"][row])
-
-
 @pytest.mark.parametrize("k", [8, 20])
-def test_means_and_variances_are_those_by_hand(k: int) -> None:
+def test_means_and_variances_are_those_by_hand(
+    made_up: MakeTable, audit: MakeAudit, weights_by_hand: MakeWeights, k: int
+) -> None:
     table = made_up(2)
     found = audit(table)
     women = [i for i, w in enumerate(table["woman"]) if w]
@@ -98,8 +70,8 @@ def test_means_and_variances_are_those_by_hand(k: int) -> None:
     for place in (0, 5, 31, 79):
         her = women[place]
         others = [each for each in women if each != her]
-        control = moments(table, weights_by_hand(table, at(table, her), others, k))
-        test = moments(table, weights_by_hand(table, at(table, her), men, k))
+        control = moments(table, weights_by_hand(table, her, others, k))
+        test = moments(table, weights_by_hand(table, her, men, k))
         assert rows.loc[her, "mean_control"] == float(control[0])
         assert rows.loc[her, "mean_test"] == float(test[0])
         assert rows.loc[her, "delta"] == float(control[0] - test[0])
@@ -107,7 +79,9 @@ def test_means_and_variances_are_those_by_hand(k: int) -> None:
         assert variance == pytest.approx(float(control[1]), rel=1e-12)
 
 
-def test_welch_is_that_of_scipy_where_no_place_is_shared() -> None:
+def test_welch_is_that_of_scipy_where_no_place_is_shared(
+    made_up: MakeTable, audit: MakeAudit
+) -> None:
     table = made_up(3, coarse=False)
     found = audit(table, tau=0.1)
     rates = np.array(table["rate"])
@@ -124,7 +98,9 @@ def test_welch_is_that_of_scipy_where_no_place_is_shared() -> None:
         assert (rows.loc[her, "ci_low"] >= 0.1) == (rows.loc[her, "p_value"] <= 0.05)
 
 
-def test_matched_means_are_those_by_hand() -> None:
+def test_matched_means_are_those_by_hand(
+    made_up: MakeTable, audit: MakeAudit, weights_by_hand: MakeWeights
+) -> None:
     """Σ_j w_j y_j / Σ_j w_j with w_j = Σ_i u_i s_ij, in fractions, m = 5."""
     table = made_up(4)
     moved = [x + 1 if w else x for x, w in zip(table["income"], table["woman"], strict=True)]
@@ -132,14 +108,11 @@ def test_matched_means_are_those_by_hand() -> None:
     found = audit(table, worldview=None, counterfactuals=counterfactuals, tau=0.25)
     women = [i for i, w in enumerate(table["woman"]) if w]
     men = [i for i, w in enumerate(table["woman"]) if not w]
-    matches = {
-        i: weights_by_hand(table, (Fraction(moved[i]), Fraction(table["debt"][i])), men, 5)
-        for i in women
-    }
+    matches = {i: weights_by_hand(table, i, men, 5, income=moved[i]) for i in women}
     rows = found.findings("cst_matched", k=8).set_index("id")
     assert found.plan.outcome.scale is not None
     for her in women[:12]:
-        control = weights_by_hand(table, at(table, her), [i for i in women if i != her], 8)
+        control = weights_by_hand(table, her, [i for i in women if i != her], 8)
         weights: dict[int, Fraction] = {}
         for i, u in control.items():
             for j, s in matches[i].items():
@@ -152,7 +125,7 @@ def test_matched_means_are_those_by_hand() -> None:
         assert bool(rows.loc[her, "own_case"]) == worse
 
 
-def test_lower_is_the_mirror_of_higher() -> None:
+def test_lower_is_the_mirror_of_higher(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(5)
     turned = table | {"rate": [round(10 - each, 2) for each in table["rate"]]}
     one, two = audit(table), audit(turned, outcome=mm.Score("rate", worse="lower"))
@@ -165,7 +138,9 @@ def test_lower_is_the_mirror_of_higher() -> None:
         )
 
 
-def test_the_other_direction_is_that_of_exchanged_ends() -> None:
+def test_the_other_direction_is_that_of_exchanged_ends(
+    made_up: MakeTable, audit: MakeAudit
+) -> None:
     table = made_up(6)
     better = audit(table, evidence=mm.Evidence(direction="positive"))
     turned = audit(table, outcome=mm.Score("rate", worse="lower"))
@@ -176,7 +151,9 @@ def test_the_other_direction_is_that_of_exchanged_ends() -> None:
 
 
 @pytest.mark.parametrize("factor", [0.01, 100, 12])
-def test_units_rescale_differences_and_nothing_else(factor: float) -> None:
+def test_units_rescale_differences_and_nothing_else(
+    made_up: MakeTable, audit: MakeAudit, factor: float
+) -> None:
     table = made_up(7)
     other = table | {"rate": [round(each * factor, 6) for each in table["rate"]]}
     one, two = audit(table, tau=0.2), audit(other, tau=round(0.2 * factor, 6))
@@ -190,7 +167,7 @@ def test_units_rescale_differences_and_nothing_else(factor: float) -> None:
         )
 
 
-def test_shuffling_the_rows_changes_no_number() -> None:
+def test_shuffling_the_rows_changes_no_number(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(8)
     order = np.random.default_rng(0).permutation(len(table["woman"]))
     named = table | {"who": list(range(len(order)))}
@@ -203,7 +180,9 @@ def test_shuffling_the_rows_changes_no_number() -> None:
     assert one.noise_floor.as_dict() == two.noise_floor.as_dict()
 
 
-def test_searches_of_machine_code_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_of_machine_code_give_the_same_sums(
+    made_up: MakeTable, audit: MakeAudit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mutandis.evidence import group_builder
     from mutandis.search.brute import BruteSearch
     from mutandis.search.kernel_search import CompiledSearch
@@ -222,7 +201,7 @@ def test_searches_of_machine_code_give_the_same_sums(monkeypatch: pytest.MonkeyP
         assert found[0].findings(method, k=20).equals(found[1].findings(method, k=20))
 
 
-def test_a_decision_maker_scores_counterfactuals() -> None:
+def test_a_decision_maker_scores_counterfactuals(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(10)
     rule = "5 - 0.1 * income + 0.2 * debt"
     found = audit(table, decision=rule, tau=0.05)
@@ -247,7 +226,9 @@ def test_a_decision_maker_scores_counterfactuals() -> None:
         audit(table, decision=lambda frame: ["high"] * len(frame))
 
 
-def test_means_of_few_people_are_compared_and_not_tested() -> None:
+def test_means_of_few_people_are_compared_and_not_tested(
+    made_up: MakeTable, audit: MakeAudit
+) -> None:
     found = audit(made_up(11))
     few, enough = found.findings("st", k=8), found.findings("st", k=20)
     assert few["p_value"].isna().all()
@@ -258,7 +239,9 @@ def test_means_of_few_people_are_compared_and_not_tested() -> None:
     ).explain("st", 8)
 
 
-def test_results_open_again_and_pages_speak_of_scores(tmp_path: Any) -> None:
+def test_results_open_again_and_pages_speak_of_scores(
+    made_up: MakeTable, audit: MakeAudit, tmp_path: Any
+) -> None:
     labels = mm.Labels(columns={"rate": "interest rate"})
     table = made_up(12)
     found = audit(
@@ -293,7 +276,7 @@ def test_results_open_again_and_pages_speak_of_scores(tmp_path: Any) -> None:
     assert mm.verify_results(tmp_path / "results").differences == ()
 
 
-def test_placebo_and_tipping_work_on_scores() -> None:
+def test_placebo_and_tipping_work_on_scores(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(13, rows=300)
     found = audit(table, uncertainty=mm.Uncertainty(refits=0, placebo=3))
     method, k = found.plan.settings.primary
@@ -305,7 +288,7 @@ def test_placebo_and_tipping_work_on_scores() -> None:
     assert set(lines["kind"]) == {"a", "b"}
 
 
-def test_several_grounds_take_scores() -> None:
+def test_several_grounds_take_scores(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(14, rows=400)
     table["old"] = [i % 2 for i in range(400)]
     grounds = [WOMEN, mm.Protection("old", value=1, reference=0)]
@@ -330,13 +313,13 @@ def test_several_grounds_take_scores() -> None:
     ],
 )
 def test_what_does_not_belong_to_scores_is_refused(
-    changes: dict[str, Any], error: type[Exception], said: str
+    made_up: MakeTable, audit: MakeAudit, changes: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
         audit(made_up(), **changes)
 
 
-def test_scores_need_numbers_that_differ() -> None:
+def test_scores_need_numbers_that_differ(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up()
     with pytest.raises(OutcomeError, match="the same number in every row"):
         audit(table | {"rate": [1.0] * len(table["rate"])})
@@ -362,7 +345,9 @@ def test_steps_are_exact_where_decimals_are() -> None:
     assert fmean(rough.values(steps)) == pytest.approx(fmean(many), abs=float(rough.step))
 
 
-def test_impact_ratios_of_a_score_are_those_of_doing_better_than_the_median() -> None:
+def test_impact_ratios_of_a_score_are_those_of_doing_better_than_the_median(
+    made_up: MakeTable, audit: MakeAudit
+) -> None:
     table = made_up(15)
     found = audit(table).impact_ratios()
     rates = np.array(table["rate"])

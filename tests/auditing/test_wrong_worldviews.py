@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def simulation() -> Any:
-    path = ROOT / "benchmarks" / "wrong_worldviews.py"
-    spec = importlib.util.spec_from_file_location("wrong_worldviews", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def simulation(load_benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return load_benchmark("wrong_worldviews")
 
 
 @pytest.mark.slow

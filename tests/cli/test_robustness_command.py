@@ -14,27 +14,18 @@ from mutandis.cli.app import app
 from mutandis.errors import PlanError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
 @pytest.fixture(scope="module")
-def found() -> mm.Audit:
-    return mm.audit(
+def found(plan_loan: Callable[..., mm.Plan]) -> mm.Audit:
+    return plan_loan(
         mm.datasets.loan(n=1200, seed=1),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        worldview=mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender"),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
         methods=["cst_matched"],
         ks=(20,),
         uncertainty=mm.Uncertainty(placebo=0, refits=0),
-    )
+    ).run()
 
 
 @pytest.fixture(scope="module")

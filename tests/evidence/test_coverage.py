@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from math import comb
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -15,20 +13,17 @@ from mutandis.evidence.intervals import INTERVALS
 from mutandis.evidence.measures import MEASURES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
     from mutandis.evidence.intervals import IntervalName
 
 GRID = np.arange(1, 20) / 20
 
 
 @pytest.fixture(scope="module")
-def benchmark() -> Any:
-    path = Path(__file__).parents[2] / "benchmarks" / "interval_coverage.py"
-    spec = importlib.util.spec_from_file_location("benchmark_of_coverage", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def benchmark(load_benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return load_benchmark("interval_coverage")
 
 
 @pytest.mark.parametrize("name", ["miettinen-nurminen", "wald"])
