@@ -67,6 +67,11 @@ def audit(distance: str, data: pd.DataFrame | None = None, **options: Any) -> mm
     return mm.audit(data, **settings | options)
 
 
+@cache
+def audited(distance: str) -> mm.Audit:
+    return audit(distance)
+
+
 def in_order(found: mm.Audit) -> Any:
     return found.findings().sort_values("id", ignore_index=True)
 
@@ -74,7 +79,7 @@ def in_order(found: mm.Audit) -> Any:
 @pytest.mark.parametrize("distance", OTHERS)
 def test_sorting_the_table_in_another_way_changes_nothing(distance: str) -> None:
     """Matched groups, refits, the noise floor and tipping points to the last bit."""
-    first = audit(distance)
+    first = audited(distance)
     second = audit(distance, table().sample(frac=1, random_state=5))
     pd.testing.assert_frame_equal(in_order(first), in_order(second))
     assert first.noise_floor.largest == second.noise_floor.largest
@@ -87,7 +92,7 @@ def test_sorting_the_table_in_another_way_changes_nothing(distance: str) -> None
 def test_results_are_opened_and_described_as_they_were_saved(
     distance: DistanceName, tmp_path: Path
 ) -> None:
-    saved = audit(distance)
+    saved = audited(distance)
     saved.save(tmp_path / "results")
     opened = mm.open_results(tmp_path / "results")
     pd.testing.assert_frame_equal(in_order(opened), in_order(saved))
@@ -104,7 +109,7 @@ def test_results_are_opened_and_described_as_they_were_saved(
 
 @pytest.mark.parametrize("distance", OTHERS)
 def test_groups_of_a_case_are_those_that_were_counted(distance: str) -> None:
-    found = audit(distance)
+    found = audited(distance)
     row = in_order(found).iloc[0]
     groups = found.case(int(row["id"])).groups("st", k=10)
     for group, radius in ((groups.control, "radius_control"), (groups.test, "radius_test")):
@@ -121,7 +126,7 @@ def test_a_caliper_and_equal_mass_work_with_squares() -> None:
 
 
 def test_two_distances_do_not_find_the_same_neighbours() -> None:
-    radii = {each: audit(each).findings("st", k=10)["radius_test"].tolist() for each in OTHERS}
+    radii = {each: audited(each).findings("st", k=10)["radius_test"].tolist() for each in OTHERS}
     assert len({tuple(each) for each in radii.values()}) == len(OTHERS)
 
 

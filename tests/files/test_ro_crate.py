@@ -284,5 +284,6 @@ def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
         ratio = name == "ratio under worldviews"
         assert ("risk_ratio_low" in found[0]) == ratio
         assert ("worldviews" in (record["robustness"] or {})) == ratio
+        validator = schema(tmp_path / name, "findings")
         for row in found:
-            schema(tmp_path / name, "findings").validate(row)
+            validator.validate(row)

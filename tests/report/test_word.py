@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
@@ -18,7 +22,7 @@ from mutandis.files.results_folder import is_audit_folder
 from mutandis.report.word import to_word
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 docx = pytest.importorskip("docx", reason="the extra `word` is not installed")
 lxml_html = pytest.importorskip("lxml.html", reason="the extra `word` is not installed")
@@ -50,9 +54,43 @@ def audit() -> mm.Audit:
     )
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["whole", "redacted"])
-def case(audit: mm.Audit, request: pytest.FixtureRequest) -> mm.CaseDocument:
-    return audit.case_file(HOSTILE, redact=request.param)
+@pytest.fixture(scope="module")
+def saved(audit: mm.Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("word") / "results"
+    audit.save(path)
+    return path
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path) -> Path:
+    """Give a copy of the results, which may be changed."""
+    return Path(shutil.copytree(saved, tmp_path / "results"))
+
+
+@dataclass(frozen=True)
+class Written:
+    """One case file: the model, the page, and the Word document."""
+
+    case: mm.CaseDocument
+    html: str
+    word: bytes
+
+
+@pytest.fixture(scope="module")
+def write(audit: mm.Audit) -> Callable[..., Written]:
+    """Give the way to write her case file, each kind once."""
+
+    @cache
+    def make(*, redact: bool) -> Written:
+        case = audit.case_file(HOSTILE, redact=redact)
+        return Written(case, case.to_html(), to_word(case.to_html()))
+
+    return make
+
+
+@pytest.fixture(params=[False, True], ids=["whole", "redacted"])
+def written(write: Callable[..., Written], request: pytest.FixtureRequest) -> Written:
+    return write(redact=request.param)
 
 
 def opened(content: bytes) -> Any:
@@ -68,9 +106,8 @@ def letters(text: str) -> str:
     return re.sub(r"\s", "", re.sub(r"[:;.](\s|$)", " ", text))
 
 
-def test_every_table_is_that_of_the_page(case: mm.CaseDocument) -> None:
-    html = case.to_html()
-    page, document = lxml_html.fromstring(html), opened(to_word(html))
+def test_every_table_is_that_of_the_page(written: Written) -> None:
+    page, document = lxml_html.fromstring(written.html), opened(written.word)
     tables = page.xpath("//main//table")
     assert len(document.tables) == len(tables) > 1
     for expected, found in zip(tables, document.tables, strict=True):
@@ -87,9 +124,8 @@ def test_every_table_is_that_of_the_page(case: mm.CaseDocument) -> None:
         assert len(rows) == len(expected.xpath("./thead/tr"))
 
 
-def test_every_heading_and_sentence_is_that_of_the_page(case: mm.CaseDocument) -> None:
-    html = case.to_html()
-    page, document = lxml_html.fromstring(html), opened(to_word(html))
+def test_every_heading_and_sentence_is_that_of_the_page(written: Written) -> None:
+    page, document = lxml_html.fromstring(written.html), opened(written.word)
     texts = [plain(each.text) for each in document.paragraphs]
     headings = [
         letters(each.text)
@@ -105,9 +141,8 @@ def test_every_heading_and_sentence_is_that_of_the_page(case: mm.CaseDocument) -
     assert any(plain(page.xpath("//pre")[0].text_content()) == text for text in texts)
 
 
-def test_pictures_have_letters(case: mm.CaseDocument) -> None:
-    html = case.to_html()
-    page, document = lxml_html.fromstring(html), opened(to_word(html))
+def test_pictures_have_letters(written: Written) -> None:
+    page, document = lxml_html.fromstring(written.html), opened(written.word)
     described = [each.get("descr") for each in document.element.xpath("//wp:docPr")]
     expected = [plain(each.text_content()) for each in page.xpath("//*[local-name()='desc']")]
     assert len(described) == len(expected)
@@ -116,21 +151,22 @@ def test_pictures_have_letters(case: mm.CaseDocument) -> None:
         assert len(desc) > 20
 
 
-def test_a_redacted_document_names_no_other_person(audit: mm.Audit) -> None:
+def test_a_redacted_document_names_no_other_person(
+    audit: mm.Audit, write: Callable[..., Written]
+) -> None:
     others = {str(each) for each in audit.plan.population.ids} - {HOSTILE}
     for redact, told in ((True, False), (False, True)):
-        content = to_word(audit.case_file(HOSTILE, redact=redact).to_html())
-        with ZipFile(BytesIO(content)) as packed:
+        with ZipFile(BytesIO(write(redact=redact).word)) as packed:
             names = [name for name in packed.namelist() if not name.endswith((".png", ".jpeg"))]
             parts = [packed.read(name).decode("utf-8") for name in names]
         named = set(re.findall(r"p\d+q", " ".join(parts)))
         assert bool(named & others) is told
 
 
-def test_the_same_case_gives_the_same_bytes(case: mm.CaseDocument, tmp_path: Path) -> None:
-    first = to_word(case.to_html())
-    assert first == to_word(case.to_html())
-    case.write(tmp_path / "case.docx")
+def test_the_same_case_gives_the_same_bytes(written: Written, tmp_path: Path) -> None:
+    first = written.word
+    assert first == to_word(written.html)
+    written.case.write(tmp_path / "case.docx")
     assert (tmp_path / "case.docx").read_bytes() == first
     with ZipFile(BytesIO(first)) as packed:
         assert {each.date_time for each in packed.infolist()} == {(1980, 1, 1, 0, 0, 0)}
@@ -139,8 +175,8 @@ def test_the_same_case_gives_the_same_bytes(case: mm.CaseDocument, tmp_path: Pat
     assert (about.author, about.created.year, about.modified.year) == ("mutandis", 2000, 2000)
 
 
-def test_hostile_names_are_text(audit: mm.Audit) -> None:
-    document = opened(to_word(audit.case_file(HOSTILE).to_html()))
+def test_hostile_names_are_text(write: Callable[..., Written]) -> None:
+    document = opened(write(redact=False).word)
     [title] = [each.text for each in document.paragraphs if each.style.name == "Title"]
     # what would turn the direction is marked, as on the page
     assert title == f"Complainant {HOSTILE.replace(chr(0x202E), chr(0xFFFD))}"
@@ -188,18 +224,15 @@ def test_short_words_stay_whole_where_long_ones_are_broken() -> None:
 
 
 def test_what_is_missing_is_said_before_the_work(
-    audit: mm.Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    audit.save(tmp_path / "results")
     monkeypatch.setitem(sys.modules, "docx", None)
     with pytest.raises(MutandisError, match=r"pip install 'mutandis\[word\]'"):
-        mm.save_case(tmp_path / "results", HOSTILE, word=True)
-    assert not (tmp_path / "results" / "cases").exists()
+        mm.save_case(folder, HOSTILE, word=True)
+    assert not (folder / "cases").exists()
 
 
-def test_from_the_command_line_and_verified(audit: mm.Audit, tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    audit.save(folder)
+def test_from_the_command_line_and_verified(audit: mm.Audit, folder: Path) -> None:
     who = next(str(each) for each in audit.findings().id if each != HOSTILE)
     result = CliRunner().invoke(app, ["case", str(folder), who, "--word", "--redact"])
     assert result.exit_code == 0, result.exception
@@ -213,9 +246,7 @@ def test_from_the_command_line_and_verified(audit: mm.Audit, tmp_path: Path) -> 
     assert mm.verify_results(folder).differences == (expected,)
 
 
-def test_force_replaces_documents_of_ours_and_no_others(audit: mm.Audit, tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    audit.save(folder)
+def test_force_replaces_documents_of_ours_and_no_others(folder: Path) -> None:
     mm.save_case(folder, HOSTILE, word=True)
     assert is_audit_folder(folder)
     (folder / "cases" / "notes.docx").touch()
