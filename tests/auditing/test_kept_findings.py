@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib import import_module
+from math import fsum
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import mutandis as mm
 from mutandis.auditing.group_comparison import compare_groups
+from mutandis.evidence.findings import Findings, Verdict
 
 
 def audited(**changes: Any) -> mm.Audit:
@@ -120,3 +124,49 @@ def test_a_report_with_bounds_for_those_who_are_shown_is_the_same(
     assert everyone._findings
     assert found.html == whole.html
     assert found.plots == whole.plots
+
+
+def test_a_report_compares_the_groups_of_each_method_and_k_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = import_module("mutandis.auditing.audit")
+    monkeypatch.setattr(module, "_KEPT", 0)
+    monkeypatch.setattr(module, "_FEW", 0)
+    audit = audited(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
+    asked: Counter[tuple[str, int]] = Counter()
+    compute = mm.Audit.compute_findings
+
+    def counted(self: mm.Audit, method: str, k: int, **options: Any) -> Findings:
+        asked[method, k] += 1
+        return compute(self, method, k, **options)
+
+    monkeypatch.setattr(mm.Audit, "compute_findings", counted)
+    audit.report()
+    assert asked == {(method, k): 1 for method in audit.methods for k in audit.ks}
+    # findings that were written to a file are not worked out again, but for the headline's
+    again = audited(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
+    assert sum(1 for _ in again.each_findings()) == len(asked)
+    asked.clear()
+    assert again.report().html == audit.report().html
+    assert asked == {again.plan.settings.primary: 1}
+
+
+def test_a_digest_says_what_the_findings_say() -> None:
+    audit = audited(similarity=mm.Similarity(max_distance=0.02, min_group=3))
+    primary = audit.plan.settings.primary[1]
+    verdicts: Counter[str] = Counter()
+    for method in audit.methods:
+        for k in audit.ks:
+            found, digest = audit.evaluate(method, k), audit.digest(method, k)
+            assert digest.counts == found.counts()
+            said = Counter(found.verdicts().tolist())
+            assert digest.verdicts == {each: said[each.value] for each in Verdict}
+            verdicts += said
+            delta_p = found.comparison.delta_p[~found.comparison.insufficient].tolist()
+            assert digest.mean == fsum(delta_p) / len(delta_p)
+            everyone = len(found) if k == primary else 0
+            assert len(digest.delta_p) == len(digest.evidence) == everyone
+            assert len(digest.insufficient) == everyone
+            if everyone:
+                np.testing.assert_array_equal(digest.delta_p, found.comparison.delta_p)
+    assert set(verdicts) == {each.value for each in Verdict}

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import PlanError
+from mutandis.evidence.methods import METHODS
+from mutandis.evidence.sentences import explain_insufficient, explain_unfit
 from mutandis.evidence.support import SAMPLE, typical_radii
 from mutandis.search.distance import Metric, Points
 
@@ -228,3 +230,68 @@ def test_a_level_of_her_own_is_an_indicator() -> None:
     )
     # both other women are cooks: the mean of the indicator is 0, she stands at 1
     assert wide.case(1).balance("st", 2).control == {"job": 2.0}
+
+
+# --- what is said once, or was searched for already --------------------------------------------
+
+
+def mixed_audit(**options: Any) -> mm.Audit:
+    rng = np.random.default_rng(4)
+    size = 900
+    sex = rng.choice(["f", "g", "m"], size)
+    table = pd.DataFrame(
+        {
+            "sex": sex,
+            "score": np.where(rng.random(size) < 0.5, rng.integers(0, 5, size), rng.random(size)),
+            "job": rng.choice(["cook", "clerk", "guard"], size),
+            "granted": rng.integers(0, 2, size),
+        }
+    )
+    return mm.audit(
+        table,
+        outcome="granted",
+        negative=0,
+        protected=mm.Protection("sex", reference="m"),
+        attributes={"score": "continuous", "job": "nominal"},
+        worldview=mm.Worldview({"score": mm.Linear("sex")}),
+        ks=(4, 9),
+        uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("distance", ["gower", "heom", "mahalanobis"])
+def test_radii_that_were_counted_are_those_that_a_search_would_find(distance: Any) -> None:
+    found = mixed_audit(similarity=mm.Similarity(distance=distance))
+    control = found.grouping.nearest["control"]
+    support = found.measure_support("cst_matched", 9)
+    assert len(control.spaces) == 2
+    for space, rows in enumerate(control.spaces):
+        radii = typical_radii(control.points.take(rows), control.metric, 9)
+        assert len(radii) == SAMPLE
+        expected = np.percentile(radii, [50, 95, 99])
+        mine = control.space_of == space
+        reach = [getattr(support.control, name)[mine] for name in ("typical", "large", "limit")]
+        assert [set(each.tolist()) for each in reach] == [{each} for each in expected.tolist()]
+
+
+def test_each_one_is_told_her_own_reason() -> None:
+    found = mixed_audit(similarity=mm.Similarity(max_distance=0.01, min_group=3))
+    kinds = set()
+    for method in ("st", "cst_matched"):
+        groups = found.grouping.at(METHODS[method], 1)
+        told = found.measure_support(method, 9).insufficient
+        unfit = groups.test.unfit()
+        left_out = found.evaluate(method, 9).comparison.insufficient
+        for place, reason in enumerate(told.tolist()):
+            expected = ""
+            if left_out[place]:
+                expected = explain_unfit(unfit[place]) or explain_insufficient(
+                    int(groups.control.share.size[place]),
+                    int(groups.test.share.size[place]),
+                    max_distance=0.01,
+                    min_group=3,
+                )
+            assert reason == expected
+            kinds.add(reason)
+    assert len(kinds) > 4

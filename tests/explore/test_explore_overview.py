@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import mutandis as mm
+from mutandis.errors import PlanError
 from mutandis.explore.pages import Asked, Explorer
 from mutandis.explore.view import Lens
 from mutandis.report.context import ReportContext
@@ -120,3 +123,49 @@ def test_levels_of_the_law_school_are_counted_at_once(law_school: Audit) -> None
         start = time.process_time()
         explorer.overview(Asked(query=query))
         assert time.process_time() - start < 0.2
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        {},
+        {"interval": "wald"},
+        {"interval": "newcombe"},
+        {"interval": "fisher"},
+        {"measure": "risk-ratio"},
+        {"direction": "positive"},
+        {"adjust": "none"},
+    ],
+    ids=lambda each: "-".join(each.values()) or "default",
+)
+def test_another_alpha_gives_the_verdicts_of_an_audit_at_that_level(
+    evidence: dict[str, Any],
+) -> None:
+    audit = mm.audit(
+        mm.datasets.loan(n=600, seed=1),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous"},
+        worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+        ks=(10, 20),
+        tau=1.1 if "measure" in evidence else 0.0,
+        evidence=mm.Evidence(**evidence),
+        uncertainty=mm.Uncertainty(refits=2, placebo=0, tipping=False),
+    )
+    lens, significant = Lens(audit), set()
+    for alpha in (0.01, 0.05, 0.2):
+        other = audit.with_levels(alpha=alpha)
+        for method in audit.methods:
+            found = lens.findings(replace(lens.base, alpha=alpha, method=method))
+            expected = other.compute_findings(method, lens.base.k, depth="significance")
+            assert found.counts() == expected.counts()
+            columns, others = found.columns(), expected.columns()
+            assert list(columns) == list(others)
+            for name in columns.keys() - {"ci_low", "ci_high"}:
+                if not name.endswith(("_low", "_high")):
+                    np.testing.assert_array_equal(columns[name], others[name])
+            significant.add(found.counts()["significant"])
+    assert len(significant) > 3
+    with pytest.raises(PlanError, match="alpha"):
+        lens.findings(replace(lens.base, alpha=2.0))

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
     from mutandis.evidence.comparison import Comparison, Depth
+    from mutandis.evidence.findings import Digest
     from mutandis.evidence.groups import Group, Members
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Grouping, Situation
@@ -160,6 +161,7 @@ class Audit:
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _tested: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
     _counts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict, init=False)
+    _digests: dict[tuple[str, int], Digest] = field(default_factory=dict, init=False)
     # q-values that occur, and which of them each complainant has
     _q_values: dict[tuple[str, int], tuple[NDArray[np.float64], NDArray[Any]]] = field(
         default_factory=dict, init=False
@@ -449,6 +451,7 @@ class Audit:
             for other in self._tested.keys() - {self.plan.settings.primary}:
                 del self._tested[other]
             found = self._tested[key] = self.compute_findings(*key, depth="significance")
+            self._counts.setdefault(key, found.counts())
         return found
 
     def findings_of(self, only: NDArray[np.intp], method: str, k: int) -> Findings:
@@ -500,7 +503,32 @@ class Audit:
     def each_findings(self) -> Iterator[Findings]:
         """Give the findings of every method and k, one after the other, with their robustness."""
         # mapped, not looped over: findings that are not kept are gone when the next are made
-        return (self.graded(self.evaluate(method, k)) for method in self.methods for k in self.ks)
+        return (
+            self.graded(self._noted(self.evaluate(method, k)))
+            for method in self.methods
+            for k in self.ks
+        )
+
+    def digest(self, method: str, k: int) -> Digest:
+        """Give what a report says about everyone under one method and k, found once.
+
+        Everyone's differences are in it for the k of the headline.
+
+        Parameters
+        ----------
+        method, k
+            The method and the group size.
+        """
+        if (method, k) not in self._digests:
+            self._noted(self.test_everyone(method, k))
+        return self._digests[method, k]
+
+    def _noted(self, found: Findings) -> Findings:
+        """Keep the digest of findings, which are not kept themselves."""
+        key = (found.method, found.k)
+        if key not in self._digests:
+            self._digests[key] = found.digest(whole=found.k == self.plan.settings.primary[1])
+        return found
 
     def graded(self, found: Findings, place: int | None = None) -> Findings:
         """Give findings with their robustness, where the settings ask for it.

@@ -16,6 +16,7 @@ import numpy as np
 
 from mutandis.errors import PlanError
 from mutandis.search.engine import group_rows
+from mutandis.search.samples import SortedPoints, rows_at_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,8 +103,9 @@ def _sample(control: NearestGroups) -> NDArray[np.intp]:
     complainants = len(control.origins)
     points = control.origins.take(np.arange(complainants))
     radius = control.at(len(control.ks) - 1).radius
-    order = np.lexsort([*points.codes.T, *points.coordinates.T, control.space_of, radius])
-    return order[np.linspace(0, complainants - 1, min(_SAMPLE, complainants)).astype(np.intp)]
+    places = [*points.coordinates.T[::-1], *points.codes.T[::-1]]
+    ranks = np.linspace(0, complainants - 1, min(_SAMPLE, complainants)).astype(np.intp)
+    return rows_at_ranks([radius, control.space_of, *places], ranks)
 
 
 class _PointGroup(NamedTuple):
@@ -146,17 +148,18 @@ def _point_groups(
     for space, rows in enumerate(control.spaces):
         everyone = control.points.take(rows)
         first, standing = group_rows(everyone)
-        points, counts = metric.place(everyone.take(first)), np.bincount(standing)
+        points, counts = SortedPoints.of(everyone.take(first), metric), np.bincount(standing)
         mine = sample[control.space_of[sample] == space]
         centers = metric.place(control.origins.take(mine))
         for number, complainant in enumerate(mine.tolist()):
-            distance = metric.in_place.from_center(centers.take(np.array([number])), points)
+            center, reach = centers.take(np.array([number])), control.reach(complainant, index)
+            near, distance = points.within(center, reach)
             place = control.place_at(distance, complainant, index)
-            near = np.flatnonzero(place)
+            near = points.order[near]
             groups[complainant] = _PointGroup(
                 space=space,
                 own=int(standing[np.searchsorted(rows, control.own_rows[complainant])]),
-                parts=dict(zip(near.tolist(), place[near].tolist(), strict=True)),
+                parts=dict(zip(near.tolist(), place.tolist(), strict=True)),
                 people=dict(zip(near.tolist(), counts[near].tolist(), strict=True)),
             )
     return [groups[complainant] for complainant in sample.tolist()]

@@ -298,11 +298,11 @@ def count_grades(tipping: Tipping, verdicts: NDArray[np.object_]) -> dict[str, d
     """Count the verdicts of each grade, the strongest verdict first."""
     order = (Verdict.SIGNIFICANT_ADJUSTED, Verdict.SIGNIFICANT, Verdict.EVIDENCE)
     grades = tipping.grade
+    graded = {grade: grades == grade for grade in RULES}
+    given = {verdict.value: verdicts == verdict.value for verdict in order}
     return {
-        verdict.value: {
-            grade: int(((verdicts == verdict.value) & (grades == grade)).sum()) for grade in RULES
-        }
-        for verdict in order
+        verdict: {grade: int((mine & mask).sum()) for grade, mask in graded.items()}
+        for verdict, mine in given.items()
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.equal_rows import group_equal
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS
 from mutandis.frames import columns_of, to_frame
@@ -92,11 +93,14 @@ class Agreement:
 
     def records(self) -> list[dict[str, Any]]:
         """Give the rows of the table as plain records."""
-        masks = np.stack(list(self.found.values()), axis=1)
-        combinations, counts = np.unique(masks[masks.any(axis=1)], axis=0, return_counts=True)
+        masks = list(self.found.values())
+        first, same = group_equal(*masks)
+        combinations = zip(*(mask[first].tolist() for mask in masks), strict=True)
+        counted = sorted(zip(combinations, np.bincount(same).tolist(), strict=True))
         rows = [
-            {**dict(zip(self.names, map(bool, flags), strict=True)), "cases": int(count)}
-            for flags, count in zip(combinations.tolist(), counts, strict=True)
+            {**dict(zip(self.names, flags, strict=True)), "cases": cases}
+            for flags, cases in counted
+            if any(flags)
         ]
         return sorted(rows, key=lambda row: -row["cases"])
 

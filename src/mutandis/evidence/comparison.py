@@ -85,14 +85,14 @@ def compare(
     alone = first is pair  # no two complainants have the same
     if not alone:
         control, test = control.take(first), test.take(first)
-    enough = np.arange(len(first))
+    enough, others = np.arange(len(first)), np.empty(0, dtype=np.intp)
     here, there = control, test
     if insufficient is not None and insufficient[first].any():
-        enough = np.flatnonzero(~insufficient[first])
+        enough, others = (np.flatnonzero(each[first]) for each in (~insufficient, insufficient))
         here, there = control.take(enough), test.take(enough)
     found = rule(here, there) if direction == "negative" else rule(there, here).mirrored()
-    if len(enough) < len(first):
-        delta_p, others = np.full(len(first), np.nan), np.setdiff1d(np.arange(len(first)), enough)
+    if len(others):
+        delta_p = np.full(len(first), np.nan)
         here, there = control.take(others), test.take(others)
         delta_p[others] = _known_differences(here, there, differences)
         found = _among_insufficient(found, enough, delta_p)

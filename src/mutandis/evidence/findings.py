@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
     "FIRM",
     "LEVEL_COLUMNS",
     "SCORE_COLUMNS",
+    "Digest",
     "Findings",
     "Robustness",
     "Verdict",
@@ -212,7 +214,7 @@ class Findings(ByRow):
         """Whether she is known to have a case of her own."""
         if self.own_case is None:
             return np.zeros(len(self), dtype=np.bool_)
-        return _are(self.own_case, answer=True)
+        return self.own_case.astype(np.bool_)  # what is not known counts as no
 
     @property
     def fragile(self) -> NDArray[np.bool_]:
@@ -238,14 +240,36 @@ class Findings(ByRow):
         steps = [found.evidence, found.significant, self.significant_adjusted]
         return np.asarray(np.sum(steps, axis=0, dtype=np.int64) * ~found.insufficient)
 
+    def at_level(self, alpha: float) -> Findings:
+        """Give the same tests at another level, if their p-values do not depend on it.
+
+        There are no bounds, and it is not known in how many draws and refits verdicts stay.
+        """
+        found, share = self.comparison, self.verdict_share
+        missing = np.full(len(self), np.nan)
+        return replace(
+            self,
+            alpha=alpha,
+            comparison=replace(
+                found,
+                significant=found.evidence & (found.interval.p_value <= alpha),
+                interval=replace(found.interval, low=missing, high=missing, measured=None),
+            ),
+            verdict_share=None if share is None else np.full_like(share, np.nan),
+        )
+
     def verdicts(self) -> NDArray[np.object_]:
         """Give each complainant's verdict."""
-        verdict = np.full(len(self), Verdict.NO_EVIDENCE.value, dtype=object)
-        verdict[self.comparison.evidence] = Verdict.EVIDENCE.value
-        verdict[self.comparison.significant] = Verdict.SIGNIFICANT.value
-        verdict[self.significant_adjusted] = Verdict.SIGNIFICANT_ADJUSTED.value
-        verdict[self.comparison.insufficient] = Verdict.INSUFFICIENT.value
-        return verdict
+        return np.array([each.value for each in Verdict], dtype=object)[self.verdict_codes()]
+
+    def verdict_codes(self) -> NDArray[np.int8]:
+        """Give each complainant's verdict as its place among all verdicts."""
+        found, codes = self.comparison, np.zeros(len(self), dtype=np.int8)
+        # each takes precedence over those before it
+        given = (found.evidence, found.significant, self.significant_adjusted, found.insufficient)
+        for code, mask in enumerate(given, start=1):
+            codes[mask] = code
+        return codes
 
     def named(self, column: str) -> str:
         """Give the name of a column for this kind of outcome."""
@@ -318,6 +342,25 @@ class Findings(ByRow):
             f"{measure.column}_high": missing if bounds is None else bounds.high,
         }
 
+    def digest(self, *, whole: bool) -> Digest:
+        """Say in short what was found; on the `whole`, with everyone's difference."""
+        found = self.comparison
+        compared, kept = found.delta_p[~found.insufficient], slice(None if whole else 0)
+        return Digest(
+            counts=self.counts(),
+            verdicts=self.count_verdicts(),
+            mean=fsum(compared.tolist()) / len(compared) if len(compared) else float("nan"),
+            # copies: a part of an array would keep the whole of it
+            delta_p=found.delta_p[kept].copy(),
+            evidence=found.evidence[kept].copy(),
+            insufficient=found.insufficient[kept].copy(),
+        )
+
+    def count_verdicts(self) -> dict[Verdict, int]:
+        """Count the verdicts, as `verdicts` gives them."""
+        counts = np.bincount(self.verdict_codes(), minlength=len(Verdict)).tolist()
+        return dict(zip(Verdict, counts, strict=True))
+
     def counts(self) -> dict[str, Any]:
         """Count the cases: one row of the counts table."""
         counts = count_cases(
@@ -325,6 +368,19 @@ class Findings(ByRow):
         )
         counts = {self.named(name): each for name, each in counts.items()}
         return {"method": self.method, "k": self.k, **counts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """What a report says about all complainants under one method and k."""
+
+    counts: Mapping[str, Any]  # a row of the counts table
+    verdicts: Mapping[Verdict, int]
+    mean: float  # of Δp over those who can be compared
+    # as `Comparison` has them, of everyone or of no one
+    delta_p: NDArray[np.float64]
+    evidence: NDArray[np.bool_]
+    insufficient: NDArray[np.bool_]
 
 
 def count_cases(

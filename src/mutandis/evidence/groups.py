@@ -307,6 +307,13 @@ class NearestGroups:
         others = space != self.own_rows[complainant]
         return space[others], distance[others]
 
+    def reach(self, complainant: int, index: int) -> int:
+        """Give the distance within which the people of one complainant's group stand."""
+        radius = int(self.found.radius[complainant, index])
+        if self.caliper is None:
+            return radius
+        return min(radius, int(self.caliper.limits[complainant]))
+
     def place_at(
         self, distance: NDArray[np.int64], complainant: int, index: int
     ) -> NDArray[np.float64]:

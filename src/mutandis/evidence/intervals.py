@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mutandis.search.share import Share
 
 __all__ = [
+    "DECIDED_AT_ALPHA",
     "DEFAULT_INTERVAL",
     "INTERVALS",
     "REJECTS",
@@ -586,6 +587,9 @@ INTERVALS: dict[IntervalName, IntervalMethod] = {
     "fisher": fisher,
 }
 """Every interval by its name; `interval=` of an audit picks one."""
+
+DECIDED_AT_ALPHA: tuple[IntervalName, ...] = ("newcombe", "fisher")
+"""Those whose p-values next to α are put on one side of it; the others do not depend on α."""
 
 TESTS: dict[IntervalName, IntervalMethod] = {**INTERVALS, "miettinen-nurminen": score_test}
 """The same p-values; bounds that take longer than the test itself are missing: for counting."""

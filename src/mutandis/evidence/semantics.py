@@ -116,6 +116,14 @@ class Situation:
         return np.unique(np.concatenate([stratum.control for stratum in self.strata]))
 
     @property
+    def reference(self) -> NDArray[np.intp]:
+        """The rows of all test spaces, in the order of the table."""
+        first = self.strata[0].test
+        if all(stratum.test is first for stratum in self.strata):
+            return first
+        return np.unique(np.concatenate([stratum.test for stratum in self.strata]))
+
+    @property
     def weighted_worlds(self) -> Sequence[tuple[Population, int]]:
         """The counterfactual worlds that groups are averaged over; none where D^CF is one."""
         return self.worlds or [(drawn, 1) for drawn in self.draws]

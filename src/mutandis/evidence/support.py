@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
+from mutandis.data.equal_rows import group_equal
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import too_small
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.matches import MATCHES
 from mutandis.evidence.methods import Center
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit
-from mutandis.search.brute import BruteSearch
-from mutandis.search.choose import choose_search
-from mutandis.search.engine import Queries, Space, find_neighbourhoods
+from mutandis.search.samples import SortedPoints, rows_at_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,8 +40,6 @@ __all__ = ["Reach", "Support", "measure_balance", "measure_support", "typical_ra
 
 # people of a space who stand for all of it
 SAMPLE = 200
-# pairs of people that are measured one by one before SciPy's tree is loaded, which takes 0.1 s
-_FEW_PAIRS = 1_000_000
 _PERCENTILES = (50, 95, 99)
 
 
@@ -125,14 +122,12 @@ def measure_support(
             "discrimination has a pair for each attribute: ask audit.part(attribute). The preset "
             "'eaamo23' has a scale for each world: leave it out."
         )
-    index, threads = situation.ks.index(k), situation.threads
+    index = situation.ks.index(k)
     tests = grouping.around(method.center)
     return Support(
         ids=situation.population.ids[situation.complainants],
-        control=_measure_reach([grouping.nearest["control"]], index, threads=threads),
-        test=_measure_matches(grouping, index, threads=threads)
-        if method.matched
-        else _measure_reach(tests, index, threads=threads),
+        control=_measure_reach([grouping.nearest["control"]], index),
+        test=_measure_matches(grouping, index) if method.matched else _measure_reach(tests, index),
         outside=_outside_range(tests, grouping.embedding),
         insufficient=_reasons(situation, grouping, method, index, min_group=min_group),
     )
@@ -142,54 +137,63 @@ def _reasons(
     situation: Situation, grouping: Grouping, method: Method, index: int, *, min_group: int
 ) -> NDArray[np.object_]:
     groups, centers = grouping.at(method, index), int(method.count_centers)
-    insufficient = too_small(groups, method, least=min_group)
-    reasons = np.full(len(insufficient), "", dtype=object)
-    unfit = groups.test.unfit()
-    for place in np.flatnonzero(insufficient):
-        reasons[place] = explain_unfit(unfit[place]) or explain_insufficient(
-            int(groups.control.share.size[place]) - centers,
-            int(groups.test.share.size[place]) - centers,
+    insufficient = np.flatnonzero(too_small(groups, method, least=min_group))
+    reasons = np.full(len(groups.control.rows), "", dtype=object)
+    unfit, matching = groups.test.unfit(), groups.test.matching
+    sizes = [groups.control.share.size[insufficient], groups.test.share.size[insufficient]]
+    code = np.zeros_like(insufficient) if matching is None else matching.unfit[insufficient]
+    # the same is said of many: once each
+    first, same = group_equal(code, *sizes)
+    said = [
+        explain_unfit(unfit[insufficient[each]])
+        or explain_insufficient(
+            int(sizes[0][each]) - centers,
+            int(sizes[1][each]) - centers,
             max_distance=situation.similarity.max_distance,
             min_group=min_group,
         )
+        for each in first
+    ]
+    reasons[insufficient] = np.array(said, dtype=object)[same]
     return reasons
 
 
-def typical_radii(
-    points: Points, metric: Metric, k: int, *, threads: int = -1
-) -> NDArray[np.float64]:
+def typical_radii(points: Points, metric: Metric, k: int) -> NDArray[np.float64]:
     """Give the distance of the k-th nearest other for a sample of the people of a space.
 
-    At most 200 are taken, evenly spaced in the order of their attributes: the same people, however
-    the file is sorted. Empty where no person has k others.
+    Empty where no person has k others.
     """
-    size = len(points)
-    if k >= size:
+    if k >= len(points):
         return np.empty(0)
-    points, metric = metric.place(points), metric.in_place
-    order = np.lexsort([*points.codes.T[::-1], *points.coordinates.T[::-1], np.zeros(size)])
-    sample = order[np.arange(min(size, SAMPLE)) * size // min(size, SAMPLE)]
-    negative = np.zeros(size, dtype=np.bool_)  # outcomes have no part in a distance
-    space, standing = Space.of(points, negative, metric)
-    queries = Queries(
-        points=points.take(sample), own=standing[sample], own_negative=negative[sample]
+    sorted_points = SortedPoints.of(points, metric)
+    place = np.empty(len(points), dtype=np.intp)
+    place[sorted_points.order] = np.arange(len(points))
+    sample = place[_sample(points, metric)].tolist()
+    return metric.as_float(np.array([sorted_points.radius(each, k) for each in sample]))
+
+
+def _sample(points: Points, metric: Metric) -> NDArray[np.intp]:
+    """Choose at most 200 people, evenly spaced in the order of their attributes.
+
+    They are the same people, however the file is sorted.
+    """
+    points, size = metric.place(points), len(points)
+    number = min(size, SAMPLE)
+    return rows_at_ranks(
+        [*points.coordinates.T, *points.codes.T], np.arange(number) * size // number
     )
-    few = len(sample) * len(space.points) <= _FEW_PAIRS
-    search = BruteSearch(space=space) if few else choose_search(space, threads=threads)
-    found = find_neighbourhoods(search, queries, (k,))
-    return metric.as_float(found.radius[:, 0])
 
 
-def _measure_matches(grouping: Grouping, index: int, *, threads: int) -> Reach:
+def _measure_matches(grouping: Grouping, index: int) -> Reach:
     """Compare the mean distance of each group's matches with that of as many nearest others."""
     nearest, matched = grouping.around(Center.COUNTERFACTUAL)[0], grouping.matched
     if matched is None:
         raise TypeError("the plan matches no groups")
-    reach = _measure_reach([replace(nearest, ks=(MATCHES,), places=None)], 0, threads=threads)
+    reach = _measure_reach([replace(nearest, ks=(MATCHES,), places=None)], 0)
     return replace(reach, radius=matched.at(index).radius)
 
 
-def _measure_reach(draws: Sequence[NearestGroups], index: int, *, threads: int) -> Reach:
+def _measure_reach(draws: Sequence[NearestGroups], index: int) -> Reach:
     """Compare the radius of each group at the index-th k with what is usual in its space.
 
     Of several draws, the one that reaches farthest counts.
@@ -197,13 +201,28 @@ def _measure_reach(draws: Sequence[NearestGroups], index: int, *, threads: int) 
     nearest = draws[0]
     usual = np.full((len(nearest.spaces), len(_PERCENTILES)), np.nan)
     for space, rows in enumerate(nearest.spaces):
-        k = nearest.places_in(space, index)
-        radii = typical_radii(nearest.points.take(rows), nearest.metric, k, threads=threads)
+        points, k = nearest.points.take(rows), nearest.places_in(space, index)
+        radii = _known_radii(nearest, points, rows, index)
+        if radii is None:
+            radii = typical_radii(points, nearest.metric, k)
         if len(radii):
             usual[space] = np.percentile(radii, _PERCENTILES)
     typical, large, limit = usual[nearest.space_of].T
     radius = np.max([each.radius(index) for each in draws], axis=0)
     return Reach(radius=radius, typical=typical, large=large, limit=limit)
+
+
+def _known_radii(
+    nearest: NearestGroups, points: Points, rows: NDArray[np.intp], index: int
+) -> NDArray[np.float64] | None:
+    """Give the typical radii of a space in which the search was for everyone, herself left out."""
+    if nearest.own_rows.max(initial=-1) < 0:
+        return None
+    sample = rows[_sample(points, nearest.metric)]
+    mine = np.searchsorted(nearest.own_rows, sample)
+    if (nearest.own_rows[np.minimum(mine, len(nearest.own_rows) - 1)] != sample).any():
+        return None
+    return nearest.metric.as_float(nearest.found.radius[mine, index])
 
 
 def _outside_range(

@@ -10,7 +10,7 @@ from mutandis.auditing.affected import LEAST, SHUFFLES, find_rules, mean_by_attr
 from mutandis.data.ordered import LevelScale
 from mutandis.errors import MutandisError, PlanError
 from mutandis.explore.jobs import Job
-from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
+from mutandis.explore.people import ANSWERS, ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
 from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
 from mutandis.explore.two_audits import CHANGES, TwoAudits
 from mutandis.explore.view import Lens
@@ -215,7 +215,7 @@ class Explorer:
         found, answers = self.lens.findings(view), self.lens.own_answers(view)
         masks = {"pattern": found.has_pattern, "evidence": found.comparison.evidence}
         if answers is not None:
-            masks["own"] = answers == "yes"
+            masks["own"] = answers.codes == answers.levels.index(ANSWERS[True])
         about = asked.single.get("about", "pattern")
         if about not in masks:
             raise PlanError(f"Cases are those with one of: {', '.join(masks)}.")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.findings import Findings
 
 __all__ = [
+    "ANSWERS",
     "ATTRIBUTE",
     "PAGE_SIZES",
     "VERDICTS",
@@ -41,7 +42,9 @@ ATTRIBUTE = "x:"
 
 PAGE_SIZES = (25, 50, 100, 250)
 _SORT = "-delta_p"
-_ANSWERS = ("yes", "no", "not known")
+ANSWERS = {True: "yes", False: "no", None: "not known"}
+"""Whether a complainant has a case of her own."""
+
 VERDICTS = tuple(
     each.value
     for each in (
@@ -175,13 +178,18 @@ class PeopleTable:
     """
 
     def __init__(
-        self, audit: Audit, found: Findings, answers: NDArray[np.object_] | None, grade: Any = None
+        self,
+        audit: Audit,
+        found: Findings,
+        answers: Categories | None,
+        grade: Any = None,
+        *,
+        ids: NDArray[np.str_],
     ) -> None:
         self.found = found
+        self._ids = ids  # as texts, which a part of one is searched for in
         self.columns = {each.key: each for each in _columns(audit, found, answers, grade)}
         self._orders: dict[str, NDArray[np.intp]] = {}
-        # now, as the first page takes long anyway: a search for an id does not wait for it
-        self._ids: NDArray[np.str_] = found.ids.astype(np.str_)
 
     def choose(self, keys: Sequence[str]) -> list[PeopleColumn]:
         """Give the columns that were chosen, or those that are shown by default."""
@@ -257,13 +265,13 @@ class PeopleTable:
 
 
 def _columns(
-    audit: Audit, found: Findings, answers: NDArray[np.object_] | None, grade: Any
+    audit: Audit, found: Findings, answers: Categories | None, grade: Any
 ) -> list[PeopleColumn]:
     wording, labels = audit.plan.wording, audit.plan.labels
     negative = capitalised(wording.averaged)
     controls, tests = found.averages()
     rows, interval = audit.situation.complainants, found.comparison.interval
-    verdicts = found.verdicts()
+    strongest = [VERDICTS.index(each.value) for each in Verdict]
     columns = [
         _column("outcome", "Outcome", Numbers(found.outcome))
         if isinstance(wording.scale, ScoreScale)
@@ -271,19 +279,16 @@ def _columns(
             _column(
                 "outcome",
                 "Outcome",
-                _coded(
-                    found.outcome,
-                    _distinct(found.outcome)
-                    if wording.scale is None
-                    else list(wording.scale.levels),
-                ),
+                _outcomes(audit, found)
+                if wording.scale is None
+                else _coded(found.outcome, list(wording.scale.levels)),
             ),
             label=partial(labels.level, audit.plan.outcome.column),
         ),
-        _column("verdict", "Pattern", _coded(verdicts, VERDICTS)),
+        _column("verdict", "Pattern", _recoded(found.verdict_codes(), strongest, VERDICTS)),
     ]
     if answers is not None:
-        columns.append(_column("own_case", "Own case", _coded(answers, _ANSWERS)))
+        columns.append(_column("own_case", "Own case", answers))
     if grade is not None:
         columns.append(_column("grade", "Robustness", _coded(grade, _GRADES)))
     columns += [
@@ -325,8 +330,20 @@ def _column(key: str, title: str, values: Column, *, shown: bool = True) -> Peop
     return PeopleColumn(key=key, title=title, values=values, shown=shown)
 
 
-def _distinct(values: NDArray[Any]) -> list[Any]:
-    return sorted({plain_value(each) for each in np.unique(values.astype(object))}, key=str)
+def _outcomes(audit: Audit, found: Findings) -> Categories:
+    """Give the outcomes on record, their values in the order of their texts."""
+    outcome, codes = audit.plan.outcome, found.is_negative
+    levels: tuple[Any, ...] = (outcome.positive, outcome.negative)
+    if outcome.classes is not None:
+        levels, codes = outcome.classes.levels, outcome.classes.codes[audit.situation.complainants]
+    texts = sorted(range(len(levels)), key=lambda code: str(levels[code]))
+    places = [texts.index(code) for code in range(len(levels))]
+    return _recoded(codes, places, [plain_value(levels[code]) for code in texts])
+
+
+def _recoded(codes: NDArray[Any], places: Sequence[int], levels: Sequence[Any]) -> Categories:
+    """Give codes other places among the levels."""
+    return Categories(np.array(places, dtype=np.int32)[codes.astype(np.intp)], tuple(levels))
 
 
 def _coded(values: NDArray[Any], levels: Sequence[Any]) -> Categories:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from mutandis.data.columns import Categories
 from mutandis.errors import PlanError
+from mutandis.evidence.intervals import DECIDED_AT_ALPHA
 from mutandis.evidence.methods import CST_MATCHED, METHODS
-from mutandis.explore.people import PeopleTable
+from mutandis.explore.people import ANSWERS, PeopleTable
 from mutandis.report.context import ReportContext
 from mutandis.report.sentences import summarise
 
@@ -87,17 +89,30 @@ class Lens:
 
     def findings(self, view: View) -> Findings:
         """Give verdicts, shares and p-values; bounds take long for many, and are for one person."""
-        return self.once(
-            ("findings", view),
-            lambda: self.audit_at(view).test_everyone(view.method, view.k),
+        audit, tested = self.audit_at(view), replace(view, alpha=self.base.alpha)
+
+        def find() -> Findings:
+            if view != tested and self._tests_once:
+                return self.findings(tested).at_level(view.alpha)
+            return audit.test_everyone(view.method, view.k)
+
+        return self.once(("findings", view), find)
+
+    @property
+    def _tests_once(self) -> bool:
+        """Whether the tests of the audit are those at every other α."""
+        plan = self.audit.plan
+        return (
+            plan.semantics.compares_exactly
+            and plan.settings.interval not in DECIDED_AT_ALPHA
+            and len(self.audit.parts) == 1
         )
 
     def counts(self, view: View) -> list[dict[str, Any]]:
         """Count for every method at the k and the levels of a view."""
-        audit = self.audit_at(view)
         rows = []
         for method in self.audit.plan.methods:
-            row = dict(audit.count(method.name, view.k))
+            row = self.findings(replace(view, method=method.name)).counts()
             rows.append({**row, "title": method.title, "chosen": method.name == view.method})
         return rows
 
@@ -108,23 +123,32 @@ class Lens:
             lambda: summarise(_Context(audit=self.audit_at(view), lens=self, view=view)),
         )
 
-    def own_answers(self, view: View) -> NDArray[np.object_] | None:
+    def own_answers(self, view: View) -> Categories | None:
         """Tell who has a case of her own: "yes", "no" or "not known"; None unless matched."""
         if CST_MATCHED not in self.audit.plan.methods:
             return None
         own = self.findings(replace(view, method=CST_MATCHED.name)).own_case
         if own is None:
             return None
-        words = {True: "yes", False: "no", None: "not known"}
-        return np.array([words[each] for each in own.tolist()], dtype=object)
+        codes = {answer: code for code, answer in enumerate(ANSWERS)}
+        answers = np.array([codes[each] for each in own.tolist()], dtype=np.int32)
+        return Categories(answers, tuple(ANSWERS.values()))
 
     def people(self, view: View) -> PeopleTable:
         """Give the table of all complainants."""
         grades = self.grades(view)
         return self.once(
             ("people", view, grades is None),
-            lambda: PeopleTable(self.audit, self.findings(view), self.own_answers(view), grades),
+            lambda: PeopleTable(
+                self.audit, self.findings(view), self.own_answers(view), grades, ids=self.ids
+            ),
         )
+
+    @property
+    def ids(self) -> NDArray[np.str_]:
+        """The ids of the complainants as texts."""
+        rows = self.audit.situation.complainants
+        return self.once("ids", lambda: self.audit.plan.population.ids[rows].astype(np.str_))
 
     def can_grade(self, view: View) -> bool:
         """Tell whether verdicts have tipping points: at the levels of the audit alone."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
     from mutandis.data.wording import Wording
-    from mutandis.evidence.findings import Findings
+    from mutandis.evidence.findings import Digest, Findings
     from mutandis.evidence.methods import Method
     from mutandis.evidence.spaces import Stratum
 
@@ -34,20 +33,16 @@ class ReportContext:
     """An audit with its findings, and the words for who is compared with whom."""
 
     audit: Audit
-    summaries: dict[tuple[str, int], list[float]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
+    # what is asked for again and again, once made
+    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def findings(self, method: str, k: int) -> Findings:
         """Give verdicts, shares and p-values; bounds take long for many, and few are shown."""
         return self.audit.test_everyone(method, k)
 
-    def summarise_delta_p(self, method: str, k: int) -> list[float]:
-        """Give how many could be compared, and the mean, 0, 5, 50, 95 and 100% quantiles of Δp."""
-        if (method, k) not in self.summaries:
-            found = self.findings(method, k)
-            self.summaries[method, k] = _summarise(found.comparison.delta_p[compared(found)])
-        return self.summaries[method, k]
+    def digest(self, method: str) -> Digest:
+        """Give what one method finds about everyone at the headline's k."""
+        return self.audit.digest(method, self.plan.settings.primary[1])
 
     @property
     def plan(self) -> Plan:
@@ -79,7 +74,11 @@ class ReportContext:
     @property
     def own(self) -> NDArray[np.bool_] | None:
         """Who has a case of her own; None where people were not matched."""
-        return None if self.matched is None else self.matched.has_own_case
+        if "own" not in self.kept:
+            matched = self.matched
+            self.kept["own"] = None if matched is None else matched.has_own_case
+        own: NDArray[np.bool_] | None = self.kept["own"]
+        return own
 
     @property
     def parts(self) -> Mapping[str, Audit]:
@@ -216,13 +215,6 @@ def _protected(protection: Protection, labels: Labels) -> str:
         return f"{labels.column(name)} other than {labels.level(name, protection.reference)}"
     values = [labels.level(name, each) for each in protection.values]
     return f"{labels.column(name)} = {listed(values, last='or')}"
-
-
-def _summarise(delta_p: NDArray[np.float64]) -> list[float]:
-    if not len(delta_p):
-        return [0, *[float("nan")] * 6]
-    quantiles = np.quantile(delta_p, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
-    return [len(delta_p), fsum(delta_p.tolist()) / len(delta_p), *quantiles]
 
 
 def compared(found: Findings) -> NDArray[np.bool_]:

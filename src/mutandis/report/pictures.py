@@ -25,13 +25,13 @@ from mutandis.pictures.attributes import (
     plot_roles,
     plot_stacks,
 )
-from mutandis.pictures.findings import Differences, plot_delta_p, plot_k_sweep, reach_of
+from mutandis.pictures.findings import plot_delta_p, plot_k_sweep, reach_of
 from mutandis.pictures.robustness import plot_tipping_points
 from mutandis.pictures.worldview import draw_worldview
-from mutandis.report.context import compared, rows_of
+from mutandis.report.context import rows_of
 from mutandis.report.formatting import count, listed, percent, value
 from mutandis.report.html import CaptionedPicture
-from mutandis.report.tables import count_verdict_grades, sweep_records
+from mutandis.report.tables import count_verdict_grades, differences_of, sweep_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
-    from mutandis.evidence.groups import Members
+    from mutandis.evidence.groups import Groups, Members
     from mutandis.pictures.attributes import Box, GroupName
     from mutandis.pictures.attributes import Role as WorldRole
     from mutandis.pictures.picture import Picture
@@ -194,20 +194,9 @@ def _main_of_sweep(context: ReportContext) -> str | None:
 
 def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
     k = context.primary[1]
-    differences = []
-    for method in context.methods:
-        if not method.count_neighbours:
-            continue
-        found = context.findings(method.name, k)
-        there = compared(found)
-        if there.any():
-            differences.append(
-                Differences(
-                    title=method.title,
-                    delta_p=found.comparison.delta_p[there],
-                    evidence=found.comparison.evidence[there],
-                )
-            )
+    tested = [method.name for method in context.methods if method.count_neighbours]
+    found = [differences_of(context, method) for method in tested]
+    differences = [each for each in found if each is not None]
     if not differences:
         return None
     settings = context.plan.settings
@@ -318,12 +307,11 @@ def _draw_worlds(context: ReportContext) -> tuple[CaptionedPicture, ...]:
     pictures: list[CaptionedPicture] = []
     for number, (part, audit) in enumerate(context.parts.items(), start=1):
         prefix = f"distribution-{number}" if part else "distribution"
-        others = np.unique(np.concatenate([stratum.test for stratum in audit.situation.strata]))
         for place, (attribute, moves) in enumerate(_in_order_of_interest(audit), start=1):
             if len(pictures) == _MOST_WORLDS:
                 return tuple(pictures)
             name = f"{prefix}-{place}-{_slug(attribute.name)}"
-            pictures.append(_draw_world(context, part, attribute, name, others, moves=moves))
+            pictures.append(_draw_world(context, part, attribute, name, moves=moves))
     return tuple(pictures)
 
 
@@ -332,12 +320,11 @@ def _draw_world(
     part: str,
     attribute: Attribute,
     name: str,
-    others: NDArray[np.intp],
     *,
     moves: bool,
 ) -> CaptionedPicture:
     audit = context.parts[part]
-    groups = list(_world_groups(audit, attribute.name, others, moves=moves))
+    groups = list(_world_groups(audit, attribute.name, moves=moves))
     columns = [column for _, _, column in groups]
     called = context.labels.column(attribute.name)
     if all(isinstance(column, Numbers) for column in columns):
@@ -389,9 +376,7 @@ def _explain_worlds(context: ReportContext) -> CaptionedPicture:
     )
 
 
-def _world_groups(
-    audit: Audit, name: str, others: NDArray[np.intp], *, moves: bool
-) -> Iterator[_Group]:
+def _world_groups(audit: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
     """Give the complainants in one world or both, and the others they are compared with."""
     situation = audit.situation
     rows = situation.complainants
@@ -401,7 +386,8 @@ def _world_groups(
         drawn = [draw.part(name, rows) for draw in situation.draws[:open_to]]
         moved = _joined(drawn) if drawn else situation.counterfactual.part(name, rows)
         yield "counterfactual", _ROLES["counterfactual"], moved
-    yield "reference", _ROLES["reference"], situation.population.columns[name].take(others)
+    others = situation.population.columns[name].take(situation.reference)
+    yield "reference", _ROLES["reference"], others
 
 
 def _count_draws(audit: Audit, name: str) -> int:
@@ -497,7 +483,7 @@ def _draw_groups(context: ReportContext, samples: Samples) -> dict[str, Any]:
             for attribute, _ in _in_order_of_interest(audit)
             if attribute.kind is not AttributeKind.NOMINAL
         ][: max(1, _MOST_GROUPS // len(context.parts))]
-        found = {place: _find_groups(context, audit, place) for _, place in samples.first}
+        found = _find_groups(context, audit, [place for _, place in samples.first])
         if not attributes or not any(found.values()):
             continue
         for place, attribute in enumerate(attributes, start=1):
@@ -533,25 +519,29 @@ def _explain_groups(context: ReportContext) -> str:
     )
 
 
-def _find_groups(context: ReportContext, audit: Audit, place: int) -> _Found:
-    """List the rows of one complainant's groups, with the places they hold and her world."""
+def _find_groups(context: ReportContext, audit: Audit, places: Sequence[int]) -> dict[int, _Found]:
+    """List the rows of complainants' groups, with the places they hold and each one's world."""
     situation = audit.situation
     index = context.plan.settings.ks.index(context.primary[1])
     names = [method.name for method in context.methods if method.count_neighbours]
     pairs = {name: audit.grouping.pairs[name] for name in names}
-    found: _Found = {}
+    drawn: dict[GroupName, tuple[Groups, Population]] = {}
     if pairs:
-        control = next(iter(pairs.values())).control.members(place, index)
-        found["control"] = (*_rows(situation.population, control), situation.population)
+        drawn["control"] = next(iter(pairs.values())).control, situation.population
     if "st" in pairs:
-        test = pairs["st"].test.members(place, index)
-        found["st"] = (*_rows(situation.population, test), situation.population)
+        drawn["st"] = pairs["st"].test, situation.population
     # both kinds of CST search the same neighbours
     around = next((name for name in ("cst_without", "cst_with") if name in pairs), None)
     if around is not None and situation.counterfactual is not None:
-        test = pairs[around].test.members(place, index)
-        found["cst"] = (*_rows(situation.population, test), situation.counterfactual)
-    return {group: each for group, each in found.items() if len(each[0])}
+        drawn["cst"] = pairs[around].test, situation.counterfactual
+    found: dict[int, _Found] = {place: {} for place in places}
+    # one kind of group after the other, so that each space is placed once
+    for name, (groups, world) in drawn.items():
+        for place in places:
+            rows, held = _rows(situation.population, groups.members(place, index))
+            if len(rows):
+                found[place][name] = rows, held, world
+    return found
 
 
 def _rows(population: Population, members: Members) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

@@ -109,10 +109,9 @@ def _mean_rates(context: ReportContext) -> str:
     said = f"On record, the {named} of the complainants was {mean(facts[rows])}"
     if len(context.parts) > 1:
         return f"{said}."
-    others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
     apart = "; of those they are compared with," if wording.levels else ", against"
     after = "" if wording.levels else " of those they are compared with"
-    said += f"{apart} {mean(facts[others])}{after}."
+    said += f"{apart} {mean(facts[situation.reference])}{after}."
     would_be = situation.refusal_cf
     if would_be is None:
         return said
@@ -132,8 +131,8 @@ def _rates(context: ReportContext) -> str:
     said = f"On record, {share} of the complainants were {context.labels.negative}"
     if len(context.parts) > 1:
         return f"{said}."
-    others = np.unique(np.concatenate([stratum.test for stratum in situation.strata]))
-    said += f", against {percent(float(facts[others].mean()))} of those they are compared with."
+    theirs = percent(float(facts[situation.reference].mean()))
+    said += f", against {theirs} of those they are compared with."
     refusal = situation.refusal_cf
     if refusal is None:
         return said

@@ -16,9 +16,12 @@ from mutandis.data.columns import plain_value
 from mutandis.data.ordered import LevelScale
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict, as_shares
+from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import answer_about_her, explain, explain_own_case
+from mutandis.pictures.findings import Differences
 from mutandis.report.context import compared
 from mutandis.report.formatting import count, plural
+from mutandis.search.samples import rows_at_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.wording import Wording
-    from mutandis.evidence.findings import Findings
     from mutandis.report.context import ReportContext
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "count_fragile",
     "count_verdict_grades",
     "count_verdicts",
+    "differences_of",
     "explain_samples",
     "list_people",
     "rates_by_status",
@@ -45,6 +48,7 @@ __all__ = [
     "sample_rows",
     "shown_ks",
     "strata_counts",
+    "summarise_delta_p",
     "sweep_records",
 ]
 
@@ -82,7 +86,7 @@ def sweep_records(context: ReportContext) -> list[dict[str, Any]]:
                     "k": k,
                     "share": counts["share"],
                     "adjusted": counts["significant_adjusted"] / counts["complainants"],
-                    "mean_delta_p": context.summarise_delta_p(method.name, k)[1],
+                    "mean_delta_p": context.audit.digest(method.name, k).mean,
                 }
             )
     return records
@@ -90,13 +94,8 @@ def sweep_records(context: ReportContext) -> list[dict[str, Any]]:
 
 def count_verdicts(context: ReportContext) -> dict[str, dict[Verdict, int]]:
     """Count the verdicts of every method at the headline's k, "insufficient" where it occurs."""
-    given = {
-        method.title: context.findings(method.name, context.primary[1]).verdicts()
-        for method in context.methods
-    }
     counts = {
-        title: {verdict: int((verdicts == verdict.value).sum()) for verdict in Verdict}
-        for title, verdicts in given.items()
+        method.title: dict(context.digest(method.name).verdicts) for method in context.methods
     }
     if not any(each[Verdict.INSUFFICIENT] for each in counts.values()):
         for each in counts.values():
@@ -106,9 +105,28 @@ def count_verdicts(context: ReportContext) -> dict[str, dict[Verdict, int]]:
 
 def agreement_of(context: ReportContext) -> Agreement:
     """Find which methods find which complainants at the headline's k."""
-    k = context.primary[1]
-    found = {method.name: context.findings(method.name, k) for method in context.methods}
-    return Agreement.of_methods(found, k=k)
+    found = {method.name: context.digest(method.name).evidence for method in context.methods}
+    return Agreement(complainants=context.headline.ids, found=found)
+
+
+def differences_of(context: ReportContext, method: str) -> Differences | None:
+    """Give Δp of those who could be compared at the headline's k; None where there are none."""
+    found = context.digest(method)
+    there = ~found.insufficient
+    if not there.any():
+        return None
+    return Differences(
+        title=METHODS[method].title, delta_p=found.delta_p[there], evidence=found.evidence[there]
+    )
+
+
+def summarise_delta_p(context: ReportContext, method: str) -> list[float]:
+    """Give how many could be compared, and the mean, 0, 5, 50, 95 and 100% quantiles of Δp."""
+    found = differences_of(context, method)
+    if found is None:
+        return [0, *[float("nan")] * 6]
+    quantiles = np.quantile(found.delta_p, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
+    return [len(found.delta_p), context.digest(method).mean, *quantiles]
 
 
 def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float | str]]]:
@@ -158,7 +176,7 @@ def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
     for part, audit in context.parts.items():
         ground = context.labels.column(part)
         label = f"Compared with, on {ground}" if part else f"Compared with: {context.others}"
-        yield label, np.unique(np.concatenate([stratum.test for stratum in audit.plan.strata]))
+        yield label, audit.situation.reference
     yield "Everybody in the table", np.arange(len(plan.population))
 
 
@@ -247,26 +265,29 @@ def choose_samples(context: ReportContext) -> Samples:
     kinds: dict[str, str] = {}
     kind_of: dict[int, str] = {}
     sizes = []
-    everyone: list[int] = []
+    top: list[int] = []
+    people = 0
     for kind, (name, mask) in _kinds(context).items():
-        ranked = _ranked(context.headline, members[mask[members]], worse=context.worse)
-        if not ranked:
+        mine = members[mask[members]]
+        if not len(mine):
             continue
-        chosen = _spread(ranked)
-        places += chosen
+        chosen = _spread(len(mine))
+        ranked = _ranked(context, mine, [*range(min(len(mine), _MOST_PEOPLE)), *chosen.values()])
+        places += [(label, ranked[rank]) for label, rank in chosen.items()]
         kinds[kind] = name
-        kind_of |= dict.fromkeys(ranked, kind)
-        everyone += ranked
-        sizes.append(f"{name}: {count(len(ranked))}")
+        kind_of |= dict.fromkeys(ranked.values(), kind)
+        top += [ranked[rank] for rank in range(min(len(mine), _MOST_PEOPLE))]
+        sizes.append(f"{name}: {count(len(mine))}")
+        people += len(mine)
     only = f"the only one of the complainants {who}" if len(members) == 1 else ""
     some = f"some of the {plural(len(members), 'complainant')} {who}, {context.where}"
-    top = everyone[:_MOST_PEOPLE]
-    all_of = "all" if len(top) == len(everyone) else f"the first {len(top)} of all"
+    top = top[:_MOST_PEOPLE]
+    all_of = "all" if len(top) == people else f"the first {len(top)} of all"
     return Samples(
         places=tuple(places),
         top=tuple(top),
         listed=(
-            f"{all_of.capitalize()} {count(len(everyone))} {who} ({'; '.join(sizes)}), those with "
+            f"{all_of.capitalize()} {count(people)} {who} ({'; '.join(sizes)}), those with "
             "the largest difference first. `mutandis explore` shows everyone, and filters."
         ),
         rule=(
@@ -317,11 +338,12 @@ def _score_kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool
     }
 
 
-def _spread(ranked: list[int]) -> list[tuple[str, int]]:
-    last = len(ranked) - 1
+def _spread(people: int) -> dict[str, int]:
+    """Name ranks from the first to the last: all, or some of many."""
+    last = people - 1
     if last < len(_PLACES):
-        return [(f"no. {place + 1}", one) for place, one in enumerate(ranked)]
-    return [(label, ranked[round(share * last)]) for share, label in _PLACES]
+        return {f"no. {rank + 1}": rank for rank in range(people)}
+    return {label: round(share * last) for share, label in _PLACES}
 
 
 def _strongest(context: ReportContext) -> tuple[NDArray[np.intp], str]:
@@ -343,16 +365,18 @@ def _strongest(context: ReportContext) -> tuple[NDArray[np.intp], str]:
     return np.array([], dtype=np.intp), ""
 
 
-def _ranked(found: Findings, members: NDArray[np.intp], *, worse: bool) -> list[int]:
-    """Put members into order: the farthest difference first, then by id."""
-    delta_p = found.comparison.delta_p[members]
-    ids = found.ids[members]
-    try:
-        _, by_id = np.unique(ids, return_inverse=True)
-    except TypeError:  # a column of several types has no order of its own
-        _, by_id = np.unique(ids.astype(str), return_inverse=True)
-    order = np.lexsort((by_id, -delta_p if worse else delta_p))
-    return [int(place) for place in members[order]]
+def _ranked(context: ReportContext, members: NDArray[np.intp], ranks: list[int]) -> dict[int, int]:
+    """Give the places of members at some ranks: the farthest difference first, then by id."""
+    delta_p = context.headline.comparison.delta_p[members]
+    delta_p, ids = -delta_p if context.worse else delta_p, context.headline.ids[members]
+    if ids.dtype == object:
+        try:
+            ids = np.unique(ids, return_inverse=True)[1]
+        except TypeError:  # a column of several types has no order of its own
+            ids = ids.astype(str)
+    wanted = np.unique(ranks)
+    found = rows_at_ranks([delta_p, ids], wanted)
+    return dict(zip(wanted.tolist(), members[found].tolist(), strict=True))
 
 
 def list_people(context: ReportContext, samples: Samples) -> list[dict[str, Any]]:

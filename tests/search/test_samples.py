@@ -1,0 +1,86 @@
+"""Samples of a space: ranks beside a whole sort, and who is near beside measuring everyone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mutandis.search.distance import Metric, Points
+from mutandis.search.samples import SortedPoints, rows_at_ranks
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from([0.5, -1.0, 2.0, float("nan")]),
+            st.integers(0, 2),
+            st.sampled_from(["a", "b"]),
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    data=st.data(),
+)
+def test_rows_at_ranks_are_those_of_a_whole_sort(
+    rows: list[tuple[float, int, str]], data: st.DataObject
+) -> None:
+    keys = [np.array(column) for column in zip(*rows, strict=True)]
+    ranks = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1)))
+    found = rows_at_ranks(keys, ranks)
+    assert found.tolist() == np.lexsort(keys[::-1])[ranks].tolist()
+    assert rows_at_ranks([], ranks).tolist() == ranks.tolist()
+
+
+def made(size: int, numbers: int, names: int, *, seed: int, few: bool) -> Points:
+    rng = np.random.default_rng(seed)
+    coordinates = rng.integers(0, 6 if few else 10**6, (size, numbers))
+    return Points(
+        coordinates=coordinates.astype(np.int64),
+        codes=rng.integers(0, 3, (size, names)).astype(np.int32),
+    )
+
+
+def apart(one: int, other: int, points: Points, metric: Metric) -> int:
+    """Add up a distance from its definition, number by number and name by name."""
+    total = 0
+    for a, b in zip(points.coordinates[one], points.coordinates[other], strict=True):
+        total += (int(a) - int(b)) ** 2 if metric.squared else abs(int(a) - int(b))
+    missing = [-1] * len(metric.mismatch) if metric.missing is None else metric.missing.tolist()
+    for place, cost in enumerate(metric.mismatch.tolist()):
+        here, there = int(points.codes[one, place]), int(points.codes[other, place])
+        total += cost if here != there or here == missing[place] else 0
+    return total
+
+
+@pytest.mark.parametrize("few", [False, True], ids=["apart", "tied"])
+@pytest.mark.parametrize("kind", ["plain", "squared", "missing"])
+@pytest.mark.parametrize(
+    ("numbers", "names"), [(1, 0), (3, 2), (0, 2), (0, 0)], ids=["one", "mixed", "names", "none"]
+)
+def test_who_is_near_is_who_is_measured_to_be(
+    numbers: int, names: int, kind: str, *, few: bool
+) -> None:
+    size = 700
+    points = made(size, numbers, names, seed=numbers + names, few=few)
+    cost = np.array([3, 400_000][:names], dtype=np.int64)
+    metric = Metric(mismatch=cost, unit=1.0, squared=kind == "squared")
+    if kind == "missing":
+        metric = replace(metric, missing=np.full(names, 2, dtype=np.int32))
+    found = SortedPoints.of(points, metric)
+    assert sorted(found.order.tolist()) == list(range(size))
+    where = np.argsort(found.order)
+    for one in (0, 17, 699):
+        distances = [apart(one, other, points, metric) for other in range(size)]
+        others = sorted(distances[:one] + distances[one + 1 :])
+        for k in (1, 9, 11, 200, 699):
+            assert found.radius(int(where[one]), k) == others[k - 1]
+        for limit in (-1, 0, others[30], others[-1]):
+            places, measured = found.within(points.take(np.array([one])), limit)
+            listed = dict(zip(found.order[places].tolist(), measured.tolist(), strict=True))
+            assert listed == {row: d for row, d in enumerate(distances) if d <= limit}
+        alone = points.take(np.array([one]))
+        assert metric.from_center(alone, points).tolist() == distances
