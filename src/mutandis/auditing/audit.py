@@ -524,10 +524,12 @@ class Audit:
         return self._digests[method, k]
 
     def _noted(self, found: Findings) -> Findings:
-        """Keep the digest of findings, which are not kept themselves."""
-        key = (found.method, found.k)
+        """Keep the digest of findings; these themselves are kept if they are the headline's."""
+        key, primary = (found.method, found.k), self.plan.settings.primary
         if key not in self._digests:
-            self._digests[key] = found.digest(whole=found.k == self.plan.settings.primary[1])
+            self._digests[key] = found.digest(whole=found.k == primary[1])
+        if key == primary:
+            self._tested[key] = found
         return found
 
     def graded(self, found: Findings, place: int | None = None) -> Findings:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.equal_rows import group_equal
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import METHODS
 from mutandis.frames import columns_of, to_frame
@@ -93,13 +92,16 @@ class Agreement:
 
     def records(self) -> list[dict[str, Any]]:
         """Give the rows of the table as plain records."""
-        masks = list(self.found.values())
-        first, same = group_equal(*masks)
-        combinations = zip(*(mask[first].tolist() for mask in masks), strict=True)
-        counted = sorted(zip(combinations, np.bincount(same).tolist(), strict=True))
+        masks = np.array(list(self.found.values()))
+        packed = np.packbits(masks, axis=0)  # sorted as the flags would be, byte by byte
+        order = np.lexsort(packed[::-1])
+        packed = packed[:, order]
+        other = (packed[:, 1:] != packed[:, :-1]).any(axis=0)
+        first = np.flatnonzero(np.concatenate([[True], other])[: len(order)])
+        counts = np.diff(np.append(first, len(order)))
         rows = [
             {**dict(zip(self.names, flags, strict=True)), "cases": cases}
-            for flags, cases in counted
+            for flags, cases in zip(masks[:, order[first]].T.tolist(), counts.tolist(), strict=True)
             if any(flags)
         ]
         return sorted(rows, key=lambda row: -row["cases"])

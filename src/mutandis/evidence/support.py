@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
-from mutandis.data.equal_rows import group_equal
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import too_small
 from mutandis.evidence.groups import Pair
@@ -138,23 +137,21 @@ def _reasons(
 ) -> NDArray[np.object_]:
     groups, centers = grouping.at(method, index), int(method.count_centers)
     insufficient = np.flatnonzero(too_small(groups, method, least=min_group))
-    reasons = np.full(len(groups.control.rows), "", dtype=object)
-    unfit, matching = groups.test.unfit(), groups.test.matching
-    sizes = [groups.control.share.size[insufficient], groups.test.share.size[insufficient]]
-    code = np.zeros_like(insufficient) if matching is None else matching.unfit[insufficient]
+    known = (groups.test.unfit(), groups.control.share.size, groups.test.share.size)
+    why = list(zip(*(each[insufficient].tolist() for each in known), strict=True))
     # the same is said of many: once each
-    first, same = group_equal(code, *sizes)
-    said = [
-        explain_unfit(unfit[insufficient[each]])
+    said = {
+        (unfit, control, test): explain_unfit(unfit)
         or explain_insufficient(
-            int(sizes[0][each]) - centers,
-            int(sizes[1][each]) - centers,
+            control - centers,
+            test - centers,
             max_distance=situation.similarity.max_distance,
             min_group=min_group,
         )
-        for each in first
-    ]
-    reasons[insufficient] = np.array(said, dtype=object)[same]
+        for unfit, control, test in set(why)
+    }
+    reasons = np.full(len(groups.control.rows), "", dtype=object)
+    reasons[insufficient] = [said[each] for each in why]
     return reasons
 
 

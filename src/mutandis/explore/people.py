@@ -332,7 +332,8 @@ def _column(key: str, title: str, values: Column, *, shown: bool = True) -> Peop
 
 def _outcomes(audit: Audit, found: Findings) -> Categories:
     """Give the outcomes on record, their values in the order of their texts."""
-    outcome, codes = audit.plan.outcome, found.is_negative
+    outcome = audit.plan.outcome
+    codes: NDArray[Any] = found.is_negative
     levels: tuple[Any, ...] = (outcome.positive, outcome.negative)
     if outcome.classes is not None:
         levels, codes = outcome.classes.levels, outcome.classes.codes[audit.situation.complainants]

@@ -79,14 +79,15 @@ def sweep_records(context: ReportContext) -> list[dict[str, Any]]:
     records = []
     for method in context.methods:
         for k in context.plan.settings.ks:
-            counts = context.audit.count(method.name, k)
+            found = context.audit.digest(method.name, k)
+            counts = found.counts
             records.append(
                 {
                     "method": method.name,
                     "k": k,
                     "share": counts["share"],
                     "adjusted": counts["significant_adjusted"] / counts["complainants"],
-                    "mean_delta_p": context.audit.digest(method.name, k).mean,
+                    "mean_delta_p": found.mean,
                 }
             )
     return records

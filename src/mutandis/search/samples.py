@@ -1,14 +1,14 @@
 """Samples of a large space: who stands at evenly spaced ranks, and who is near a few centers.
 
-For some hundred centers no index is worth the time that it takes to build. Points are sorted along
-one coordinate; of the slice that a distance can reach, the other coordinates are added up one after
-the other, and whoever is too far already is left out. All of it is exact.
+For some hundred centers no index is worth the time that it takes to build. Points with the same
+names are sorted along one coordinate; of the slices that a distance can reach, the other
+coordinates are added up one after the other, and whoever is too far already is left out. All of it
+is exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,8 @@ __all__ = ["SortedPoints", "rows_at_ranks"]
 
 # parts of the points that are measured before all of them: each bounds the radius of the next
 _STEPS = (64, 8, 1)
+# combinations of names that are looked at one by one
+_MOST_CELLS, _MOST_LEVELS = 1024, 1 << 20
 # points that tell along which coordinate others lie far apart
 _LOOKED_AT = 4096
 
@@ -58,18 +60,25 @@ def rows_at_ranks(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedPoints:
-    """Points where they are measured, sorted along the coordinate on which they lie far apart."""
+    """Points where they are measured: those with the same names together, sorted by a coordinate.
+
+    The names are the first ones, as many as have few combinations.
+    """
 
     points: Points  # each column by itself, one value after the other
     order: NDArray[np.intp]  # which point stands at each place
-    along: NDArray[np.int64]  # the coordinate by which they are sorted
-    axis: int
+    codes: NDArray[np.int32]  # the names of each cell of points
+    cell: NDArray[np.intp]  # the cell of each place
+    axis: int  # the coordinate on which points lie far apart, -1 where they have none
+    along: NDArray[np.int64]  # this coordinate of all points, sorted
+    key: NDArray[np.int64]  # of each place, that rises: its cell, and the rank of its coordinate
     metric: Metric
 
     @classmethod
     def of(cls, points: Points, metric: Metric) -> SortedPoints:
         """Sort points that may have to be moved to where they are measured."""
         points = metric.place(points)
+        codes, cell = _cells(points.codes)
         axis, along = -1, np.zeros(len(points), dtype=np.int64)
         if points.coordinates.shape[1]:
             some = points.coordinates[:: 1 + len(points) // _LOOKED_AT]
@@ -77,17 +86,20 @@ class SortedPoints:
             axis = int(np.argmax(high - low))
             along = points.coordinates[:, axis]
         order = np.argsort(along)
-        coordinates, codes = (
-            np.array([column[order] for column in columns.T], dtype=columns.dtype)
-            .reshape(columns.shape[1], len(points))
-            .T
-            for columns in (points.coordinates, points.codes)
-        )
+        key = cell[order] * len(points) + np.arange(len(points))
+        again = np.argsort(key)
+        along, order, key = along[order], order[again], key[again]
         return cls(
-            points=Points(coordinates=coordinates, codes=codes),
+            points=Points(
+                coordinates=np.ascontiguousarray(points.coordinates.T[:, order]).T,
+                codes=np.ascontiguousarray(points.codes.T[:, order]).T,
+            ),
             order=order,
-            along=along[order] if axis < 0 else coordinates[:, axis],
+            codes=codes,
+            cell=cell[order],
             axis=axis,
+            along=along,
+            key=key,
             metric=metric.in_place,
         )
 
@@ -102,34 +114,17 @@ class SortedPoints:
             everyone = self.metric.from_center(center, self.points)[::step]
             near = np.flatnonzero(everyone <= limit)
             return near * step, everyone[near]
-        start, stop = self._slice(center, limit)
-        start = -(-start // step) * step
-        places, chosen = np.arange(start, stop, step), np.s_[start:stop:step]
-        total = np.zeros(len(places), dtype=np.int64)
+        center = self.metric.as_center(center)
+        known = self.codes.shape[1]
+        costs = ((self.codes != center.codes[0, :known]) * self.metric.mismatch[:known]).sum(axis=1)
+        places = self._reached(center, limit - costs, step)
+        total = costs[self.cell[places]]
         for column, value, cost in self._columns(center):
-            here = column[chosen]
+            here = column[places]
             total += self.metric.terms(here - value) if cost is None else (here != value) * cost
             near = np.flatnonzero(total <= limit)
-            chosen = places = places[near]
-            total = total[near]
+            places, total = places[near], total[near]
         return places, total
-
-    def _columns(self, center: Points) -> Iterator[tuple[NDArray[Any], Any, np.int64 | None]]:
-        """Give the columns, a center's value in each, and of names what another one costs.
-
-        The sorted one comes first, and names before numbers: they leave out more.
-        """
-        center = self.metric.as_center(center)
-        yield self.along, self._here(center), None
-        for axis, cost in enumerate(self.metric.mismatch):
-            yield self.points.codes[:, axis], center.codes[0, axis], cost
-        for axis, number in enumerate(center.coordinates[0]):
-            if axis != self.axis:
-                yield self.points.coordinates[:, axis], number, None
-
-    def _here(self, center: Points) -> int:
-        """Give the coordinate of a center by which points are sorted; 0 where they have none."""
-        return int(center.coordinates[0, self.axis]) if self.axis >= 0 else 0
 
     def radius(self, place: int, k: int) -> int:
         """Give the distance of the k-th nearest other of the point at one place."""
@@ -142,12 +137,53 @@ class SortedPoints:
             limit = int(np.partition(others, k - 1)[k - 1])
         return limit
 
-    def _slice(self, center: Points, limit: int) -> tuple[int, int]:
-        """Find the places that a distance can reach along the sorted coordinate."""
-        here, reach = self._here(center), isqrt(max(limit, 0)) if self.metric.squared else limit
-        low, high = max(here - reach, int(self.along[0])), min(here + reach, int(self.along[-1]))
-        start, stop = (
-            np.searchsorted(self.along, low, "left"),
-            np.searchsorted(self.along, high, "right"),
+    def _reached(self, center: Points, left: NDArray[np.int64], step: int) -> NDArray[np.intp]:
+        """Give the places in cells that what is left of a distance can reach, by the coordinate."""
+        cells = np.flatnonzero(left >= 0)
+        reach = np.sqrt(left[cells]).astype(np.int64) + 1 if self.metric.squared else left[cells]
+        here = 0 if self.axis < 0 else int(center.coordinates[0, self.axis])
+        # no farther than the span of all points, so that nothing overflows
+        low, high = int(self.along[0]), int(self.along[-1])
+        reach = np.minimum(reach, max(here - low, high - here, 0))
+        ranks = (
+            np.searchsorted(self.along, here - reach, "left"),
+            np.searchsorted(self.along, here + reach, "right"),
         )
-        return int(start), int(stop)
+        start, stop = (np.searchsorted(self.key, cells * len(self.key) + each) for each in ranks)
+        start, stop = -(-start // step), -(-stop // step)  # in steps
+        size = np.maximum(stop - start, 0)
+        nth = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+        return np.asarray((np.repeat(start, size) + nth) * step, dtype=np.intp)
+
+    def _columns(self, center: Points) -> Iterator[tuple[NDArray[Any], Any, np.int64 | None]]:
+        """Give the columns that cells do not have, a center's value in each, and a name's cost.
+
+        The coordinate by which points are sorted comes first: it has left some out already.
+        """
+        numbers = sorted(range(center.coordinates.shape[1]), key=lambda axis: axis != self.axis)
+        for axis in range(self.codes.shape[1], center.codes.shape[1]):
+            cost = self.metric.mismatch[axis]
+            yield self.points.codes[:, axis], center.codes[0, axis], cost
+        for axis in numbers:
+            yield self.points.coordinates[:, axis], center.coordinates[0, axis], None
+
+
+def _cells(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Part points by their first names, as many as have few combinations.
+
+    Give the names of each cell, and the cell of each point.
+    """
+    names, cell = np.zeros((1, 0), dtype=np.int32), np.zeros(len(codes), dtype=np.intp)
+    for column in codes.T:
+        levels = int(column.max(initial=0)) + 1
+        if len(names) * levels > _MOST_LEVELS:
+            break
+        finer = cell * levels + column
+        occurring = np.flatnonzero(np.bincount(finer, minlength=1))
+        if len(occurring) > _MOST_CELLS:
+            break
+        number = np.zeros(int(occurring[-1]) + 1, dtype=np.intp)
+        number[occurring] = np.arange(len(occurring))
+        before, name = np.divmod(occurring, levels)
+        names, cell = np.column_stack([names[before], name]).astype(np.int32), number[finer]
+    return names, cell
