@@ -10,16 +10,19 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 from zipfile import ZipFile
 
 from mutandis.errors import MutandisError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
 
 __all__ = [
     "address_space",
+    "cache_folder",
     "check_address_space",
     "explain_limit",
     "limit",
@@ -112,3 +115,23 @@ def unpacked_bytes(file: BinaryIO) -> dict[str, int]:
     """Give the size that each member of a zip file says it has; no more is ever unpacked of it."""
     with ZipFile(file) as archive:
         return {each.filename: each.file_size for each in archive.infolist()}
+
+
+def cache_folder(
+    name: str, sources: Iterable[Path], *, beside: Path, version: str, wanted: str = ""
+) -> Path:
+    """Choose where what is compiled once per machine is kept: `beside` a module, or in the home.
+
+    The folder is named after the contents of the sources and the compiler's version: what was
+    compiled from others is never even read.
+    """
+    digest = sha256(version.encode())
+    for source in sorted(sources):
+        digest.update(source.read_bytes())
+    folder = beside
+    if wanted:
+        folder = Path(wanted)
+    elif not os.access(beside, os.W_OK):
+        home = os.environ.get("XDG_CACHE_HOME", "")
+        folder = (Path(home) if home else Path.home() / ".cache") / "mutandis"
+    return folder / "__pycache__" / f"{name}-{digest.hexdigest()[:16]}"

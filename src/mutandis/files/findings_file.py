@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_findings", "write_findings"]
 
-# what each kind of value is in the file, and in pandas where some are None: types that know nulls
-_TYPES = {
-    "b": ("BOOLEAN", "boolean"),
-    "i": ("BIGINT", "Int64"),
-    "u": ("BIGINT", "Int64"),
-    "f": ("DOUBLE", "Float64"),
+# what each kind of value is in the file, and in memory where some are missing; all else is text
+_TYPES: dict[str, tuple[str, Any]] = {
+    "b": ("BOOLEAN", np.bool_),
+    "i": ("BIGINT", np.int64),
+    "u": ("BIGINT", np.int64),
+    "f": ("DOUBLE", np.float64),
 }
-_TEXT = ("VARCHAR", "string")
+_TEXT: tuple[str, Any] = ("VARCHAR", np.object_)
 
 
 def write_findings(path: Path, findings: Iterable[Findings]) -> None:
@@ -64,35 +64,43 @@ def _connected(path: Path | None = None) -> AbstractContextManager[duckdb.DuckDB
 
 
 def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool) -> None:
-    import pandas as pd
-
-    types, columns = {"method": "VARCHAR", "k": "INTEGER"}, {}
+    types, arrays, read = {"method": "VARCHAR", "k": "INTEGER"}, {}, []
     # columns without any value, in one method or in all, get the type that their values have
     answers = {"outcome_cf": found.outcome, "own_case": found.is_negative}
     for name, values in found.columns().items():
-        example = answers.get(name, values)
-        types[name], columns[name] = _typed(np.asarray(values), np.asarray(example))
-    connection.register("part", pd.DataFrame(columns, copy=False))
+        place = len(read)
+        kind, dtype = _TYPES.get(_kind_of(np.asarray(answers.get(name, values))), _TEXT)
+        arrays[f"c{place}"], missing = _typed(np.asarray(values), dtype)
+        types[name] = kind
+        if missing is None:
+            read.append(f"c{place}")
+        else:
+            arrays[f"m{place}"] = missing
+            read.append(f"CASE WHEN m{place} THEN NULL ELSE c{place} END")
     if first:
         declared = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
         connection.execute(f"CREATE TABLE findings ({declared})")
-    connection.execute("INSERT INTO findings SELECT ?, ?, * FROM part", [found.method, found.k])
+    connection.register("part", arrays)
+    connection.execute(
+        f"INSERT INTO findings SELECT ?, ?, {', '.join(read)} FROM part",  # noqa: S608 - our names
+        [found.method, found.k],
+    )
     connection.unregister("part")
 
 
-def _typed(values: NDArray[Any], example: NDArray[Any]) -> tuple[str, Any]:
-    """Give a column the type that its values have in common: truths, numbers, else text."""
-    import pandas as pd
+def _typed(values: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Give a column the type that its values have in common, and say which are missing.
 
-    names: tuple[str, Any] = _TYPES.get(_kind_of(example), _TEXT)
-    kind, dtype = names
-    if values.dtype.kind in _TYPES:  # DuckDB reads NaN as null
-        return kind, values
-    if dtype == "string":
+    DuckDB reads NaN, and None among texts, as null.
+    """
+    if values.dtype.kind in _TYPES:
+        return values, None
+    if dtype is np.object_:
         everyone = values.tolist()
         texts = {key: None if each is None else str(each) for key, each in _objects(everyone)}
-        values = np.array([*map(texts.__getitem__, map(id, everyone))], dtype=object)
-    return kind, pd.Series(pd.array(values, dtype=dtype))
+        return np.array([*map(texts.__getitem__, map(id, everyone))], dtype=np.object_), None
+    missing = np.asarray(np.equal(values, None) | (values != values), dtype=np.bool_)  # noqa: PLR0124
+    return np.where(missing, 0, values).astype(dtype), missing
 
 
 def _kind_of(values: NDArray[Any]) -> str:

@@ -112,7 +112,10 @@ def _own(key: str, value: str, name: str) -> str:
 def _environment(package: str = "mutandis.report") -> jinja2.Environment:
     import jinja2
 
+    from mutandis.report.template_cache import TemplateCache
+
     environment = jinja2.Environment(
+        bytecode_cache=TemplateCache(),
         loader=jinja2.PackageLoader(package, "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,

@@ -15,16 +15,16 @@ objects, and nearly all of them are in use until the end.
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 from numba.core import event
 from numba.core.options import DefaultOptions
+
+from mutandis.limits import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,16 +93,8 @@ def _compiled(function: _Function, **options: Any) -> _Function:
 def _cache_folder(wanted: str) -> str:
     """Choose where machine code is kept: where numba is told to, by the package, or in the home."""
     here = Path(__file__).parent
-    digest = sha256(numba.__version__.encode())
-    for source in sorted(here.glob("*.py")):
-        digest.update(source.read_bytes())
-    folder = here
-    if wanted:
-        folder = Path(wanted)
-    elif not os.access(here, os.W_OK):
-        home = os.environ.get("XDG_CACHE_HOME", "")
-        folder = (Path(home) if home else Path.home() / ".cache") / "mutandis"
-    return str(folder / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}")
+    sources, version = here.glob("*.py"), numba.__version__
+    return str(cache_folder("kernels", sources, beside=here, version=version, wanted=wanted))
 
 
 class _FirstUse(event.Listener):
