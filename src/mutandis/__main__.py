@@ -11,7 +11,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     # nearly all that a command makes lives until its end: it is not to be searched for garbage
     # again and again while libraries load
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(300_000, 20, 50)
     from mutandis.cli.app import main as run
 
     run()

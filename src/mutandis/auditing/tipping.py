@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.groups import NearestGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
+    from mutandis.search.share import Share
 
 __all__ = [
     "FRAGILE",
@@ -553,7 +554,10 @@ class _Ground:
             situation, strata=strata, fitted_on=situation.strata, ks=(k,), parts=STEPS // 2
         )
         shared = SharedSpaces()
-        found = audit.plan.semantics.group(situation, [method], shared=shared)
+        # the control groups alone are asked for, and what the others share
+        found = audit.plan.semantics.group(
+            situation, [method], shared=shared, counts_only=True, has_evidence=_no_one
+        )
         groups = audit.grouping.at(method, audit.ks.index(k))
         return cls(audit, situation, groups, found.nearest["control"], shared)
 
@@ -594,6 +598,10 @@ class _Ground:
         if doubt is not None:
             test = replace(test, share=replace(test.share, doubt=doubt[places]))
         return Pair(control=self.groups.control.take(places), test=test)
+
+
+def _no_one(control: Share, test: Share) -> NDArray[np.bool_]:  # noqa: ARG001
+    return np.zeros(len(control.size), dtype=np.bool_)
 
 
 def attribute_part(
