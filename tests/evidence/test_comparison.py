@@ -219,3 +219,38 @@ def test_a_test_without_bounds_has_the_same_p_values(name: str, splits: list[int
     expected = INTERVALS[name](control, test, **options)  # type: ignore[index]
     found = TESTS[name](control, test, **options)  # type: ignore[index]
     assert found.p_value.tolist() == expected.p_value.tolist()
+
+
+def test_integers_beyond_an_array_are_compared_once_and_each_gets_her_own() -> None:
+    rng = np.random.default_rng(12)
+    size, kinds = 400, 25
+    kind = rng.integers(0, kinds, size)
+    split = np.array([3**45 + int(each) for each in rng.integers(0, 3, kinds)], dtype=object)
+    test = Share(
+        negatives=(split * rng.integers(0, 11, kinds))[kind],
+        size=np.full(size, 10),
+        split=split[kind],
+        people=np.array([7.5, 9.25])[kind % 2],
+        doubt=np.array([0.0, 1e-4, 2e-4])[kind % 3],
+    )
+    control = share([(int(n), 10, 1) for n in rng.integers(0, 11, size)])
+    insufficient = rng.random(size) < 0.3
+    asked: list[int] = []
+
+    def rule(here: Share, there: Share) -> Comparison:
+        asked.append(len(here.size))
+        return PAPER_DEFINITIONS.compare(
+            here, there, tau=0.1, alpha=0.05, interval=TESTS["miettinen-nurminen"]
+        )
+
+    found = compare(control, test, rule, insufficient=insufficient)
+    assert asked[0] < size - insufficient.sum()
+    for place in range(size):
+        one = np.array([place])
+        alone = compare(control.take(one), test.take(one), rule, insufficient=insufficient[one])
+        for name in ("delta_p", "evidence", "significant", "insufficient"):
+            ours, expected = getattr(found, name)[place], getattr(alone, name)[0]
+            np.testing.assert_array_equal(ours, expected)
+        np.testing.assert_array_equal(found.interval.p_value[place], alone.interval.p_value[0])
+    assert found.significant.any()
+    assert (found.evidence & ~found.significant).any()

@@ -132,3 +132,24 @@ def test_examples_of_shares() -> None:
     assert [part.tolist() for part in difference(halves, thirds)] == [[1], [6]]
     tenths = exceeds(np.array([1, 2]), np.array([10, 10]), Fraction("0.1"))
     assert tenths.tolist() == [False, True]
+
+
+def test_many_shares_with_integers_of_python_are_divided_correctly() -> None:
+    rng = np.random.default_rng(3)
+    parts = [3**50 + each for each in range(40)]
+    split = [parts[each] for each in rng.integers(0, 40, 12_000)]
+    negatives = [
+        each * int(top) // 7 for each, top in zip(split, rng.integers(0, 15, 12_000), strict=True)
+    ]
+    size = rng.integers(0, 3, 12_000)
+    shares = Share(
+        negatives=np.array(negatives, dtype=object),
+        size=size,
+        split=np.array(split, dtype=object),
+    ).values()
+    for place in range(0, 12_000, 37):
+        if not size[place]:
+            assert np.isnan(shares[place])
+            continue
+        whole = Fraction(negatives[place], int(size[place]) * split[place])
+        assert shares[place] == float(whole)

@@ -238,16 +238,20 @@ class _Search:
                 quality[row, sorted(members)] = -np.inf
             order = np.argsort(-quality, axis=None, kind="stable")
             seen: dict[frozenset[int], float] = {}
+            places = []
             for place in order.tolist():
                 row, literal = divmod(place, number)
                 if len(seen) == _BEAM or not np.isfinite(quality[row, literal]):
                     break
-                seen.setdefault(groups[row] | {literal}, float(quality[row, literal]))
+                if (members := groups[row] | {literal}) not in seen:
+                    seen[members] = float(quality[row, literal])
+                    places.append((row, literal))
             yield from ((each, members) for members, each in seen.items())
             groups = list(seen)
             if not groups:
                 return
-            covers = np.array([masks[sorted(members)].prod(axis=0) for members in groups])
+            rows, literals = zip(*places, strict=True)
+            covers = covers[list(rows)] * masks[list(literals)]
 
 
 def _tiled(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -48,7 +48,7 @@ def group_equal(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.in
     if _all_differ(digests):
         rows = np.arange(len(digests), dtype=np.intp)
         return rows, rows
-    group = _number_equal(digests)
+    group = number_equal(digests)
     first = _first_rows(group)
     if not _agree(columns, first, group):
         group = _group_by_columns(columns)
@@ -56,7 +56,7 @@ def group_equal(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.in
     return first, group
 
 
-def _number_equal(values: NDArray[Any]) -> NDArray[np.intp]:
+def number_equal(values: NDArray[Any]) -> NDArray[np.intp]:
     """Give equal values a number, in order of first appearance; a few are sorted for that."""
     if len(values) > _FEW:
         import pandas as pd
@@ -98,6 +98,6 @@ def _group_by_columns(columns: Sequence[NDArray[Any]]) -> NDArray[np.intp]:
     group = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         # two dense codes below n make one key below n squared
-        codes = _number_equal(column)
-        group = _number_equal(group * (int(codes.max(initial=0)) + 1) + codes)
+        codes = number_equal(column)
+        group = number_equal(group * (int(codes.max(initial=0)) + 1) + codes)
     return group

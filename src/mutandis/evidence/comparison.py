@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from mutandis.data.by_row import ByRow
-from mutandis.data.equal_rows import group_equal
+from mutandis.data.equal_rows import group_equal, number_equal
 from mutandis.search.share import Share, difference
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def compare(
     is given where neither group is empty, since it describes them all the same. Groups of equal
     sizes are insufficient or not together. `differences` gives Δ where it is not that of shares.
     """
-    first, pair = distinct_pairs(control, test)
+    first, pair = distinct_pairs(control, test, insufficient)
     alone = first is pair  # no two complainants have the same
     if not alone:
         control, test = control.take(first), test.take(first)
@@ -154,20 +154,21 @@ def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bo
     return small if pair.test.matching is None else small | (pair.test.matching.unfit != 0)
 
 
-def distinct_pairs(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def distinct_pairs(
+    control: Share, test: Share, insufficient: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Find one complainant of each different pair of shares, and the pair that each has.
 
     Without ties, the two shares of a complainant are two whole numbers from 0 to k: a million
     complainants have at most (k + 1)² different pairs. Matched groups hardly ever agree in both
-    the share and the number of people that it counts as, and neither do means over draws.
+    the share and the number of people that it counts as, and neither do means over draws: these
+    are compared one by one, unless their integers are those of Python, which take long.
     """
     several = control.further is not None  # of several marks, all hardly ever agree
-    if (
-        several
-        or control.people is not None
-        or test.people is not None
-        or test.split.dtype == object
-    ):
+    if not several and object in (test.negatives.dtype, test.split.dtype):
+        whether = () if insufficient is None else (insufficient,)
+        return group_equal(*_bits(control), *_bits(test), *whether)
+    if several or control.people is not None or test.people is not None:
         everyone = np.arange(len(control.size))
         return everyone, everyone
     if _is_plain(control) and _is_plain(test):
@@ -195,6 +196,14 @@ def _group_plain(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray
     first = example[taken]
     example[taken] = np.arange(len(taken))
     return first, example[key]
+
+
+def _bits(share: Share) -> list[NDArray[Any]]:
+    """Give all that a comparison reads of shares, as integers that are equal where it is."""
+    floats = [each for each in (share.people, share.doubt) if each is not None]
+    whole = [share.negatives, share.split]
+    whole = [number_equal(each) if each.dtype == object else each for each in whole]
+    return [share.size, *whole, *(each.view(np.int64) for each in floats)]
 
 
 def _parts(share: Share) -> tuple[NDArray[np.int64], ...]:

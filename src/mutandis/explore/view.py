@@ -89,7 +89,9 @@ class Lens:
 
     def findings(self, view: View) -> Findings:
         """Give verdicts, shares and p-values; bounds take long for many, and are for one person."""
-        audit, tested = self.audit_at(view), replace(view, alpha=self.base.alpha)
+        # what is the headline has no part in tests
+        audit = self.audit_at(replace(view, method=self.base.method, k=self.base.k))
+        tested = replace(view, alpha=self.base.alpha)
 
         def find() -> Findings:
             if view != tested and self._tests_once:

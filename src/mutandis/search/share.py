@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.by_row import ByRow
+from mutandis.data.equal_rows import group_equal, number_equal
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 # Below this, products of int64 are exact and so are the floats made of them; from there on Python's
 # own integers are used, whose quotients are rounded correctly too.
 SAFE = 2**53
+# shares of which it is worth while to find those that are equal
+_MANY = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,11 @@ class Share(ByRow):
 
     def values(self) -> NDArray[np.float64]:
         """Give the shares as floats; the share of an empty group is missing."""
+        if object in (self.negatives.dtype, self.split.dtype) and len(self.size) > _MANY:
+            parts = (number_equal(each) for each in (self.negatives, self.split))
+            first, same = group_equal(self.size, *parts)
+            if first is not same:  # each different one once, as integers of Python take long
+                return self.take(first).values()[same]
         whole = self.size * self.split
         shares = np.full(whole.shape, np.nan)
         filled = np.flatnonzero(whole > 0)
