@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import EquationError
+from mutandis.evidence import matches
 
 GRADES = ["low", "mid", "high"]
 ATTRIBUTES: dict[str, Any] = {
@@ -223,6 +224,35 @@ def test_shuffling_rows_changes_nothing_of_a_fitted_worldview(
     for name in ("x", "y"):
         kept = before.loc[stays, name].to_numpy().tobytes()
         assert kept == facts.loc[stays, name].to_numpy().tobytes()
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_sets_of_equal_rows_at_one_distance_are_added_up_in_any_order(
+    kernels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernels:
+        pytest.importorskip("numba")
+        monkeypatch.setattr(matches, "_WORTH_LOADING", 0)
+    # men on one point and on others beside it, at one distance from a woman's counterfactual
+    rows = "r02a0 p05c0 p53a0 p00a0 p00a0 p50b0 r33c0 r32b0 r22a0 r22c0"
+    more = pd.DataFrame(
+        [
+            (each[0], float(each[1]), int(each[2]) / 10, each[3], "low", int(each[4]))
+            for each in rows.split()
+        ],
+        columns=list(ANCHORS),
+    )
+    table = pd.concat([ANCHORS, more], ignore_index=True)
+    table["who"] = [f"person {number}" for number in range(len(table))]
+    worldview = mm.Worldview({"x": mm.Linear("status"), "y": mm.Linear("x", "status", "job")})
+    found = []
+    for seed in range(8):
+        mixed = table.iloc[np.random.default_rng(seed).permutation(len(table))]
+        audit = Situation(mixed, mixed).audit(
+            counterfactuals=None, worldview=worldview, uncertainty=mm.Uncertainty(refits=0)
+        )
+        found.append(everything(audit))
+    assert all(each == found[0] for each in found)
 
 
 @pytest.mark.slow
