@@ -1,15 +1,19 @@
-"""Audits on Dask workers are those of one process, whatever is audited and however it is stored."""
+"""Audits on Dask workers are those of one process: whatever is audited, stored, or killed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import signal
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.cluster import open_workers
+from mutandis.cluster import DaskWorkers, open_workers
 from mutandis.evidence import tiles
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ pytestmark = pytest.mark.slow
 
 # about 2,000 complainants in each of some fifteen tasks
 MEMORY = "310MB"
+KILLS = 10
 
 
 @pytest.fixture(scope="module", params=[2, 4])
@@ -35,20 +40,16 @@ def workers(
         yield made
 
 
-def assert_same(found: mm.Audit, expected: mm.Audit) -> None:
-    assert found.provenance.to_json() == expected.provenance.to_json()
-    for method in expected.methods:
-        for k in expected.ks:
-            pd.testing.assert_frame_equal(
-                found.findings(method, k=k), expected.findings(method, k=k), check_exact=True
-            )
-    assert found.noise_floor.as_dict() == expected.noise_floor.as_dict()
+@pytest.fixture(scope="module", params=["law school", "loan", "mixed"])
+def plan(request: pytest.FixtureRequest, data_folder: Path) -> mm.Plan:
+    return {"law school": law_school, "loan": loan, "mixed": mixed}[request.param](data_folder)
 
 
-def test_law_school(workers: AnyWorkers, data_folder: Path) -> None:
+def law_school(data_folder: Path) -> mm.Plan:
+    """Matched with refits and placebos."""
     table = pd.read_csv(data_folder / "law_school.csv", sep="|")
     table["admitted"] = (0.6 * table["UGPA"] + 0.4 * table["LSAT"] >= 20.8).astype(int)
-    plan = mm.plan(
+    return mm.plan(
         table,
         outcome="admitted",
         negative=0,
@@ -63,21 +64,37 @@ def test_law_school(workers: AnyWorkers, data_folder: Path) -> None:
         ks=(15, 100),
         uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
     )
-    before = len(list(workers.folder.glob("*.npz")))
-    assert_same(plan.run(cluster=workers), plan.run())
-    assert len(list(workers.folder.glob("*.npz"))) > before + 8
 
 
-def test_draws_several_values_and_tipping_points(
-    workers: AnyWorkers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tiles, "_SMALLEST_TILE", 60)
+def loan(_: Path) -> mm.Plan:
+    """All methods, which ask b() too."""
+    return mm.plan(
+        mm.datasets.loan(n=4000, seed=2),
+        outcome="LoanApproval",
+        negative=-1,
+        protected=mm.Protection("Gender", value=1, reference=0),
+        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        worldview=LOANS,
+        decision="AnnualSalary + 5 * AccountBalance > 225000",
+        ks=(15, 30),
+        uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
+        seed=1,
+    )
+
+
+LOANS = mm.Worldview(
+    {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("AnnualSalary", "Gender")}
+)
+
+
+def mixed(_: Path) -> mm.Plan:
+    """Draws, several protected values, and tipping points, on random numbers and names."""
     rng = np.random.default_rng(4)
     group = rng.choice(["a", "b", "c"], 600, p=[0.5, 0.25, 0.25])
     pay = np.round(rng.normal(size=600) - 0.6 * (group != "a"), 1)
     job = np.where(rng.random(600) < 0.3 + 0.3 * (group == "b"), "cook", "clerk")
     refused = rng.random(600) < 1 / (1 + np.exp(0.5 + 2 * pay + (job == "clerk")))
-    plan = mm.plan(
+    return mm.plan(
         {"group": group, "pay": pay, "job": job, "refused": refused},
         outcome="refused",
         negative=True,
@@ -87,7 +104,73 @@ def test_draws_several_values_and_tipping_points(
         ks=(10, 25),
         uncertainty=mm.Uncertainty(draws=3, refits=0, placebo=2, tipping=True),
     )
-    assert_same(plan.run(cluster=workers), plan.run())
+
+
+@pytest.fixture(scope="module")
+def alone(plan: mm.Plan) -> dict[str, str]:
+    return described(plan.run())
+
+
+def described(audit: mm.Audit) -> dict[str, str]:
+    """Give all that an audit finds, to the last bit."""
+    found: dict[str, Any] = {
+        f"{method} {k}": audit.findings(method, k=k).to_dict("list")
+        for method in audit.methods
+        for k in audit.ks
+    }
+    found["counts"] = audit.counts().to_dict("list")
+    found["provenance"] = audit.provenance.to_json()
+    found["noise floor"] = audit.noise_floor.as_dict()
+    if audit.plan.settings.uncertainty.tipping:
+        found["tipping"] = audit.tipping().to_dict("list")
+    return {name: repr(each) for name, each in found.items()}
+
+
+def test_workers_change_nothing(
+    workers: AnyWorkers, plan: mm.Plan, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "_SMALLEST_TILE", 60)
+    before = len(list(workers.folder.glob("*.npz")))
+    assert described(plan.run(cluster=workers)) == alone
+    assert len(list(workers.folder.glob("*.npz"))) > before + 8
+
+
+def kill_workers(client: Any, ended: threading.Event, killed: list[int]) -> None:
+    """Kill one worker after the other at random moments."""
+    rng = np.random.default_rng(3)
+    while len(killed) < KILLS and not ended.wait(rng.uniform(0.1, 1.0)):
+        with suppress(Exception):  # a worker that is asked may be gone
+            pids = list(client.run(os.getpid, on_error="ignore").values())
+            os.kill(rng.choice(pids), signal.SIGKILL)
+            killed.append(1)
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_killed_workers_change_nothing(
+    number: int,
+    plan: mm.Plan,
+    alone: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(tiles, "_SMALLEST_TILE", 20)
+    monkeypatch.setattr(tiles, "_TILES", 24)
+    killed: list[int] = []
+    ended = threading.Event()
+    with open_workers(f"local:{number}", tmp_path) as workers:
+        assert isinstance(workers, DaskWorkers)
+        killer = threading.Thread(
+            target=kill_workers, args=(workers.client, ended, killed), daemon=True
+        )
+        killer.start()
+        shared = described(plan.run(cluster=workers))
+        ended.set()
+        killer.join(timeout=30)
+
+    assert shared == alone
+    assert len(killed) == KILLS
+    assert len(list(tmp_path.glob("*.npz"))) > 24
 
 
 @pytest.mark.parametrize("parts", [1, 7, 64])
@@ -100,7 +183,7 @@ def test_parts_of_a_table_in_any_order(
     for number, some in enumerate(np.array_split(rows, parts)):
         table.iloc[some].to_parquet(tmp_path / f"{number:02}.parquet")
 
-    def plan(source: Path | pd.DataFrame) -> mm.Plan:
+    def plan_of(source: Path | pd.DataFrame) -> mm.Plan:
         return mm.plan(
             source,
             id="person",
@@ -108,17 +191,12 @@ def test_parts_of_a_table_in_any_order(
             negative=-1,
             protected=mm.Protection("Gender", value=1, reference=0),
             attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-            worldview=mm.Worldview(
-                {
-                    "AnnualSalary": mm.Linear("Gender"),
-                    "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-                }
-            ),
+            worldview=LOANS,
             ks=(15,),
             uncertainty=mm.Uncertainty(refits=0, placebo=2, tipping=False),
         )
 
-    found, expected = plan(tmp_path).run(cluster=workers), plan(table).run()
+    found, expected = plan_of(tmp_path).run(cluster=workers), plan_of(table).run()
     assert found.provenance.to_json() == expected.provenance.to_json()
     assert found.noise_floor.as_dict() == expected.noise_floor.as_dict()
     for method in expected.methods:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mutandis.search.brute import BruteSearch
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Listing, Queries, Space
-from mutandis.search.shards import Cells, ShardedSearch, sort_in_space
+from mutandis.search.shards import Cells, ShardedSearch, sample_space, sort_in_space
 
 
 def make_space(rng: np.random.Generator, size: int, *, squared: bool, names: int) -> Space:
@@ -34,7 +34,8 @@ def in_cells(space: Space, size: int, rows: int = 0) -> tuple[Space, ShardedSear
         negatives=space.negatives[order],
         metric=space.metric,
     )
-    return ordered, ShardedSearch(ordered, Cells.around(points, start), rows=rows, threads=1)
+    cells = Cells.around(points, start, ordered.counts)
+    return ordered, ShardedSearch(ordered, cells, sample_space(ordered), rows=rows, threads=1)
 
 
 @settings(max_examples=60, deadline=None)

@@ -36,7 +36,7 @@ from mutandis.evidence.spaces import Stratum
 from mutandis.search.choose import choose
 from mutandis.search.distance import Points
 from mutandis.search.engine import Queries, Space, discard_progress
-from mutandis.search.shards import CELL, Cells, ShardedSearch, sort_in_space
+from mutandis.search.shards import CELL, Cells, ShardedSearch, sample_space, sort_in_space
 from mutandis.search.ties import Neighbourhoods, RadiusCounts
 from mutandis.workers import Task, digest, threads_of_task
 
@@ -229,17 +229,11 @@ def _store_space(
     placed, metric = space.metric.place(space.points), space.metric.in_place
     size = max(1, min(CELL, workers.rows // 64))
     order, start = sort_in_space(placed, metric, size=size)
-    cells = Cells.around(placed.take(order), start)
-    points = space.points.take(order)
-    arrays: _Arrays = {
-        "coordinates": points.coordinates,
-        "codes": points.codes,
-        "counts": space.counts[order],
-        "summed": space.summed[order],
-        "start": cells.start,
-        "low": cells.low,
-        "high": cells.high,
-    }
+    cells = Cells.around(placed.take(order), start, space.counts[order])
+    del placed
+    space = space.take(order)
+    arrays = _space_arrays(space) | {f.name: getattr(cells, f.name) for f in fields(Cells)}
+    arrays |= {f"sample-{name}": each for name, each in _space_arrays(sample_space(space)).items()}
     rows = order
     if standing is not None:
         place = np.empty_like(order)
@@ -248,6 +242,12 @@ def _store_space(
         rows = np.argsort(here, kind="stable")
         arrays["standing"] = here[rows]
     return workers.store(digest(arrays), arrays), rows
+
+
+def _space_arrays(space: Space) -> _Arrays:
+    coordinates, codes = space.points.coordinates, space.points.codes
+    summed = space.summed
+    return {"coordinates": coordinates, "codes": codes, "counts": space.counts, "summed": summed}
 
 
 def _store_people(
@@ -505,10 +505,10 @@ def _no_table() -> Any:
     raise RuntimeError("a task has no table: please report this")
 
 
-def _space(asked: _Asked, side: str) -> Space:
+def _space(asked: _Asked, side: str, part: str = "") -> Space:
     folder = asked.control if side == "control" else asked.test
     names = ("coordinates", "codes", "counts", "summed")
-    coordinates, codes, counts, summed = (_mapped(folder / f"{name}.npy") for name in names)
+    coordinates, codes, counts, summed = (_mapped(folder / f"{part}{name}.npy") for name in names)
     marked = _mapped(asked.people / "summed.npy").dtype != np.bool_
     return Space(
         points=Points(coordinates=coordinates, codes=codes),
@@ -533,7 +533,8 @@ def _open_search(asked: _Asked, side: str) -> ShardedSearch:
     if whole and key in _OPENED:
         return _OPENED[key]
     cells = Cells(**{f.name: np.load(folder / f"{f.name}.npy") for f in fields(Cells)})
-    made = ShardedSearch(space, cells, rows=asked.rows // 2, threads=threads)
+    sample = _space(asked, side, "sample-")
+    made = ShardedSearch(space, cells, sample, rows=asked.rows // 2, threads=threads)
     if whole:
         while len(_OPENED) > 1:
             del _OPENED[next(iter(_OPENED))]

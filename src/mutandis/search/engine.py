@@ -60,6 +60,16 @@ class Space:
         """What is summed over groups at each point."""
         return self.negatives if self.marks is None else self.marks
 
+    def take(self, some: NDArray[np.intp] | slice) -> Space:
+        """Give some of the points, in this order."""
+        return replace(
+            self,
+            points=self.points.take(some),
+            counts=self.counts[some],
+            negatives=self.negatives[some],
+            marks=None if self.marks is None else self.marks[some],
+        )
+
     @classmethod
     def of(
         cls, points: Points, is_negative: NDArray[Any], metric: Metric

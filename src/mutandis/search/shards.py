@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from mutandis.search.distance import Metric, Points
     from mutandis.search.engine import Progress, Search, Space
 
-__all__ = ["Cells", "ShardedSearch", "sort_in_space"]
+__all__ = ["Cells", "ShardedSearch", "sample_space", "sort_in_space"]
 
 CELL = 4096
 """Points in a cell."""
 
 # queries that share a box, and those whose order among each other does not matter
 _GROUP, _NEAR = 2048, 64
-# one point in so many is in the sample that guesses radii
-_SAMPLED = 32
+# one point in so many is in the sample that guesses radii, or one in more: it has at most so many
+_SAMPLED, _LARGEST_SAMPLE = 32, 1 << 20
 # a guess is this much larger than what the sample says, so that it is seldom too small
 _MARGIN, _MORE = 1.5, 3
 # what is computed in floats may be off by less than this part
@@ -51,10 +51,16 @@ class Cells:
     # of each coordinate, and then of each code: the smallest and the largest
     low: NDArray[np.int64]
     high: NDArray[np.int64]
+    people: NDArray[np.int64]
 
     @classmethod
-    def around(cls, points: Points, start: NDArray[np.intp]) -> Cells:
-        """Measure the boxes of points that are where distances are measured."""
+    def around(
+        cls, points: Points, start: NDArray[np.intp], counts: NDArray[np.int64] | None = None
+    ) -> Cells:
+        """Measure the boxes of points that are where distances are measured.
+
+        `counts` says how many people stand on each of them: one, if nothing is said.
+        """
         low, high = (
             np.concatenate(
                 [
@@ -65,7 +71,8 @@ class Cells:
             )
             for least in (np.minimum, np.maximum)
         )
-        return cls(start=start, low=low, high=high)
+        people = np.diff(start) if counts is None else np.add.reduceat(counts, start[:-1])
+        return cls(start=start, low=low, high=high, people=people)
 
     def __len__(self) -> int:
         return len(self.low)
@@ -118,20 +125,29 @@ def sort_in_space(
     return order, np.sort(np.array(start, dtype=np.intp))
 
 
+def sample_space(space: Space) -> Space:
+    """Take some of the points of a space that were sorted, evenly."""
+    size = len(space.points)
+    step = min(max(_SAMPLED, -(-size // _LARGEST_SAMPLE)), max(1, size // 64))
+    return space.take(slice(None, None, step))
+
+
 class ShardedSearch:
     """Search points that were sorted in space, loading the cells that are needed.
 
-    `cells` are the boxes of the space's points, which may be mapped from files; up to `rows` points
-    are simply loaded.
+    `cells` are the boxes of the space's points, which may be mapped from files, and `sample` is
+    what `sample_space` gives; up to `rows` points are simply loaded.
     """
 
-    def __init__(self, space: Space, cells: Cells, *, rows: int, threads: int = -1) -> None:
+    def __init__(
+        self, space: Space, cells: Cells, sample: Space, *, rows: int, threads: int = -1
+    ) -> None:
         self._space, self._cells, self._threads = space, cells, threads
         self._loaded = np.full(len(cells), len(space.points) <= rows)
         self._search: Search | None = None
-        self._sample: Search | None = None
+        self._sample = sample
+        self._sample_search: Search | None = None
         self._index = np.empty(0, dtype=np.intp)
-        self._people = np.add.reduceat(space.counts, cells.start[:-1])  # in each cell
 
     @property
     def name(self) -> str:
@@ -151,7 +167,7 @@ class ShardedSearch:
         waiting = np.arange(len(groups))
         while len(waiting):
             self._load(groups, waiting, reach)
-            while self._people[self._loaded].sum() <= max(ks):
+            while self._cells.people[self._loaded].sum() <= max(ks):
                 reach[waiting] = 2 * reach[waiting] + 1
                 self._load(groups, waiting, reach)
             rows = np.concatenate(
@@ -216,21 +232,14 @@ class ShardedSearch:
 
     def _guess(self, queries: Queries, k: int) -> NDArray[np.float64]:
         """Guess how far the k nearest of each query reach, from those in a sample of the points."""
-        if self._sample is None:
-            step = min(_SAMPLED, max(1, len(self._space.points) // 64))
-            few = slice(None, None, step)
-            space = self._space
-            sample = replace(
-                space, points=space.points.take(few), counts=space.counts[few],
-                negatives=space.negatives[few], marks=None,
-            )  # fmt: skip
-            self._sample = choose_search(sample, threads=self._threads)
-            self._sample_share = int(sample.counts.sum()) / int(space.counts.sum())
-            self._sample_rows = int(sample.counts.sum())
-        expected = k * self._sample_share
-        rank = int(min(np.ceil(_MARGIN * expected) + _MORE, self._sample_rows))
+        if self._sample_search is None:
+            sample = replace(self._sample, marks=None)  # nothing is summed
+            self._sample_search = choose_search(sample, threads=self._threads)
+        sampled = int(self._sample.counts.sum())
+        expected = k * sampled / int(self._cells.people.sum())
+        rank = int(min(np.ceil(_MARGIN * expected) + _MORE, sampled))
         around = Queries.outside(queries.points)
-        return self._sample.neighbourhoods(around, (rank,)).radius[:, 0].astype(np.float64)
+        return self._sample_search.neighbourhoods(around, (rank,)).radius[:, 0].astype(np.float64)
 
     def _load(self, groups: Cells, some: NDArray[np.intp], reach: NDArray[np.float64]) -> None:
         chosen = replace(groups, low=groups.low[some], high=groups.high[some])
@@ -245,14 +254,7 @@ class ShardedSearch:
             space, start = self._space, self._cells.start
             size = np.diff(start)
             self._index = np.flatnonzero(np.repeat(self._loaded, size))
-            here = replace(
-                space,
-                points=space.points.take(self._index),
-                counts=space.counts[self._index],
-                negatives=space.negatives[self._index],
-                marks=None if space.marks is None else space.marks[self._index],
-            )
-            self._search = choose_search(here, threads=self._threads)
+            self._search = choose_search(space.take(self._index), threads=self._threads)
         return self._search
 
     def _moved(self, queries: Queries) -> Queries:
