@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from mutandis.causal import Categorical, Diagnosis, Latent, Linear, Stated, Worldview
+from mutandis.causal.diagnostics import check
 from mutandis.causal.diagnostics.check import check_worldview
 from mutandis.causal.diagnostics.diagnosis import ResidualCheck
 from mutandis.causal.equations.equation import Predicted
@@ -417,3 +418,34 @@ def test_an_unknown_column_is_refused(options: Any) -> None:
 def test_what_is_no_intervention_is_refused(do: Any) -> None:
     with pytest.raises(PlanError, match="do"):
         _check(Worldview({"x": Linear("status")}), SMALL, do=do)
+
+
+# --- tables with many rows ------------------------------------------------------------------------
+
+
+def test_of_many_rows_some_are_tested_evenly_and_everyone_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(8)
+    status = rng.integers(0, 2, 4000)
+    first = np.round(rng.normal(size=4000) - status, 1)
+    table = {"status": status, "first": first, "second": first**2 + rng.normal(size=4000)}
+    worldview = Worldview({"first": Linear("status"), "second": Linear("first", "status")})
+    do = {"status": 0}
+    whole = _check(worldview, table, do=do)
+    monkeypatch.setattr(check, "_MOST_ROWS", 1500)
+    monkeypatch.setattr(check, "_BLOCK", 100)
+    some = _check(worldview, table, do=do)
+    assert (some.rows, some.taken_from, whole.taken_from) == (1334, 4000, None)
+    assert some.summary.startswith("Checked on 1,334 rows of 4,000 with ")
+    assert whole.summary.startswith("Checked on 4,000 rows with ")
+    # a third of the rows sees the curve; those who are changed are counted as ever
+    curve = [_residual_check(each, "second", "first", "level").p_value for each in (some, whole)]
+    assert max(each or 0.0 for each in curve) < 1e-30
+    assert some.changed == whole.changed == (status == 1).sum()
+    assert (some.clipped, some.outside) == (whole.clipped, whole.outside)
+    assert whole.outside["second"] > 0
+    # sorting the table in another way changes nothing
+    order = rng.permutation(4000)
+    mixed = {name: values[order] for name, values in table.items()}
+    assert _check(worldview, mixed, do=do).as_dict() == some.as_dict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,14 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mutandis.evidence import comparison
 from mutandis.evidence.comparison import Comparison, compare
-from mutandis.evidence.intervals import INTERVALS, TESTS, Interval, no_interval, wald
+from mutandis.evidence.intervals import (
+    INTERVALS,
+    TESTS,
+    Interval,
+    miettinen_nurminen,
+    no_interval,
+    wald,
+)
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.search.share import Share
 
 if TYPE_CHECKING:
-    from mutandis.evidence.comparison import Comparison
+    from mutandis.evidence.comparison import Comparison, Direction
 
 
 def share(parts: list[tuple[int, int, int]]) -> Share:
@@ -170,6 +179,22 @@ def test_together_is_as_one_by_one(
         single = method(alone(control, row), alone(test, row), tau=0.0, alpha=0.05)
         for part in ("low", "high", "p_value", "degenerate"):
             np.testing.assert_array_equal(getattr(together, part)[[row]], getattr(single, part))
+
+
+@pytest.mark.parametrize("direction", ["negative", "positive"])
+def test_blocks_are_compared_as_all_together(
+    direction: Direction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control, test = random_shares(3, 50, [15, 16], [1, 2, 6])
+    rule = partial(PAPER_DEFINITIONS.compare, tau=0.0, alpha=0.05, interval=miettinen_nurminen)
+    together = compare(control, test, rule, direction=direction)
+    monkeypatch.setattr(comparison, "_BLOCK", 7)
+    apart = compare(control, test, rule, direction=direction)
+    for name in ("delta_p", "evidence", "significant", "insufficient"):
+        np.testing.assert_array_equal(getattr(apart, name), getattr(together, name))
+    for name in ("low", "high", "p_value", "degenerate"):
+        found, expected = (getattr(each.interval, name) for each in (apart, together))
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_equal_pairs_are_computed_once() -> None:

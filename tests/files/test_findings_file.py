@@ -10,6 +10,7 @@ import pytest
 import mutandis as mm
 from mutandis.data.columns import jsonable
 from mutandis.evidence.findings import COLUMNS
+from mutandis.files import findings_file
 from mutandis.files.findings_file import compare_findings, write_findings
 
 if TYPE_CHECKING:
@@ -105,6 +106,18 @@ def test_the_same_findings_give_the_same_bytes(tmp_path: Path) -> None:
     paths = [tmp_path / name / "findings.parquet" for name in ("a", "b")]
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert compare_findings(*paths) == {}
+
+
+def test_blocks_are_written_as_all_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = []
+    for name, block in (("a", 1 << 18), ("b", 1)):
+        monkeypatch.setattr(findings_file, "_BLOCK", block)
+        (tmp_path / name).mkdir()
+        written(audit((False, True), ids=["x", "y", "z", "p", "q", "r"]), tmp_path / name)
+        paths.append(tmp_path / name / "findings.parquet")
+    assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
 def test_differences_are_counted_to_the_last_bit(tmp_path: Path) -> None:

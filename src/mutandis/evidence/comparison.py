@@ -29,6 +29,8 @@ Depth = Literal["evidence", "significance", "bounds"]
 
 # a table of all pairs for two groups of this size takes 8 MB
 _LARGEST_TABLE = 1000
+# pairs that are compared together: what is worked out on the way stays in the cache
+_BLOCK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +92,23 @@ def compare(
     if insufficient is not None and insufficient[first].any():
         enough, others = (np.flatnonzero(each[first]) for each in (~insufficient, insufficient))
         here, there = control.take(enough), test.take(enough)
-    found = rule(here, there) if direction == "negative" else rule(there, here).mirrored()
+    found = _in_blocks(rule, here, there, direction)
     if len(others):
         delta_p = np.full(len(first), np.nan)
         here, there = control.take(others), test.take(others)
         delta_p[others] = _known_differences(here, there, differences)
         found = _among_insufficient(found, enough, delta_p)
     return found if alone else found.take(pair)
+
+
+def _in_blocks(rule: Rule, control: Share, test: Share, direction: Direction) -> Comparison:
+    """Compare some at a time, of whom no one has a part in another's comparison."""
+    parts = []
+    for start in range(0, max(1, len(control.size)), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        here, there = control.take(block), test.take(block)
+        parts.append(rule(here, there) if direction == "negative" else rule(there, here).mirrored())
+    return Comparison.join(parts)
 
 
 def _known_differences(

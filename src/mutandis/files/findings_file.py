@@ -28,6 +28,7 @@ _TYPES: dict[str, tuple[str, Any]] = {
     "f": ("DOUBLE", np.float64),
 }
 _TEXT: tuple[str, Any] = ("VARCHAR", np.object_)
+_BLOCK = 1 << 18  # rows that are made ready to be written at a time
 
 
 def write_findings(path: Path, findings: Iterable[Findings]) -> None:
@@ -64,28 +65,32 @@ def _connected(path: Path | None = None) -> AbstractContextManager[duckdb.DuckDB
 
 
 def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool) -> None:
-    types, arrays, read = {"method": "VARCHAR", "k": "INTEGER"}, {}, []
+    columns = {name: np.asarray(values) for name, values in found.columns().items()}
     # columns without any value, in one method or in all, get the type that their values have
     answers = {"outcome_cf": found.outcome, "own_case": found.is_negative}
-    for name, values in found.columns().items():
-        place = len(read)
-        kind, dtype = _TYPES.get(_kind_of(np.asarray(answers.get(name, values))), _TEXT)
-        arrays[f"c{place}"], missing = _typed(np.asarray(values), dtype)
-        types[name] = kind
-        if missing is None:
-            read.append(f"c{place}")
-        else:
-            arrays[f"m{place}"] = missing
-            read.append(f"CASE WHEN m{place} THEN NULL ELSE c{place} END")
+    types = {
+        name: _TYPES.get(_kind_of(np.asarray(answers.get(name, values))), _TEXT)
+        for name, values in columns.items()
+    }
     if first:
-        declared = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
+        kinds = {"method": "VARCHAR", "k": "INTEGER"} | {n: kind for n, (kind, _) in types.items()}
+        declared = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
         connection.execute(f"CREATE TABLE findings ({declared})")
-    connection.register("part", arrays)
-    connection.execute(
-        f"INSERT INTO findings SELECT ?, ?, {', '.join(read)} FROM part",  # noqa: S608 - our names
-        [found.method, found.k],
-    )
-    connection.unregister("part")
+    for start in range(0, len(found), _BLOCK):
+        arrays, read = {}, []
+        for place, (name, values) in enumerate(columns.items()):
+            block, missing = _typed(values[start : start + _BLOCK], types[name][1])
+            arrays[f"c{place}"] = block
+            read.append(f"c{place}")
+            if missing is not None:
+                arrays[f"m{place}"] = missing
+                read[-1] = f"CASE WHEN m{place} THEN NULL ELSE c{place} END"
+        connection.register("part", arrays)
+        connection.execute(
+            f"INSERT INTO findings SELECT ?, ?, {', '.join(read)} FROM part",  # noqa: S608 - ours
+            [found.method, found.k],
+        )
+        connection.unregister("part")
 
 
 def _typed(values: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:

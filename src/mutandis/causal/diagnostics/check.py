@@ -5,6 +5,7 @@ What is tested, how to read it and what it cannot see is said in docs/diagnostic
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
 
 
+# Tests on so many rows see what matters; of a larger table they look at as many, evenly.
+_MOST_ROWS = 250_000
+# rows whose counterfactuals are looked at together
+_BLOCK = 1 << 18
+
+
 def check_worldview(
     worldview: Worldview,
     population: Population,
@@ -56,7 +63,8 @@ def check_worldview(
     fitted = worldview.fit(population)
     columns = {name: population.columns[name] for name in names}
     # equal rows are interchangeable, so nothing below depends on how the table was sorted
-    order = canonical_order(columns)
+    everyone = canonical_order(columns)
+    order = everyone[:: -(-len(everyone) // _MOST_ROWS) or 1]
     ordered = {name: column.take(order) for name, column in columns.items()}
     # an attribute that the worldview does not know is one that it says to be without causes
     alone: dict[str, tuple[str, ...]] = {n: () for n in attributes if n not in worldview.names}
@@ -89,9 +97,9 @@ def check_worldview(
         },
     )
     checks = _adjusted([*residuals, *independences])
-    rows = None if do is None else _changed_rows(population, do, order)
-    if do is not None and rows is not None and len(rows):
-        facts = take_rows(population, rows, population.columns)
+    some = None if do is None else _changed_rows(population, do, order)
+    if do is not None and some is not None and len(some):
+        facts = take_rows(population, some, population.columns)
         meter = MovementMeter(
             worldview=worldview, fitted=fitted, columns=ordered, do=do, facts=facts
         )
@@ -102,7 +110,8 @@ def check_worldview(
             for check in checks
         ]
     return Diagnosis(
-        rows=len(population),
+        rows=len(order),
+        taken_from=len(population) if len(order) < len(population) else None,
         alpha=alpha,
         equations=tuple(equation for equation, _ in leftovers.values()),
         residuals=tuple(check for check in checks if isinstance(check, ResidualCheck)),
@@ -110,7 +119,7 @@ def check_worldview(
         protected=attributes,
         roots=graph.roots,
         couplings=MappingProxyType(dict(worldview.couplings)),
-        **({} if do is None or rows is None else _reach(fitted, population, do, rows)),
+        **({} if do is None else _reach(fitted, population, do, everyone)),
     )
 
 
@@ -194,21 +203,25 @@ def _reach(
     fitted: FittedWorldview,
     population: Population,
     do: Mapping[str, Any],
-    rows: NDArray[np.intp],
+    order: NDArray[np.intp],
 ) -> dict[str, Any]:
     """Find how far the counterfactuals of those who are changed reach beyond the facts."""
-    if not len(rows):
-        return {"changed": 0}
-    made = fitted.counterfactuals_once(take_rows(population, rows, population.columns), do=do)
-    outside = {
-        name: int(_outside(made.population.columns[name], population.columns[name]).sum())
-        for name in made.moved
-    }
-    return {
-        "changed": len(rows),
-        "clipped": MappingProxyType({name: made.clipped[name] / len(rows) for name in made.moved}),
-        "outside": MappingProxyType({name: count / len(rows) for name, count in outside.items()}),
-    }
+    rows = _changed_rows(population, do, order)
+    clipped: Counter[str] = Counter()
+    outside: Counter[str] = Counter()
+    for start in range(0, len(rows), _BLOCK):
+        facts = take_rows(population, rows[start : start + _BLOCK], population.columns)
+        made = fitted.counterfactuals_once(facts, do=do)
+        for name in made.moved:
+            beyond = _outside(made.population.columns[name], population.columns[name])
+            clipped[name] += made.clipped[name]
+            outside[name] += int(beyond.sum())
+
+    def shares(counts: Mapping[str, int]) -> Mapping[str, float]:
+        return MappingProxyType({name: count / len(rows) for name, count in counts.items()})
+
+    found = {"clipped": shares(clipped), "outside": shares(outside)} if len(rows) else {}
+    return {"changed": len(rows), **found}
 
 
 def _outside(counterfactual: Column, factual: Column) -> NDArray[np.bool_]:

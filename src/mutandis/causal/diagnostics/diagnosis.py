@@ -155,6 +155,9 @@ class Diagnosis:
     ----------
     rows
         How many rows the worldview was checked on.
+    taken_from
+        How many rows the table has, where not all of them were looked at: they are taken evenly
+        from those in the order of what they hold.
     alpha
         A test whose adjusted p-value is below it is a problem.
     equations, residuals, independences
@@ -197,6 +200,7 @@ class Diagnosis:
     clipped: Mapping[str, float] = field(default_factory=dict)
     outside: Mapping[str, float] = field(default_factory=dict)
     couplings: Mapping[str, str] = field(default_factory=dict)
+    taken_from: int | None = None
 
     def with_labels(self, labels: Labels) -> Diagnosis:
         """Give the same diagnosis with columns named by their labels, for sentences.
@@ -308,9 +312,10 @@ class Diagnosis:
         """The number of tests and of problems, in a sentence."""
         tests = _number(self.tests, "test")
         found = _number(len(self.problems), "problem") if self.problems else "no problem"
+        table = f" of {self.taken_from:,}" if self.taken_from else ""
         return (
-            f"Checked on {_number(self.rows, 'row')} with {tests}: {found}. p-values are adjusted "
-            f"for the number of tests (Holm); a problem is one below {self.alpha:g}."
+            f"Checked on {_number(self.rows, 'row')}{table} with {tests}: {found}. p-values are "
+            f"adjusted for the number of tests (Holm); a problem is one below {self.alpha:g}."
         )
 
     @property
