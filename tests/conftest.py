@@ -5,6 +5,7 @@ What one folder shares is in its own file of this name.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import pkgutil
@@ -45,6 +46,18 @@ for _ in pkgutil.walk_packages(mm.__path__, "mutandis.", onerror=lambda name: No
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage less often, and not among what was loaded and collected for good."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_unconfigure() -> None:
+    """Let all of it go at the end: some libraries say what was not."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

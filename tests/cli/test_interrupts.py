@@ -126,10 +126,10 @@ def assert_ends(process: subprocess.Popen[str], number: signal.Signals) -> None:
     ("hang", "patch", "number"),
     [
         pytest.param("compute()", READ, signal.SIGINT, id="reading, in C"),
-        pytest.param(DUCKDB, READ, signal.SIGTERM, id="reading, in DuckDB"),
+        pytest.param(DUCKDB, READ, signal.SIGTERM, id="reading, in DuckDB", marks=pytest.mark.slow),
         pytest.param(THREADS, SEARCH, signal.SIGTERM, id="searching, in threads"),
         pytest.param(SWALLOW, PLACEBO, signal.SIGTERM, id="where the exception is lost"),
-        pytest.param("compute()", DRAW, signal.SIGINT, id="drawing, in C"),
+        pytest.param("compute()", DRAW, signal.SIGINT, id="drawing, in C", marks=pytest.mark.slow),
     ],
 )
 def test_a_signal_ends_what_does_not_return(

@@ -253,7 +253,9 @@ def test_a_category_that_appears_once(tmp_path: Path) -> None:
     assert "SECRET" not in str(caught.value)
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize(
+    "packed", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "packed"]
+)
 def test_a_line_without_end_is_said_to_be_one(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / ("long.csv.gz" if packed else "long.csv")
 

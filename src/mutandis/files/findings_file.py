@@ -104,7 +104,7 @@ def _typed(values: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[np.b
         everyone = values.tolist()
         texts = {key: None if each is None else str(each) for key, each in _objects(everyone)}
         return np.array([*map(texts.__getitem__, map(id, everyone))], dtype=np.object_), None
-    missing = np.asarray(np.equal(values, None) | (values != values), dtype=np.bool_)  # noqa: PLR0124
+    missing = np.array([each is None or each != each for each in values.tolist()])  # noqa: PLR0124
     return np.where(missing, 0, values).astype(dtype), missing
 
 
