@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mutandis.search import samples
 from mutandis.search.distance import Metric, Points
 from mutandis.search.samples import SortedPoints, rows_at_ranks
 
@@ -59,7 +60,9 @@ def apart(one: int, other: int, points: Points, metric: Metric) -> int:
 @pytest.mark.parametrize("few", [False, True], ids=["apart", "tied"])
 @pytest.mark.parametrize("kind", ["plain", "squared", "missing"])
 @pytest.mark.parametrize(
-    ("numbers", "names"), [(1, 0), (3, 2), (0, 2), (0, 0)], ids=["one", "mixed", "names", "none"]
+    ("numbers", "names"),
+    [(1, 0), (4, 0), (3, 2), (0, 2), (0, 0)],
+    ids=["one", "numbers", "mixed", "names", "none"],
 )
 def test_who_is_near_is_who_is_measured_to_be(
     numbers: int, names: int, kind: str, *, few: bool
@@ -84,3 +87,20 @@ def test_who_is_near_is_who_is_measured_to_be(
             assert listed == {row: d for row, d in enumerate(distances) if d <= limit}
         alone = points.take(np.array([one]))
         assert metric.from_center(alone, points).tolist() == distances
+
+
+@pytest.mark.parametrize("most", [1, 4, 40])
+def test_names_and_coordinates_that_have_no_room_in_cells_count_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(samples, "_MOST_CELLS", most)
+    points = made(300, 3, 2, seed=8, few=False)
+    metric = Metric(mismatch=np.array([50_000, 400_000]), unit=1.0)
+    found = SortedPoints.of(points, metric)
+    assert len(found.codes) <= most
+    where = np.argsort(found.order)
+    for one in range(0, 300, 23):
+        distances = metric.from_center(points.take(np.array([one])), points)
+        others = np.sort(np.delete(distances, one))
+        for k in (1, 12, 100):
+            assert found.radius(int(where[one]), k) == others[k - 1]

@@ -16,7 +16,7 @@ import numpy as np
 from mutandis.search.distance import FARTHEST, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,6 +28,8 @@ __all__ = ["SortedPoints", "rows_at_ranks"]
 _STEPS = (64, 8, 1)
 # combinations of names that are looked at one by one
 _MOST_CELLS, _MOST_LEVELS = 1024, 1 << 20
+# further coordinates by which points are parted, and into how many parts
+_BINNED, _BINS = 2, 24
 # points that tell along which coordinate others lie far apart
 _LOOKED_AT = 4096
 
@@ -60,14 +62,18 @@ def rows_at_ranks(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedPoints:
-    """Points where they are measured: those with the same names together, sorted by a coordinate.
+    """Points where they are measured, in cells, and in each cell sorted by one coordinate.
 
-    The names are the first ones, as many as have few combinations.
+    The points of a cell have the same names (the first ones, as many as have few combinations) and,
+    where there is room for that, lie between the same values of further coordinates.
     """
 
     points: Points  # each column by itself, one value after the other
     order: NDArray[np.intp]  # which point stands at each place
     codes: NDArray[np.int32]  # the names of each cell of points
+    bins: Mapping[
+        int, tuple[NDArray[np.int64], NDArray[np.int64]]
+    ]  # by coordinate: each one's span
     cell: NDArray[np.intp]  # the cell of each place
     axis: int  # the coordinate on which points lie far apart, -1 where they have none
     along: NDArray[np.int64]  # this coordinate of all points, sorted
@@ -78,13 +84,23 @@ class SortedPoints:
     def of(cls, points: Points, metric: Metric) -> SortedPoints:
         """Sort points that may have to be moved to where they are measured."""
         points = metric.place(points)
-        codes, cell = _cells(points.codes)
-        axis, along = -1, np.zeros(len(points), dtype=np.int64)
-        if points.coordinates.shape[1]:
-            some = points.coordinates[:: 1 + len(points) // _LOOKED_AT]
-            low, high = np.percentile(some, [25, 75], axis=0)
-            axis = int(np.argmax(high - low))
-            along = points.coordinates[:, axis]
+        some = points.coordinates[:: 1 + len(points) // _LOOKED_AT]
+        low, high = np.percentile(some, [25, 75], axis=0)
+        axes = np.argsort(low - high).tolist()  # the one on which points lie far apart first
+        edges = {each: _edges(some[:, each]) for each in axes[1 : 1 + _BINNED]}
+        binned = [
+            np.searchsorted(within, points.coordinates[:, each], "right")
+            for each, within in edges.items()
+        ]
+        known, cell = _cells([*points.codes.T, *binned], len(points))
+        codes, places = known[:, : points.codes.shape[1]], known[:, points.codes.shape[1] :].T
+        bins = {}
+        for (each, within), place in zip(edges.items(), places, strict=False):
+            column = points.coordinates[:, each]
+            ends = np.concatenate([[column.min()], within, [column.max()]])
+            bins[each] = ends[place], ends[place + 1]
+        axis = axes[0] if axes else -1
+        along = points.coordinates[:, axis] if axes else np.zeros(len(points), dtype=np.int64)
         order = np.argsort(along)
         key = cell[order] * len(points) + np.arange(len(points))
         again = np.argsort(key)
@@ -96,6 +112,7 @@ class SortedPoints:
             ),
             order=order,
             codes=codes,
+            bins=bins,
             cell=cell[order],
             axis=axis,
             along=along,
@@ -117,7 +134,11 @@ class SortedPoints:
         center = self.metric.as_center(center)
         known = self.codes.shape[1]
         costs = ((self.codes != center.codes[0, :known]) * self.metric.mismatch[:known]).sum(axis=1)
-        places = self._reached(center, limit - costs, step)
+        left = limit - costs
+        for axis, (low, high) in self.bins.items():
+            here = center.coordinates[0, axis]
+            left = left - self.metric.terms(np.maximum(np.maximum(low - here, here - high), 0))
+        places = self._reached(center, left, step)
         total = costs[self.cell[places]]
         for column, value, cost in self._columns(center):
             here = column[places]
@@ -168,13 +189,21 @@ class SortedPoints:
             yield self.points.coordinates[:, axis], center.coordinates[0, axis], None
 
 
-def _cells(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Part points by their first names, as many as have few combinations.
+def _edges(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give values between which about equally many lie."""
+    parts = np.arange(1, _BINS) / _BINS
+    return np.unique(np.quantile(values, parts, method="lower").astype(np.int64))
 
-    Give the names of each cell, and the cell of each point.
+
+def _cells(
+    columns: Sequence[NDArray[Any]], size: int
+) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Part points by the first of some columns of codes, as many as have few combinations.
+
+    Give the codes of each cell, and the cell of each point.
     """
-    names, cell = np.zeros((1, 0), dtype=np.int32), np.zeros(len(codes), dtype=np.intp)
-    for column in codes.T:
+    names, cell = np.zeros((1, 0), dtype=np.int32), np.zeros(size, dtype=np.intp)
+    for column in columns:
         levels = int(column.max(initial=0)) + 1
         if len(names) * levels > _MOST_LEVELS:
             break
