@@ -12,19 +12,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from mutandis.data.columns import is_number
 from mutandis.data.formula import Formula
-from mutandis.decision import (
-    HttpMaker,
-    RetryPolicy,
-    load_function,
-    load_onnx,
-    load_pickle,
-    load_skops,
-    with_threshold,
-)
 from mutandis.decision.model import FunctionMaker, ScoreSource
-from mutandis.decision.model_files import require_trust
+from mutandis.decision.model_files import load_function, load_pickle, load_skops, require_trust
 from mutandis.decision.rule import FormulaScores, Rule
-from mutandis.decision.threshold import Favourable, RelabelledMaker
+from mutandis.decision.threshold import Favourable, RelabelledMaker, with_threshold
 from mutandis.errors import listed, shown, suggest
 from mutandis.files.yaml_nodes import (
     Entries,
@@ -47,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from mutandis.decision.endpoint import HttpMaker
     from mutandis.decision.maker import DecisionMaker
     from mutandis.files.yaml_nodes import Reader
 
@@ -118,6 +110,8 @@ _ENDPOINT: Mapping[str, Reader] = {
 
 def read_endpoint(node: YamlNode, *, columns: tuple[str, ...], folder: Path) -> HttpMaker:
     """Read ``https://…``, or ``{url: https://…, batch: 200, token_variable: BANK_TOKEN, …}``."""
+    from mutandis.decision.endpoint import HttpMaker, RetryPolicy
+
     if not isinstance(node, Entries):
         return HttpMaker(url=read_name(node, "an address"), columns=columns)
     read = read_keys(node, _ENDPOINT, required=("url",), what="an endpoint")
@@ -199,6 +193,8 @@ def _from_python(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[P
 
 
 def _from_onnx(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
+    from mutandis.decision.onnx_model import load_onnx
+
     path = context.folder / read["onnx"]
     maker = load_onnx(
         path,
