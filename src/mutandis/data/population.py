@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 Missing = Literal["error", "drop"]
 
+# rows are looked up one by one if they are fewer than one in so many
+_FEW = 8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlay(Mapping[str, Column]):
@@ -71,10 +74,19 @@ class Overlay(Mapping[str, Column]):
         column = self.base[name].take(rows)
         if name not in self.patches:
             return column
+        place = self._places(rows)
+        differ = np.flatnonzero(place >= 0)
+        return _put(column, differ, self.patches[name].take(place[differ]))
+
+    def _places(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Find rows among those that differ; -1 for others."""
+        if len(rows) > len(self.rows) // _FEW:  # sooner than looking up one after the other
+            place = np.full(max(int(self.rows.max(initial=-1)), int(rows.max(initial=-1))) + 1, -1)
+            place[self.rows] = np.arange(len(self.rows))
+            return np.asarray(place[rows])
         place = np.searchsorted(self.rows, rows)
         place[place == len(self.rows)] = 0  # beyond the last of them: compared with the first
-        differ = np.flatnonzero(self.rows[place] == rows)
-        return _put(column, differ, self.patches[name].take(place[differ]))
+        return np.where(self.rows[place] == rows, place, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
