@@ -2,10 +2,10 @@
 
 Sorted points lie in files, the cells one after the other, each with a box around it. A search of a
 part of the queries loads the cells that can hold their neighbours, and nothing else. How far these
-reach is guessed from a sample of the points, and checked after: everything within `reach` of a
-group of queries is loaded, so an answer whose radius is no larger than that has missed no row, not
-even one that ties. Where a radius is larger, it is a bound for the true one, and cells up to it are
-loaded before the group is asked again. The answers are therefore those of a search of all points,
+reach is guessed from a sample of the points, and checked after: everything within the reach of a
+query is loaded, so an answer whose radius is no larger than that has missed no row, not even one
+that ties. Where a radius is larger, it is a bound for the true one, and cells up to it are
+loaded before the query is asked again. The answers are therefore those of a search of all points,
 integer by integer.
 """
 
@@ -33,8 +33,9 @@ __all__ = ["Cells", "ShardedSearch", "sample_space", "sort_in_space"]
 CELL = 4096
 """Points in a cell."""
 
-# queries that share a box, and those whose order among each other does not matter
-_GROUP, _NEAR = 2048, 64
+# points whose order among each other does not matter, and those that share boxes
+_NEAR = 64
+_SIZES = (2048, _NEAR)
 # one point in so many is in the sample that guesses radii, or one in more: it has at most so many
 _SAMPLED, _LARGEST_SAMPLE = 32, 1 << 20
 # a guess is this much larger than what the sample says, so that it is seldom too small
@@ -77,19 +78,16 @@ class Cells:
     def __len__(self) -> int:
         return len(self.low)
 
-    def near(self, other: Cells, reach: NDArray[np.float64], metric: Metric) -> NDArray[np.bool_]:
-        """Tell which boxes lie within the reach of one of the other boxes."""
-        if metric.weighing is not None:  # no box says how near its points are
-            return np.ones(len(self), dtype=np.bool_)
-        found = np.zeros(len(self), dtype=np.bool_)
+    def within(
+        self, some: NDArray[np.intp], other: Cells, reach: NDArray[np.float64], metric: Metric
+    ) -> NDArray[np.intp]:
+        """Choose those of some boxes that lie within the reach of one of the other boxes."""
+        gap = np.maximum(self.low[some] - other.high[:, None], other.low[:, None] - self.high[some])
+        np.maximum(gap, 0, out=gap)
         numbers = self.low.shape[1] - len(metric.mismatch)
-        for low, high, limit in zip(other.low, other.high, reach.tolist(), strict=True):
-            gap = np.maximum(self.low - high, low - self.high)
-            np.maximum(gap, 0, out=gap)
-            apart = metric.terms(gap[:, :numbers].astype(np.float64)).sum(axis=1)
-            apart += (gap[:, numbers:] > 0) @ metric.mismatch.astype(np.float64)
-            found |= apart <= limit * _SLACK
-        return found
+        apart = metric.terms(gap[..., :numbers].astype(np.float64)).sum(axis=-1)
+        apart += (gap[..., numbers:] > 0) @ metric.mismatch.astype(np.float64)
+        return some[(apart <= reach[:, None] * _SLACK).any(axis=0)]
 
 
 def sort_in_space(
@@ -162,27 +160,23 @@ class ShardedSearch:
             progress(len(queries))
             return answers
         found = Neighbourhoods.empty(len(queries), len(ks))
-        order, groups = self._grouped(queries.points)
-        reach = np.maximum.reduceat(self._guess(queries, max(ks))[order], groups.start[:-1])
-        waiting = np.arange(len(groups))
+        reach = self._guess(queries, max(ks))
+        waiting = np.arange(len(queries))
         while len(waiting):
-            self._load(groups, waiting, reach)
+            asked = queries.take(waiting)
+            self._load(asked.points, reach[waiting])
             while self._cells.people[self._loaded].sum() <= max(ks):
                 reach[waiting] = 2 * reach[waiting] + 1
-                self._load(groups, waiting, reach)
-            rows = np.concatenate(
-                [order[groups.start[each] : groups.start[each + 1]] for each in waiting.tolist()]
-            )
-            found.put(rows, self._ready().neighbourhoods(self._moved(queries.take(rows)), ks))
-            farthest = found.radius.max(axis=1)[order].astype(np.float64)
-            farthest = np.maximum.reduceat(farthest, groups.start[:-1])
+                self._load(asked.points, reach[waiting])
+            found.put(waiting, self._ready().neighbourhoods(self._moved(asked), ks))
+            farthest = found.radius.max(axis=1).astype(np.float64)
             again = (farthest > reach)[waiting] & ~self._loaded.all()
             reach, waiting = np.maximum(reach, farthest), waiting[again]
         progress(len(queries))
         return found
 
     def within(self, queries: Queries, limits: NDArray[np.int64]) -> RadiusCounts:
-        self._load_within(queries, limits)
+        self._load(queries.points, limits.astype(np.float64))
         return self._ready().within(self._moved(queries), limits)
 
     def arrange(self, points: Points) -> NDArray[np.intp]:
@@ -198,7 +192,7 @@ class ShardedSearch:
         rows: NDArray[np.int64],
         use: Callable[[NDArray[np.intp], Listing], None],
     ) -> None:
-        self._load_within(queries, limits)
+        self._load(queries.points, limits.astype(np.float64))
         search, index = self._ready(), self._index
 
         def use_here(chosen: NDArray[np.intp], listing: Listing) -> None:
@@ -213,22 +207,9 @@ class ShardedSearch:
 
         What that search is asked, and what it answers, are places among these points.
         """
-        self._load_within(queries, limits)
+        self._load(queries.points, limits.astype(np.float64))
         search = self._ready()
         return self._index, search
-
-    def _load_within(self, queries: Queries, limits: NDArray[np.int64]) -> None:
-        if not self._loaded.all() and len(queries):
-            order, groups = self._grouped(queries.points)
-            reach = np.maximum.reduceat(limits[order].astype(np.float64), groups.start[:-1])
-            self._load(groups, np.arange(len(groups)), reach)
-
-    def _grouped(self, points: Points) -> tuple[NDArray[np.intp], Cells]:
-        """Put queries into groups of near ones, with a box around each."""
-        metric = self._space.metric
-        placed = metric.place(points)
-        order, start = sort_in_space(placed, metric.in_place, size=_GROUP)
-        return order, Cells.around(placed.take(order), start)
 
     def _guess(self, queries: Queries, k: int) -> NDArray[np.float64]:
         """Guess how far the k nearest of each query reach, from those in a sample of the points."""
@@ -241,12 +222,47 @@ class ShardedSearch:
         around = Queries.outside(queries.points)
         return self._sample_search.neighbourhoods(around, (rank,)).radius[:, 0].astype(np.float64)
 
-    def _load(self, groups: Cells, some: NDArray[np.intp], reach: NDArray[np.float64]) -> None:
-        chosen = replace(groups, low=groups.low[some], high=groups.high[some])
-        near = self._cells.near(chosen, reach[some], self._space.metric.in_place)
-        if (near & ~self._loaded).any():
-            self._loaded |= near
+    def _load(self, points: Points, reach: NDArray[np.float64]) -> None:
+        """Load the cells within the reach of points, and no others.
+
+        What a search has found is within cells that it has loaded. So a cell counts as needed only
+        if a point itself reaches it, and not the box around many: nothing is loaded anew when the
+        same points are asked about again.
+        """
+        if self._loaded.all() or not len(points):
+            return
+        if self._space.metric.weighing is not None:  # no box says how near its points are
+            self._loaded[:], self._search = True, None
+            return
+        metric = self._space.metric
+        placed = metric.place(points)
+        order, _ = sort_in_space(placed, metric.in_place, size=_NEAR)
+        waiting = np.flatnonzero(~self._loaded)
+        self._mark_needed(placed.take(order), reach[order], waiting, _SIZES)
+        if self._loaded[waiting].any():
             self._search = None
+
+    def _mark_needed(
+        self,
+        points: Points,
+        reach: NDArray[np.float64],
+        some: NDArray[np.intp],
+        sizes: Sequence[int],
+    ) -> None:
+        """Mark those of some cells that points reach: boxes of so many points first, then each."""
+        cells, metric = self._cells, self._space.metric.in_place
+        if not sizes:
+            alone = Cells.around(points, np.arange(len(points) + 1))
+            self._loaded[cells.within(some, alone, reach, metric)] = True
+            return
+        for first in range(0, len(points), sizes[0]):
+            part = slice(first, first + sizes[0])
+            here, far = points.take(part), reach[part]
+            box = Cells.around(here, np.array([0, len(here)]))
+            some = some[~self._loaded[some]]
+            near = cells.within(some, box, far.max(keepdims=True), metric)
+            if len(near):
+                self._mark_needed(here, far, near, sizes[1:])
 
     def _ready(self) -> Search:
         """Give the search of what is loaded."""
