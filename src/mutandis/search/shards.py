@@ -87,7 +87,7 @@ class Cells:
         numbers = self.low.shape[1] - len(metric.mismatch)
         apart = metric.terms(gap[..., :numbers].astype(np.float64)).sum(axis=-1)
         apart += (gap[..., numbers:] > 0) @ metric.mismatch.astype(np.float64)
-        return some[(apart <= reach[:, None] * _SLACK).any(axis=0)]
+        return np.asarray(some[(apart <= reach[:, None] * _SLACK).any(axis=0)])
 
 
 def sort_in_space(
