@@ -2,9 +2,10 @@
 
 ``python benchmarks/scale.py 3e6 3e7`` makes tables of that many rows and five columns, in Parquet
 files of a million rows, audits each with ``mutandis audit --cluster local:2 --memory 3GB``, and
-prints the wall-clock time, the processor time of all processes, and the largest resident memory of
-the process that asks and of one worker. ``--alone`` runs the audit of one process beside it, and
-compares the files of both results. ``--placebo N`` runs N placebos (none otherwise).
+prints the wall-clock time, the processor time of all processes, and the most memory that the
+process that asks and one worker hold, pages of mapped files aside. ``--alone`` runs the audit of
+one process beside it, and compares the files of both results. ``--placebo N`` runs N placebos (none
+otherwise).
 """
 
 from __future__ import annotations
@@ -86,12 +87,12 @@ def run(command: list[str]) -> tuple[float, float, float, float]:
             break
         for each in everyone:
             try:
-                times, memory = each.cpu_times(), each.memory_info().rss
+                times, held = each.cpu_times(), each.memory_info()
             except psutil.Error:
                 continue
             spent[each.pid] = times.user + times.system
             kind = "own" if each.pid == process.pid else "worker"
-            peak[kind] = max(peak[kind], memory)
+            peak[kind] = max(peak[kind], held.rss - held.shared)  # without mapped files
         time.sleep(0.2)
     if process.wait():
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")

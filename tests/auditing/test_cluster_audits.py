@@ -145,7 +145,11 @@ def kill_workers(client: Any, ended: threading.Event, killed: list[int]) -> None
             killed.append(1)
 
 
-@pytest.mark.parametrize("number", [2, 4])
+@pytest.mark.parametrize(
+    ("plan", "number"),
+    [("law school", 2), ("loan", 2), ("loan", 4), ("mixed", 4)],
+    indirect=["plan"],
+)
 def test_killed_workers_change_nothing(
     number: int,
     plan: mm.Plan,
