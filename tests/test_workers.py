@@ -48,6 +48,14 @@ def fail(kind: type[Exception], message: str) -> dict[str, NDArray[Any]]:
     raise kind(message)
 
 
+def fail_at_first(attempts: Path, kind: type[Exception]) -> dict[str, NDArray[Any]]:
+    """Fail the first time, and not again."""
+    (attempts / f"{time.time_ns()}-{os.getpid()}").touch()
+    if len(list(attempts.iterdir())) == 1:
+        raise kind
+    return {"done": np.array(1)}
+
+
 def end_worker(attempts: Path, times: int) -> dict[str, NDArray[Any]]:
     """End the whole process the first few times."""
     (attempts / f"{time.time_ns()}-{os.getpid()}").touch()
@@ -234,6 +242,19 @@ def make_object() -> dict[str, NDArray[Any]]:
 
 
 class TestKilledWorkers:
+    @pytest.mark.parametrize("kind", [OSError, SystemError])
+    def test_bad_luck_is_tried_again(
+        self, cluster: Any, tmp_path: Path, kind: type[Exception]
+    ) -> None:
+        attempts = tmp_path / "attempts"
+        attempts.mkdir()
+        task = Task(function=fail_at_first, arguments=(attempts, kind), name="unlucky")
+
+        (path,) = DaskWorkers(cluster, tmp_path).answer([task], lambda _: None)
+
+        assert load_answer(path)["done"] == 1
+        assert len(list(attempts.iterdir())) == 2
+
     def test_do_not_matter(self, cluster: Any, tmp_path: Path) -> None:
         attempts = tmp_path / "attempts"
         attempts.mkdir()

@@ -167,7 +167,9 @@ class _Round:
         # what a worker said is lost if it dies before it is asked, and is said again
         if not isinstance(error, _LostError):
             self._failures[task.name] += 1
-            is_bad_luck = isinstance(error, OSError | _WorkerDiedError)
+            # SystemError: up to Python 3.11.7, reading the header of an array while another thread
+            # parses may fail so (python/cpython#106905)
+            is_bad_luck = isinstance(error, OSError | SystemError | _WorkerDiedError)
             if not is_bad_luck or self._failures[task.name] >= _TRIES:
                 raise error
         self._waiting.append(task)
