@@ -147,7 +147,7 @@ def kill_workers(client: Any, ended: threading.Event, killed: list[int]) -> None
 
 @pytest.mark.parametrize(
     ("plan", "number"),
-    [("law school", 2), ("loan", 2), ("loan", 4), ("mixed", 4)],
+    [("law school", 2), ("loan", 4), ("mixed", 4)],
     indirect=["plan"],
 )
 def test_killed_workers_change_nothing(
