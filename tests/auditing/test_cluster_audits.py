@@ -17,10 +17,12 @@ from mutandis.cluster import DaskWorkers, open_workers
 from mutandis.evidence import tiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from mutandis.cluster import AnyWorkers
+
+    MakePlan = Callable[..., mm.Plan]
 
 pytestmark = pytest.mark.slow
 
@@ -41,8 +43,16 @@ def workers(
 
 
 @pytest.fixture(scope="module", params=["law school", "loan", "mixed"])
-def plan(request: pytest.FixtureRequest, data_folder: Path) -> mm.Plan:
-    return {"law school": law_school, "loan": loan, "mixed": mixed}[request.param](data_folder)
+def plan(request: pytest.FixtureRequest, data_folder: Path, plan_loan: MakePlan) -> mm.Plan:
+    if request.param == "loan":  # all methods, which ask b() too
+        return plan_loan(
+            mm.datasets.loan(n=4000, seed=2),
+            decision="AnnualSalary + 5 * AccountBalance > 225000",
+            ks=(15, 30),
+            uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
+            seed=1,
+        )
+    return law_school(data_folder) if request.param == "law school" else mixed()
 
 
 def law_school(data_folder: Path) -> mm.Plan:
@@ -66,28 +76,7 @@ def law_school(data_folder: Path) -> mm.Plan:
     )
 
 
-def loan(_: Path) -> mm.Plan:
-    """All methods, which ask b() too."""
-    return mm.plan(
-        mm.datasets.loan(n=4000, seed=2),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        worldview=LOANS,
-        decision="AnnualSalary + 5 * AccountBalance > 225000",
-        ks=(15, 30),
-        uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
-        seed=1,
-    )
-
-
-LOANS = mm.Worldview(
-    {"AnnualSalary": mm.Linear("Gender"), "AccountBalance": mm.Linear("AnnualSalary", "Gender")}
-)
-
-
-def mixed(_: Path) -> mm.Plan:
+def mixed() -> mm.Plan:
     """Draws, several protected values, and tipping points, on random numbers and names."""
     rng = np.random.default_rng(4)
     group = rng.choice(["a", "b", "c"], 600, p=[0.5, 0.25, 0.25])
@@ -179,7 +168,11 @@ def test_killed_workers_change_nothing(
 
 @pytest.mark.parametrize("parts", [1, 7, 64])
 def test_parts_of_a_table_in_any_order(
-    workers: AnyWorkers, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: AnyWorkers,
+    parts: int,
+    plan_loan: MakePlan,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tiles, "_SMALLEST_TILE", 100)
     table = mm.datasets.loan(n=3000, seed=1).reset_index(names="person")
@@ -187,20 +180,13 @@ def test_parts_of_a_table_in_any_order(
     for number, some in enumerate(np.array_split(rows, parts)):
         table.iloc[some].to_parquet(tmp_path / f"{number:02}.parquet")
 
-    def plan_of(source: Path | pd.DataFrame) -> mm.Plan:
-        return mm.plan(
-            source,
-            id="person",
-            outcome="LoanApproval",
-            negative=-1,
-            protected=mm.Protection("Gender", value=1, reference=0),
-            attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-            worldview=LOANS,
-            ks=(15,),
-            uncertainty=mm.Uncertainty(refits=0, placebo=2, tipping=False),
-        )
-
-    found, expected = plan_of(tmp_path).run(cluster=workers), plan_of(table).run()
+    options: dict[str, Any] = {
+        "id": "person",
+        "ks": (15,),
+        "uncertainty": mm.Uncertainty(refits=0, placebo=2, tipping=False),
+    }
+    found = plan_loan(tmp_path, **options).run(cluster=workers)
+    expected = plan_loan(table, **options).run()
     assert found.provenance.to_json() == expected.provenance.to_json()
     assert found.noise_floor.as_dict() == expected.noise_floor.as_dict()
     for method in expected.methods:

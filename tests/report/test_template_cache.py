@@ -94,11 +94,12 @@ def test_where_nothing_can_be_kept_pages_are_made_all_the_same(
 def test_templates_of_other_settings_and_versions_are_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    here = TemplateCache()._folder
+    here = Path(TemplateCache().directory)
     assert here.parent.name == "__pycache__"
     monkeypatch.setattr(jinja2, "__version__", "0.0")
-    other = TemplateCache()._folder
+    other = Path(TemplateCache().directory)
     assert other != here
     monkeypatch.setattr("os.access", lambda *_: False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/nowhere")
-    assert TemplateCache()._folder == Path("/nowhere/mutandis/__pycache__") / other.name
+    folder = Path(TemplateCache().directory)
+    assert folder == Path("/nowhere/mutandis/__pycache__") / other.name
