@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import dataclass, replace
+from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.evidence.tiles import search_tile
+from mutandis.mapped import arrays_in_files
 from mutandis.workers import LocalWorkers, Task
 
 if TYPE_CHECKING:
@@ -33,6 +35,18 @@ class FewRows(LocalWorkers):
         """Answer in another order than they were asked."""
         backwards = super().answer(tasks[::-1], progress)
         return backwards[::-1]
+
+
+@pytest.fixture
+def small_arrays_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mutandis.mapped._LEAST_BYTES", 64)
+
+
+def uses_file(array: np.ndarray[Any, Any]) -> bool:
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap)
 
 
 def mixed_table(rows: int, seed: int) -> pd.DataFrame:
@@ -193,7 +207,7 @@ _SLOW = {"robustness"}
     "audit",
     [pytest.param(each, marks=pytest.mark.slow) if each in _SLOW else each for each in AUDITS],
 )
-def test_tiles_change_no_number(audit: str, tmp_path: Path) -> None:
+def test_tiles_change_no_number(audit: str, tmp_path: Path, small_arrays_in_files: None) -> None:
     plan = make_plan(audit)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mm.MutandisWarning)
@@ -201,6 +215,7 @@ def test_tiles_change_no_number(audit: str, tmp_path: Path) -> None:
         (tmp_path / "tasks").mkdir()
         workers = FewRows(tmp_path / "tasks")
         tiled = plan.run(cluster=workers)
+    assert uses_file(tiled.parts[0].grouping.nearest["control"].found.radius)
     assert len(list((tmp_path / "tasks").glob("*.npz"))) >= 4
     assert tiled.provenance.to_json() == alone.provenance.to_json()
     for method in plan.methods:
@@ -217,11 +232,13 @@ def test_tiles_change_no_number(audit: str, tmp_path: Path) -> None:
             assert mine.place.tolist() == its.place.tolist()
 
 
-def test_results_are_the_same_bytes(tmp_path: Path) -> None:
-    plan = make_plan("two values")
+def test_results_are_the_same_bytes(tmp_path: Path, small_arrays_in_files: None) -> None:
     (tmp_path / "tasks").mkdir()
-    plan.run().save(tmp_path / "alone")
-    plan.run(cluster=FewRows(tmp_path / "tasks")).save(tmp_path / "tiled")
+    make_plan("two values").run().save(tmp_path / "alone")
+    with arrays_in_files(tmp_path):
+        plan = make_plan("two values")
+        plan.run(cluster=FewRows(tmp_path / "tasks")).save(tmp_path / "tiled")
+    assert uses_file(plan.population.numbers("x"))
     alone, tiled = (
         {
             each.relative_to(tmp_path / name): each.read_bytes()

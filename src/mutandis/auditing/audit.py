@@ -1410,6 +1410,7 @@ class Audit:
             How much is computed: evidence alone, tests, or bounds too.
         """
         groups = self.grouping.at(METHODS[method], self.ks.index(k))
+        groups = Pair(control=groups.control.kept(), test=groups.test.kept())
         return self._put_together(method, k, groups, depth=depth)
 
     def _put_together(
@@ -1430,7 +1431,7 @@ class Audit:
         rows, outcome = self.situation.complainants[places], self.plan.outcome
         own, would_be = self.situation.is_negative[rows], self.refused_counterfactually
         share = self._verdict_share(method, self.ks.index(k))
-        return Findings(
+        found = Findings(
             method=method,
             k=k,
             ids=self.plan.population.ids[rows],
@@ -1447,6 +1448,7 @@ class Audit:
             **self._own_case(METHODS[method], own, places),
             verdict_share=None if share is None else share[places],
         )
+        return found.kept()
 
     def _verdict_share(self, method: str, index: int) -> NDArray[np.float64] | None:
         if not self.plan.settings.uncertainty.worlds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from mutandis.decision.rule import Rule
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.settings import read_whole
+from mutandis.mapped import arrays_in_files
 from mutandis.search.engine import discard_progress
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def run_plan(
     folder = None if scratch is None else Path(scratch)
     with ExitStack() as stack:
         workers = stack.enter_context(open_workers(cluster, folder, memory, threads=number))
-        with follow_run(plan, progress=progress) as report:
+        in_files = nullcontext() if workers is None else arrays_in_files(workers.folder)
+        with follow_run(plan, progress=progress) as report, in_files:
             audit = _run(plan, threads=number, workers=workers, progress=report)
         if workers is not None:  # the audit goes on asking them, for its placebos
             finalize(workers, stack.pop_all().close)

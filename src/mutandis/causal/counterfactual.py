@@ -20,6 +20,7 @@ from mutandis.causal.equations.numeric import require_finite
 from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.columns import Categories, Column, Numbers, describe_levels
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
+from mutandis.mapped import in_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -151,7 +152,8 @@ def predict(
             predicted = equation.fitted.predict(_causes(population, equation), noise[child])
             column = _checked(predicted, rows=len(population))
         clipped[child] = predicted.clipped
-        population = population.with_columns({child: column})
+        kept = column.with_data(in_file(column.data))
+        population = population.with_columns({child: kept})
     return Counterfactuals(
         population=population, moved=tuple(equations), clipped=MappingProxyType(clipped)
     )

@@ -20,6 +20,7 @@ from mutandis.files.output_folder import check_output, locked_folder
 from mutandis.files.results_folder import REPORT, is_audit_folder
 from mutandis.files.saved_audit import save_audit
 from mutandis.files.signature import read_signing_key
+from mutandis.mapped import arrays_in_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +56,7 @@ def run_audit(
         if cluster is not None or memory is not None or resume:
             folder = stack.enter_context(_task_folder(out, resume=resume))
             workers = stack.enter_context(_workers(cluster, folder, memory, threads))
+            stack.enter_context(arrays_in_files(folder))
         plan = read_plan(config, trust_code=trust_code)
         found = run_with_bars(plan, threads=threads, workers=workers)
         with progress_bars() as bar:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from mutandis.mapped import in_file, take
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -27,6 +29,10 @@ class ByRow:
         for f in fields(self):
             getattr(self, f.name)[rows] = getattr(others, f.name)
 
+    def kept(self) -> Self:
+        """Give the same, large arrays of it in files where these are used."""
+        return type(self)(**{f.name: _kept(getattr(self, f.name)) for f in fields(self)})
+
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Put the rows of several behind each other; one alone stays as it is."""
@@ -37,14 +43,22 @@ class ByRow:
 
 def _taken(value: Any, rows: NDArray[Any] | slice) -> Any:
     if isinstance(value, np.ndarray):
-        return value[rows]
+        return take(value, rows)
     if isinstance(value, Mapping):
         return {name: _taken(each, rows) for name, each in value.items()}
     return value.take(rows) if isinstance(value, ByRow) else value
 
 
+def _kept(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return in_file(value)
+    if isinstance(value, Mapping):
+        return {name: _kept(each) for name, each in value.items()}
+    return value.kept() if isinstance(value, ByRow) else value
+
+
 def _joined(values: Sequence[Any]) -> Any:
     first = values[0]
     if isinstance(first, np.ndarray):
-        return np.concatenate(values)
+        return in_file(np.concatenate(values))
     return first.join(values) if isinstance(first, ByRow) else first

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mutandis.errors import KindError
+from mutandis.mapped import empty, in_file, take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +71,7 @@ class Numbers:
         return len(self.values)
 
     def take(self, rows: NDArray[Any]) -> Numbers:
-        return Numbers(self.values[rows])
+        return Numbers(take(self.values, rows))
 
     def missing(self) -> NDArray[np.bool_]:
         return ~np.isfinite(self.values)
@@ -97,7 +98,7 @@ class Categories:
         return len(self.codes)
 
     def take(self, rows: NDArray[Any]) -> Categories:
-        return Categories(self.codes[rows], self.levels)
+        return Categories(take(self.codes, rows), self.levels)
 
     def missing(self) -> NDArray[np.bool_]:
         return self.codes < 0
@@ -200,7 +201,7 @@ def read_numbers(series: nw.Series[Any], *, share: bool = False) -> Numbers:
             )
         values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
         # the caller's memory is not shared unasked, and a cast to another type has left it
-        return Numbers(values if share or dtype != nw.Float64 else values.copy())
+        return Numbers(in_file(values if share or dtype != nw.Float64 else values.copy()))
     if dtype == nw.Object and (numbers := _numbers_in(series)) is not None:
         return Numbers(numbers)
     text = dtype in {nw.String, nw.Categorical}
@@ -253,7 +254,7 @@ def read_categories(series: nw.Series[Any], levels: tuple[Any, ...] = ()) -> Cat
 
 def _look_up(values: NDArray[np.int32], codes: NDArray[np.signedinteger]) -> NDArray[np.int32]:
     """Give ``values[codes]``, without the full-width copy of the codes that numpy makes first."""
-    found = np.empty(len(codes), dtype=np.int32)
+    found = empty(len(codes), np.int32)
     for start in range(0, len(codes), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
         found[rows] = values[codes[rows]]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.mapped import empty
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,7 +30,7 @@ def row_digests(keys: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
     """Mix the bits of each row, of at least one column of integers or booleans, into one number."""
     # each step can be undone, given the column: rows that differ in one column never collide, and
     # rows that differ in several collide once in 2**64 pairs
-    digests = np.zeros(len(keys[0]), dtype=np.uint64)
+    digests = empty(len(keys[0]), np.uint64)
     for start in range(0, len(digests), _BLOCK):
         block = digests[start : start + _BLOCK]
         for key in keys:

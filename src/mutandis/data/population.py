@@ -29,6 +29,7 @@ from mutandis.errors import (
     UnknownColumnError,
 )
 from mutandis.frames import EncodedTable, check_columns, open_frame, with_text
+from mutandis.mapped import copy, in_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -166,7 +167,7 @@ class Population:
             raise InputError("The table has no rows. Check the file or query that it came from.")
         read = {name: _read(source[name], declared.get(name)) for name in names}
         complete, dropped = _complete_rows(read, rows=len(source), missing=missing)
-        positions = np.flatnonzero(complete) if dropped else np.arange(len(source))
+        positions = in_file(np.flatnonzero(complete) if dropped else np.arange(len(source)))
         if not len(positions):
             raise InputError(
                 f"No row has all the values that are needed: {_describe(read, dropped)}. "
@@ -518,6 +519,6 @@ def _differs(column: Column, other: Column) -> NDArray[np.bool_] | None:
 def _put(column: Column, rows: NDArray[np.intp], patch: Column) -> Column:
     if type(column) is not type(patch):
         raise TypeError("a patch has the type of its column")
-    data = column.data.copy()
+    data = copy(column.data)
     data[rows] = patch.data
     return column.with_data(data)

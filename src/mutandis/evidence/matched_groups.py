@@ -30,6 +30,7 @@ from mutandis.evidence.matches import (
     starts_of,
     totals_of,
 )
+from mutandis.mapped import empty, in_file, take
 from mutandis.search.engine import group_rows
 from mutandis.search.share import Share
 
@@ -53,6 +54,8 @@ _WORTH_LOADING = 500_000
 # The number of people that a test group may count as, in sizes of the control group: with more,
 # the score test would reject too often where refusals are rare.
 _MOST_PEOPLE = 2
+# people whose matches are put in order at a time
+_TAKEN = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -595,32 +598,54 @@ class MatchedSpace:
         Matches are in the order of the first row that has them; people with the same share them.
         """
         first, key = group_equal(self.key)
-        people = self.people[self.key[first]]
-        people.sort_indices()
-        same_first, same = _group_rows_of(people)
-        people = people[same_first]
+        indptr, indices, data = _take_sorted(self.people, self.key[first])
+        same_first, same = _group_rows_of(indptr, indices, data)
+        if len(same_first) < len(first):
+            shape = (len(first), self.people.shape[1])
+            people = type(self.people)((data, indices, indptr), shape=shape)
+            indptr, indices, data = _take_sorted(people, same_first)
         return {
-            "key": same[key],
+            "key": take(same, key),
             "parts": self.parts,
-            "data": people.data,
-            "indices": people.indices.astype(np.int32, copy=False),
-            "indptr": people.indptr.astype(np.int64, copy=False),
+            "data": data,
+            "indices": indices,
+            "indptr": indptr,
         }
 
 
-def _group_rows_of(matrix: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _take_sorted(
+    matrix: Any, rows: NDArray[np.intp]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """Take rows of a sparse matrix, the columns of each sorted: where they start, columns, data."""
+    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(np.diff(matrix.indptr)[rows], out=indptr[1:])
+    indices, data = empty(indptr[-1], np.int32), empty(indptr[-1], matrix.data.dtype)
+    for start in range(0, len(rows), _TAKEN):
+        part = matrix[rows[start : start + _TAKEN]]
+        part.sort_indices()
+        here = slice(indptr[start], indptr[start] + len(part.data))
+        indices[here], data[here] = part.indices, part.data
+    return in_file(indptr), indices, data
+
+
+def _group_rows_of(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], data: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Group equal rows of a sparse matrix whose columns are sorted, as `group_equal` does."""
-    size = np.diff(matrix.indptr)
-    entries = row_digests([matrix.indices, matrix.data])
-    running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries)])
-    sums = running[matrix.indptr[1:]] - running[matrix.indptr[:-1]]
+    entries = row_digests([indices, data])
+    sums = np.zeros(len(indptr) - 1, dtype=np.uint64)
+    size = np.diff(indptr)
+    filled = np.flatnonzero(size)
+    sums[filled] = np.add.reduceat(entries, indptr[:-1][filled]) if len(filled) else 0
     first, group = group_equal(sums, size)
-    theirs = np.repeat(matrix.indptr[first[group]] - matrix.indptr[:-1], size)
-    theirs += np.arange(len(entries))
-    if all(np.array_equal(each, each[theirs]) for each in (matrix.indices, matrix.data)):
-        return first, group
-    rows = np.arange(len(size))  # digests that are equal by chance
-    return rows, rows
+    for start in range(0, len(size), _TAKEN):
+        rows = slice(start, start + _TAKEN)
+        mine = np.arange(indptr[rows.start], indptr[min(rows.stop, len(size))])
+        theirs = mine + np.repeat(indptr[first[group[rows]]] - indptr[:-1][rows], size[rows])
+        if not all(np.array_equal(each[mine], each[theirs]) for each in (indices, data)):
+            everyone = np.arange(len(size))  # digests that are equal by chance
+            return everyone, everyone
+    return first, group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

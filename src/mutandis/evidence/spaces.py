@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mutandis.errors import GroupSizeError, ProtectionError
+from mutandis.mapped import in_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,11 +62,11 @@ def draw_strata(protection: Protection, categories: Categories) -> tuple[Stratum
     Rows with other values of the attribute are in no space; they only enter the scale.
     """
     protected, reference = protection.codes(categories)
-    test = np.flatnonzero(categories.codes == reference)
+    test = in_file(np.flatnonzero(categories.codes == reference))
     pools = [protected] if protection.pool else [(code,) for code in protected]
     strata = []
     for codes in pools:
-        rows = np.flatnonzero(np.isin(categories.codes, codes))
+        rows = in_file(np.flatnonzero(np.isin(categories.codes, codes)))
         label = ", ".join(str(categories.levels[code]) for code in codes)
         strata.append(Stratum(label=label, complainants=rows, control=rows, test=test))
     return tuple(strata)

@@ -33,6 +33,7 @@ from mutandis.evidence.matched_groups import MatchedGroups, compare_matched
 from mutandis.evidence.matches import ROOM, Matches, SpaceFacts, parts_for
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.spaces import Stratum
+from mutandis.mapped import empty, in_file
 from mutandis.search.choose import choose
 from mutandis.search.distance import Points
 from mutandis.search.engine import Queries, Space, discard_progress
@@ -724,7 +725,7 @@ def _write(
         array = np.array([int(text) for text in array.tolist()], dtype=object)
         into |= {name: into[name].astype(object)} if name in into else {}
     if name not in into:
-        into[name] = np.empty((size, *array.shape[1:]), dtype=array.dtype)
+        into[name] = empty((size, *array.shape[1:]), array.dtype)
     into[name][rows] = array
 
 
@@ -742,5 +743,5 @@ def _space_of(stored: _StoredStratum, found: Sequence[Path], ks: tuple[int, ...]
     people.indices = stored.points[people.indices]
     key = np.empty(len(stored.rows), dtype=np.intp)
     key[stored.rows] = np.concatenate(keys)
-    arrays = {name: getattr(people, name) for name in _CSR}
-    return arrays | {"key": key, "parts": parts_for(max(ks)), "width": len(stored.points)}
+    arrays = {name: in_file(getattr(people, name)) for name in _CSR}
+    return arrays | {"key": in_file(key), "parts": parts_for(max(ks)), "width": len(stored.points)}

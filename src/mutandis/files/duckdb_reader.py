@@ -34,6 +34,7 @@ from mutandis.files.table_files import (
 )
 from mutandis.frames import EncodedTable, check_columns
 from mutandis.limits import explain_limit, limit
+from mutandis.mapped import empty, uses_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -128,6 +129,8 @@ _PACKED_BYTES = 1032
 _VALUES = 500_000_000
 # columns that are asked about in one query
 _AT_ONCE = 1_000
+# of 2,048 rows each, that are fetched at a time
+_VECTORS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -514,9 +517,7 @@ def fetch(relation: Relation) -> EncodedTable:
     ((rows,),) = relation.connection.execute(f"SELECT count(*) FROM {relation.relation}").fetchall()  # noqa: S608
     refuse_huge(rows, len(relation.columns))
     columns = _plan_columns(relation)
-    # numbered names: those of the source may differ in case only
-    wanted = ", ".join(f"{column.sql} AS c{place}" for place, column in enumerate(columns))
-    arrays = relation.connection.execute(f"SELECT {wanted} FROM {relation.relation}").fetchnumpy()  # noqa: S608
+    arrays = _fetch_arrays(relation, [column.sql for column in columns], rows)
     values: dict[str, Any] = {}
     text = set()
     for place, (name, column) in enumerate(zip(relation.columns, columns, strict=True)):
@@ -525,6 +526,38 @@ def fetch(relation: Relation) -> EncodedTable:
         if column.levels is not None:
             text.add(name)
     return EncodedTable(frame=pd.DataFrame(values, copy=False), text=frozenset(text))
+
+
+def _fetch_arrays(relation: Relation, columns: Sequence[str], rows: int) -> dict[str, Any]:
+    """Fetch columns under numbered names: those of the source may differ in case only."""
+    numbered = {f"c{place}": sql for place, sql in enumerate(columns)}
+    if not uses_files():
+        return _select(relation, numbered).fetchnumpy()
+    counted = _select(relation, {name: f"count({sql})" for name, sql in numbered.items()})
+    complete = dict(zip(numbered, np.array(counted.fetchall()[0]) == rows, strict=True))
+    sample = _select(relation, numbered, "LIMIT 1").fetchnumpy()
+    arrays = {
+        name: empty(rows, array.dtype)
+        for name, array in sample.items()
+        if complete[name] and array.dtype.kind in "biuf"
+    }
+    # numbers without gaps a part at a time, all others a column at a time
+    asked, start = _select(relation, {name: numbered[name] for name in arrays}), 0
+    while arrays and len(part := asked.fetch_df_chunk(_VECTORS)):
+        for name, array in arrays.items():
+            array[start : start + len(part)] = part[name].to_numpy()
+        start += len(part)
+    others = {name: sql for name, sql in numbered.items() if name not in arrays}
+    for name, sql in others.items():
+        arrays |= _select(relation, {name: sql}).fetchnumpy()
+    return arrays
+
+
+def _select(
+    relation: Relation, columns: Mapping[str, str], clause: str = ""
+) -> duckdb.DuckDBPyConnection:
+    wanted = ", ".join(f"{sql} AS {name}" for name, sql in columns.items()) or "1"
+    return relation.connection.execute(f"SELECT {wanted} FROM {relation.relation} {clause}")  # noqa: S608
 
 
 def most_rows(columns: int) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.causal.fitting.ordering import order_of_ids
+from mutandis.mapped import uses_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +29,7 @@ _TYPES: dict[str, tuple[str, Any]] = {
     "f": ("DOUBLE", np.float64),
 }
 _TEXT: tuple[str, Any] = ("VARCHAR", np.object_)
+_LITTLE = {"memory_limit": "512MB"}  # what waits in a file need not stay in memory
 _BLOCK = 1 << 18  # rows that are made ready to be written at a time
 
 
@@ -60,27 +62,31 @@ def _connected(path: Path | None = None) -> AbstractContextManager[duckdb.DuckDB
     # one thread: the same findings give the same bytes
     return duckdb.connect(
         ":memory:" if path is None else str(path),
-        config={"autoinstall_known_extensions": "false", "threads": 1},
+        config={"autoinstall_known_extensions": "false", "threads": 1}
+        | (_LITTLE if uses_files() else {}),
     )
 
 
 def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool) -> None:
-    columns = {name: np.asarray(values) for name, values in found.columns().items()}
-    # columns without any value, in one method or in all, get the type that their values have
-    answers = {"outcome_cf": found.outcome, "own_case": found.is_negative}
-    types = {
-        name: _TYPES.get(_kind_of(np.asarray(answers.get(name, values))), _TEXT)
-        for name, values in columns.items()
-    }
+    parts = [found.take(slice(row, row + _BLOCK)) for row in range(0, len(found), _BLOCK)]
+    whole = parts[0].columns() if len(parts) == 1 else None
+    kinds: dict[str, set[str]] = {}
+    for part in parts:
+        # columns without any value, in one method or in all, get the type that their values have
+        answers = {"outcome_cf": part.outcome, "own_case": part.is_negative}
+        for name, values in (whole or part.columns()).items():
+            kinds.setdefault(name, set()).update(_kinds_of(np.asarray(answers.get(name, values))))
+    types = {n: _TYPES.get("".join(kind), _TEXT) for n, kind in kinds.items()}
     if first:
-        kinds = {"method": "VARCHAR", "k": "INTEGER"} | {n: kind for n, (kind, _) in types.items()}
-        declared = ", ".join(f'"{name}" {kind}' for name, kind in kinds.items())
-        connection.execute(f"CREATE TABLE findings ({declared})")
-    for start in range(0, len(found), _BLOCK):
+        declared = {"method": "VARCHAR", "k": "INTEGER"} | {
+            n: kind for n, (kind, _) in types.items()
+        }
+        named = ", ".join(f'"{name}" {kind}' for name, kind in declared.items())
+        connection.execute(f"CREATE TABLE findings ({named})")
+    for part in parts:
         arrays, read = {}, []
-        for place, (name, values) in enumerate(columns.items()):
-            block, missing = _typed(values[start : start + _BLOCK], types[name][1])
-            arrays[f"c{place}"] = block
+        for place, (name, values) in enumerate((whole or part.columns()).items()):
+            arrays[f"c{place}"], missing = _typed(np.asarray(values), types[name][1])
             read.append(f"c{place}")
             if missing is not None:
                 arrays[f"m{place}"] = missing
@@ -108,12 +114,11 @@ def _typed(values: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[np.b
     return np.where(missing, 0, values).astype(dtype), missing
 
 
-def _kind_of(values: NDArray[Any]) -> str:
+def _kinds_of(values: NDArray[Any]) -> set[str]:
     if values.dtype.kind != "O":
-        return values.dtype.kind
+        return {values.dtype.kind}
     distinct = (value for _, value in _objects(values.tolist()) if value is not None)
-    kinds = {np.asarray(value).dtype.kind for value in distinct}
-    return kinds.pop() if len(kinds) == 1 else "U"
+    return {np.asarray(value).dtype.kind for value in distinct}
 
 
 def _objects(values: list[Any]) -> Iterable[tuple[int, Any]]:

@@ -23,6 +23,7 @@ import numpy as np
 from mutandis.data.attribute import MISSING, AttributeKind
 from mutandis.data.by_row import ByRow
 from mutandis.errors import InputError, MutandisWarning, PlanError
+from mutandis.mapped import empty
 from mutandis.search.distance import Metric, Points
 from mutandis.search.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
 
@@ -165,7 +166,7 @@ class Embedding:
             return population.columns[name] if rows is None else population.part(name, rows)
 
         size = len(population) if rows is None else len(rows)
-        coordinates = np.empty((size, len(self.axes)), dtype=np.int64)
+        coordinates = empty((size, len(self.axes)), np.int64)
         overflow: NDArray[np.float64] = np.broadcast_to(0.0, size)  # hardly ever more: no memory
         for index, axis in enumerate(self.axes):
             coordinates[:, index], rest = axis.place(_ordered(part(axis.name)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from mutandis.errors import EquationError
 from mutandis.limits import explain_limit, limit
+from mutandis.mapped import empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,7 +110,7 @@ class Scaled:
             low, high = float(values.min()), float(values.max())
             # a power of two, so that dividing by it rounds nothing; then squares cannot overflow
             scale = float(np.ldexp(1.0, np.frexp(max(high - mean, mean - low))[1] - 1))
-            scaled = np.empty(len(values))
+            scaled = empty(len(values), np.float64)
             for rows in _blocks(len(values)):
                 part = np.subtract(values[rows], mean, out=scaled[rows])
                 part /= scale
