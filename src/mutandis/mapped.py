@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["arrays_in_files", "copy", "empty", "in_file", "take", "uses_files"]
+__all__ = ["arrays_in_files", "copy", "empty", "in_file", "is_mapped", "take", "uses_files"]
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -70,7 +70,7 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 def in_file(array: NDArray[_T]) -> NDArray[_T]:
     """Give an array that is to be kept: a copy in a file if it is large and in memory."""
     is_small = array.nbytes < _LEAST_BYTES or 0 in array.strides
-    if not uses_files() or is_small or array.dtype.hasobject or _is_mapped(array):
+    if not uses_files() or is_small or array.dtype.hasobject or is_mapped(array):
         return array
     return copy(array)
 
@@ -98,7 +98,8 @@ def _blocks(array: NDArray[Any]) -> Iterator[slice]:
     return (slice(start, start + size) for start in range(0, len(array), size))
 
 
-def _is_mapped(array: NDArray[Any]) -> bool:
+def is_mapped(array: NDArray[Any]) -> bool:
+    """Tell whether an array lies in a file."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import dataclass, replace
-from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.evidence.tiles import search_tile
-from mutandis.mapped import arrays_in_files
+from mutandis.mapped import arrays_in_files, is_mapped
 from mutandis.workers import LocalWorkers, Task
 
 if TYPE_CHECKING:
@@ -40,13 +39,6 @@ class FewRows(LocalWorkers):
 @pytest.fixture
 def small_arrays_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mutandis.mapped._LEAST_BYTES", 64)
-
-
-def uses_file(array: np.ndarray[Any, Any]) -> bool:
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(base, mmap)
 
 
 def mixed_table(rows: int, seed: int) -> pd.DataFrame:
@@ -215,7 +207,7 @@ def test_tiles_change_no_number(audit: str, tmp_path: Path, small_arrays_in_file
         (tmp_path / "tasks").mkdir()
         workers = FewRows(tmp_path / "tasks")
         tiled = plan.run(cluster=workers)
-    assert uses_file(tiled.parts[0].grouping.nearest["control"].found.radius)
+    assert is_mapped(tiled.parts[0].grouping.nearest["control"].found.radius)
     assert len(list((tmp_path / "tasks").glob("*.npz"))) >= 4
     assert tiled.provenance.to_json() == alone.provenance.to_json()
     for method in plan.methods:
@@ -238,7 +230,7 @@ def test_results_are_the_same_bytes(tmp_path: Path, small_arrays_in_files: None)
     with arrays_in_files(tmp_path):
         plan = make_plan("two values")
         plan.run(cluster=FewRows(tmp_path / "tasks")).save(tmp_path / "tiled")
-    assert uses_file(plan.population.numbers("x"))
+    assert is_mapped(plan.population.numbers("x"))
     alone, tiled = (
         {
             each.relative_to(tmp_path / name): each.read_bytes()

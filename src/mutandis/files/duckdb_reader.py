@@ -535,8 +535,8 @@ def _fetch_arrays(relation: Relation, columns: Sequence[str], rows: int) -> dict
         return _select(relation, numbered).fetchnumpy()
     counted = _select(relation, {name: f"count({sql})" for name, sql in numbered.items()})
     complete = dict(zip(numbered, np.array(counted.fetchall()[0]) == rows, strict=True))
-    sample = _select(relation, numbered, "LIMIT 1").fetchnumpy()
-    arrays = {
+    sample: dict[str, Any] = _select(relation, numbered, "LIMIT 1").fetchnumpy()
+    arrays: dict[str, Any] = {
         name: empty(rows, array.dtype)
         for name, array in sample.items()
         if complete[name] and array.dtype.kind in "biuf"

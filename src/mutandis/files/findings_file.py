@@ -29,7 +29,6 @@ _TYPES: dict[str, tuple[str, Any]] = {
     "f": ("DOUBLE", np.float64),
 }
 _TEXT: tuple[str, Any] = ("VARCHAR", np.object_)
-_LITTLE = {"memory_limit": "512MB"}  # what waits in a file need not stay in memory
 _BLOCK = 1 << 18  # rows that are made ready to be written at a time
 
 
@@ -60,11 +59,10 @@ def _connected(path: Path | None = None) -> AbstractContextManager[duckdb.DuckDB
     import duckdb
 
     # one thread: the same findings give the same bytes
-    return duckdb.connect(
-        ":memory:" if path is None else str(path),
-        config={"autoinstall_known_extensions": "false", "threads": 1}
-        | (_LITTLE if uses_files() else {}),
-    )
+    config: dict[str, Any] = {"autoinstall_known_extensions": "false", "threads": 1}
+    if uses_files():  # what waits in a file need not stay in memory
+        config["memory_limit"] = "512MB"
+    return duckdb.connect(":memory:" if path is None else str(path), config=config)
 
 
 def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool) -> None:
