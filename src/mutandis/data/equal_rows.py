@@ -21,7 +21,7 @@ _BLOCK = 1 << 14
 # a sample of this size shows a duplicate, if rows repeat often enough to matter
 _SAMPLE = 4096
 # rows up to which sorting takes less time than loading pandas
-_FEW = 10_000
+_FEW = 50_000
 
 
 def row_digests(keys: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
