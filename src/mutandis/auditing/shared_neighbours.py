@@ -106,11 +106,14 @@ def _sample(control: NearestGroups) -> NDArray[np.intp]:
     but that each leaves herself out. So the order of the table has no part in this.
     """
     complainants = len(control.origins)
-    points = control.origins.take(np.arange(complainants))
+
+    def place(rows: NDArray[np.intp]) -> list[NDArray[np.generic]]:
+        points = control.origins.take(rows)
+        return [*points.coordinates.T[::-1], *points.codes.T[::-1]]
+
     radius = control.at(len(control.ks) - 1).radius
-    places = [*points.coordinates.T[::-1], *points.codes.T[::-1]]
     ranks = np.linspace(0, complainants - 1, min(_SAMPLE, complainants)).astype(np.intp)
-    return rows_at_ranks([radius, control.space_of, *places], ranks)
+    return rows_at_ranks([radius, control.space_of], ranks, further=place)
 
 
 class _PointGroup(NamedTuple):

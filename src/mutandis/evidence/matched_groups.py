@@ -701,7 +701,7 @@ class MatchedGroups:
         """
         control = self.control
         space = self.spaces[control.space_of[complainant]]
-        rows, distance = control.others(complainant)
+        rows, distance = control.others(complainant, control.reach(complainant, index))
         place = control.place_at(distance, complainant, index)
         keys = space.key[np.searchsorted(control.spaces[control.space_of[complainant]], rows)]
         whole = (
