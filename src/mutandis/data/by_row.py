@@ -45,9 +45,11 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 def _taken(value: Any, rows: NDArray[Any] | slice) -> Any:
     if isinstance(value, np.ndarray):
-        # of a table in one block, NumPy takes rows in a sixth of the time that an index needs
-        whole = value.ndim > 1 and isinstance(rows, np.ndarray) and rows.dtype.kind == "i"
-        return value.take(rows, axis=0) if whole and value.flags.c_contiguous else value[rows]
+        listed = isinstance(rows, np.ndarray) and rows.dtype.kind == "i"
+        if listed and value.ndim > 1 and value.flags.c_contiguous:
+            # in a sixth of the time that an index needs
+            return np.take(value, np.asarray(rows), axis=0)
+        return value[rows]
     if isinstance(value, ByRow):
         return value.take(rows)
     if isinstance(value, Mapping):

@@ -9,7 +9,7 @@ is exact.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,7 +28,6 @@ _BESIDE = 4096
 _MOST_CELLS, _MOST_LEVELS = 1024, 1 << 20
 # further coordinates by which points are parted, and into how many parts
 _BINNED, _BINS = 2, 24
-_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 # points that tell along which coordinate others lie far apart
 _LOOKED_AT = 4096
 
@@ -166,15 +165,12 @@ class SortedPoints:
         here = 0 if self.axis < 0 else int(center.coordinates[0, self.axis])
         # no farther than the span of all points, so that nothing overflows
         reach = np.minimum(reach, max(here - self.low, self.high - here, 0))
-        ends = (
-            (np.clip(each, self.low, self.high) - self.low) >> self.shift
+        base = cells * (((self.high - self.low) >> self.shift) + 1)
+        first, last = (
+            base + ((np.clip(each, self.low, self.high) - self.low) >> self.shift)
             for each in (here - reach, here + reach)
         )
-        base = cells * (((self.high - self.low) >> self.shift) + 1)
-        start, stop = (
-            np.searchsorted(self.key, base + each, side)
-            for each, side in zip(ends, _SIDES, strict=True)
-        )
+        start, stop = np.searchsorted(self.key, first), np.searchsorted(self.key, last, "right")
         size = np.maximum(stop - start, 0)
         nth = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
         return np.asarray(np.repeat(start, size) + nth, dtype=np.intp)
