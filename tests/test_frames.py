@@ -117,6 +117,68 @@ def test_an_audit_of_codes_is_that_of_text() -> None:
     pd.testing.assert_frame_equal(counterfactual, plain.counterfactuals())
 
 
+def read_arrays(table: pd.DataFrame) -> EncodedTable:
+    """Hold a table as it is read from a file: arrays, and codes of text."""
+    arrays: dict[str, Any] = {}
+    for name in map(str, table):
+        column = table[name]
+        if column.dtype.kind in "iuf":
+            arrays[name] = np.ma.masked_invalid(column.to_numpy())
+        else:
+            coded = pd.Categorical(column, categories=["0 unused", *sorted(set(column.dropna()))])
+            arrays[name] = (coded.codes, tuple(coded.categories))
+    text = frozenset(name for name, array in arrays.items() if isinstance(array, tuple))
+    return EncodedTable(arrays=arrays, text=text)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("id", [None, "number"])
+def test_arrays_are_read_as_a_frame_is(id: str | None, *, missing: bool) -> None:  # noqa: A002
+    table = decisions(60).assign(number=np.arange(60)[::-1], grade=np.arange(60) % 3)
+    if missing:
+        table.loc[3, "pay"] = np.nan
+        table.loc[5, "job"] = None
+    attributes = [
+        mm.Attribute(name="pay", kind=mm.AttributeKind.CONTINUOUS),
+        mm.Attribute(name="grade", kind=mm.AttributeKind.ORDINAL, levels=(2, 1, 0)),
+        mm.Attribute(name="number", kind=mm.AttributeKind.NOMINAL),
+    ]
+    reading: dict[str, Any] = {"columns": ["job", "granted"], "attributes": attributes, "id": id}
+    plain = Population.from_frame(table, **reading, missing="drop")
+    read = read_arrays(table)
+    found = Population.from_frame(read, **reading, missing="drop")
+    assert bool(read.arrays) is not missing  # no frame was made
+    assert found.ids.tolist() == plain.ids.tolist()
+    assert found.positions.tolist() == plain.positions.tolist()
+    assert found.columns.keys() == plain.columns.keys()
+    for name, column in plain.columns.items():
+        same = found.columns[name]
+        assert type(same) is type(column)
+        assert same.data.tolist() == column.data.tolist()
+        assert getattr(same, "levels", None) == getattr(column, "levels", None)
+    assert found.as_read_by_rules("pay").tolist() == plain.as_read_by_rules("pay").tolist()
+    pd.testing.assert_frame_equal(found.frame(), plain.frame())
+    assert len(read) == len(table)
+    assert read.columns == table.columns.tolist()
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        mm.Attribute(name="sex", kind=mm.AttributeKind.CONTINUOUS),
+        mm.Attribute(name="job", kind=mm.AttributeKind.ORDINAL, levels=("cook", "clerk")),
+        mm.Attribute(name="unknown", kind=mm.AttributeKind.NOMINAL),
+    ],
+)
+def test_arrays_are_refused_as_a_frame_is(attribute: mm.Attribute) -> None:
+    said = []
+    for table in (decisions(60), read_arrays(decisions(60))):
+        with pytest.raises(mm.MutandisError) as caught:
+            Population.from_frame(table, attributes=[attribute])
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
 def test_what_is_categorical_by_itself_stays_so() -> None:
     table = pd.DataFrame({"a": pd.Categorical(["x", "y"]), "b": pd.Categorical(["u", None])})
     people = Population.from_frame(EncodedTable(frame=table, text=frozenset({"b"})), columns=["a"])

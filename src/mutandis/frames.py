@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,28 +102,78 @@ def check_columns(names: Iterable[str], have: list[str]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedTable:
     """A pandas frame some of whose categoricals stand for ordinary text.
 
     Text kept as codes lets ten million decisions fit into memory. Files have no categoricals of
     their own, so decision makers, and whoever else receives the table, get text. The frame is
     handed over: its maker must not write to it afterwards.
+
+    A table that was read into arrays becomes a frame when one is asked for: pandas takes long to
+    load. An array is masked where values are missing; that of text is one of codes, with the
+    levels that they stand for.
     """
 
-    frame: pd.DataFrame
-    text: frozenset[str]
-    """The categorical columns that are in fact text."""
+    def __init__(
+        self,
+        *,
+        frame: pd.DataFrame | None = None,
+        text: frozenset[str] = frozenset(),
+        arrays: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.text, self.arrays, self._frame = text, dict(arrays or {}), frame
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        if self._frame is None:
+            import pandas as pd
+
+            # taken out of the dict, so that memory is given back column by column
+            values = {name: _pandas_values(self.arrays.pop(name)) for name in list(self.arrays)}
+            self._frame = pd.DataFrame(values, copy=False)
+        return self._frame
 
     def __len__(self) -> int:
+        for array in self.arrays.values():
+            return len(array[0] if isinstance(array, tuple) else array)
         return len(self.frame)
 
     @property
     def columns(self) -> list[str]:
-        return [str(name) for name in self.frame.columns]
+        return list(self.arrays) or [str(name) for name in self.frame.columns]
 
     def to_pandas(self) -> pd.DataFrame:
         return with_text(self.frame, self.text)
+
+
+def _pandas_values(array: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(array, tuple):
+        codes, levels = array
+        return pd.Categorical.from_codes(codes, categories=pd.Index(levels), validate=False)
+    return _without_mask(array) if isinstance(array, np.ma.MaskedArray) else array
+
+
+def _without_mask(array: np.ma.MaskedArray[Any, Any]) -> Any:
+    """Mark missing values in the way of their type, without making floats of whole numbers."""
+    import pandas as pd
+
+    mask = np.ma.getmaskarray(array)
+    if not mask.any():
+        return array.data
+    match array.dtype.kind:
+        case "i" | "u":
+            return pd.arrays.IntegerArray(array.data, mask)
+        case "b":
+            return pd.arrays.BooleanArray(array.data, mask)
+        case "f":
+            missing = np.array(np.nan, dtype=array.dtype)
+        case "M" | "m":
+            missing = np.array("NaT", dtype=array.dtype)
+        case _:
+            missing = np.array(None)
+    return np.where(mask, missing, array.data)
 
 
 def with_text(frame: pd.DataFrame, names: frozenset[str]) -> pd.DataFrame:

@@ -85,8 +85,12 @@ def copy(array: NDArray[_T]) -> NDArray[_T]:
 
 def take(array: NDArray[_T], rows: NDArray[Any] | slice) -> NDArray[_T]:
     """Give some rows of an array, to be kept; a slice of it is not copied."""
-    if not uses_files() or isinstance(rows, slice) or rows.dtype == np.bool_:
+    if isinstance(rows, slice) or rows.dtype == np.bool_:
         return array[rows]
+    if not uses_files():
+        # of a table in one block, NumPy takes rows in a sixth of the time that an index needs
+        whole = array.ndim > 1 and array.flags.c_contiguous
+        return np.take(array, rows, axis=0) if whole else array[rows]
     taken = empty((len(rows), *array.shape[1:]), array.dtype)
     for block in _blocks(taken):
         taken[block] = array[rows[block]]

@@ -17,6 +17,7 @@ from mutandis.auditing.affected import (
     cases_of,
     find_rules,
     mean_by_attribute,
+    sort_bytes,
 )
 
 if TYPE_CHECKING:
@@ -228,3 +229,9 @@ def test_means_are_those_of_the_findings(people: Audit) -> None:
     for chart in charts.values():
         assert sum(bar.people for bar in chart.bars) == 300
     assert [bar.label for bar in charts["rank"].bars] == ["low", "middle", "high"]
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 9])
+def test_bytes_are_sorted_as_one_row_after_the_other(size: int) -> None:
+    rows = np.random.default_rng(size).integers(0, 3, (size, 200)).astype(np.uint8) * 127
+    assert sort_bytes(rows).tolist() == np.lexsort(rows).tolist()

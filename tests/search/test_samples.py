@@ -34,6 +34,9 @@ def test_rows_at_ranks_are_those_of_a_whole_sort(
     found = rows_at_ranks(keys, ranks)
     assert found.tolist() == np.lexsort(keys[::-1])[ranks].tolist()
     assert rows_at_ranks([], ranks).tolist() == ranks.tolist()
+    # the last keys asked for where they are needed alone
+    later = rows_at_ranks(keys[:1], ranks, further=lambda some: [key[some] for key in keys[1:]])
+    assert later.tolist() == found.tolist()
 
 
 def made(size: int, numbers: int, names: int, *, seed: int, few: bool) -> Points:

@@ -8,7 +8,7 @@ same way), but "40 significant complainants" may be one finding, reported forty 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +19,8 @@ from mutandis.search.engine import group_rows
 from mutandis.search.samples import SortedPoints, rows_at_ranks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
@@ -86,10 +88,13 @@ def measure_shared_neighbours(result: Audit, k: int) -> SharedNeighbours:
             "or the preset."
         )
     complainants = len(control.origins)
-    groups = _point_groups(control, control.ks.index(k), _sample(control))
-    sizes = [max(group.size, 1) for group in groups]
-    pairs = combinations(zip(groups, sizes, strict=True), 2)
-    overlaps = [one.overlap(other) / size for (one, size), (other, _) in pairs]
+    groups, people = _point_groups(control, control.ks.index(k), _sample(control))
+    sizes = [max(group.size(people), 1) for group in groups]
+    whole = _share_whole(groups, people)
+    overlaps = [
+        fsum([whole[one, other], *groups[one].share_parts(groups[other], people)]) / sizes[one]
+        for one, other in combinations(range(len(groups)), 2)
+    ]
     mean = fsum(overlaps) / len(overlaps) if overlaps else 0.0
     return SharedNeighbours(k=k, complainants=complainants, mean_overlap=mean)
 
@@ -101,65 +106,88 @@ def _sample(control: NearestGroups) -> NDArray[np.intp]:
     but that each leaves herself out. So the order of the table has no part in this.
     """
     complainants = len(control.origins)
-    points = control.origins.take(np.arange(complainants))
+
+    def place(rows: NDArray[np.intp]) -> list[NDArray[np.generic]]:
+        points = control.origins.take(rows)
+        return [*points.coordinates.T[::-1], *points.codes.T[::-1]]
+
     radius = control.at(len(control.ks) - 1).radius
-    places = [*points.coordinates.T[::-1], *points.codes.T[::-1]]
     ranks = np.linspace(0, complainants - 1, min(_SAMPLE, complainants)).astype(np.intp)
-    return rows_at_ranks([radius, control.space_of, *places], ranks)
+    return rows_at_ranks([radius, control.space_of], ranks, further=place)
 
 
 class _PointGroup(NamedTuple):
     """One complainant's group by distinct points, which may stand for many people.
 
-    At each point: the part of a place that every person there holds, and how many people of the
-    space stand there, the complainant on her own point among them.
+    At some `points` each of them holds a whole place, at those of the `rim` a `part` of one. She
+    who stands on her own point is not in her group.
     """
 
-    space: int
     own: int
-    parts: dict[int, float]
-    people: dict[int, int]
+    points: frozenset[int]
+    rim: frozenset[int]
+    part: float
 
-    @property
-    def size(self) -> float:
-        """The places that are held; she who stands on her own point is not in her group."""
+    def part_at(self, point: int) -> float:
+        return self.part if point in self.rim else 1.0
+
+    def size(self, people: NDArray[np.intp]) -> float:
+        """Give the places that are held."""
         # an exact sum does not depend on the order of what is added
-        own, people = self.own, self.people
-        return fsum(part * (people[at] - (at == own)) for at, part in self.parts.items())
+        return fsum(self.part_at(at) * (int(people[at]) - (at == self.own)) for at in self.points)
 
-    def overlap(self, other: _PointGroup) -> float:
-        """Give the places that both groups hold; spaces of different strata share no person."""
-        if self.space != other.space:
-            return 0.0
-        here, there, people = self.parts, other.parts, self.people
-        one, two = self.own, other.own
-        return fsum(
-            min(here[at], there[at]) * (people[at] - (at == one) - (at == two))
-            for at in here.keys() & there.keys()
-        )
+    def share_parts(self, other: _PointGroup, people: NDArray[np.intp]) -> Iterator[float]:
+        """Give the places that both groups hold where one of them holds parts."""
+        for at in (self.rim & other.points) | (other.rim & self.points):
+            others = int(people[at]) - (at == self.own) - (at == other.own)
+            yield min(self.part_at(at), other.part_at(at)) * others
+
+
+def _share_whole(groups: Sequence[_PointGroup], people: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Count the places that each two groups hold where both hold whole ones."""
+    from scipy.sparse import csr_array
+
+    shape, whole = (len(groups), len(people)), [each.points - each.rim for each in groups]
+    start = np.cumsum([0, *map(len, whole)])
+    points = np.fromiter(chain.from_iterable(whole), np.intp, start[-1])
+    held = csr_array((np.ones(len(points), np.int64), points, start), shape=shape)
+    # of each, the place that she herself would hold
+    alone = [each.own in some for each, some in zip(groups, whole, strict=True)]
+    at, one = [each.own for each in groups], np.arange(len(groups) + 1)
+    own = csr_array((np.array(alone, np.int64), np.array(at, np.intp), one), shape=shape)
+    own = (own @ held.T).toarray()
+    everyone = csr_array((people[points].astype(np.int64), points, start), shape=shape)
+    return np.asarray((everyone @ held.T).toarray() - own - own.T)
 
 
 def _point_groups(
     control: NearestGroups, index: int, sample: NDArray[np.intp]
-) -> list[_PointGroup]:
-    """Measure the sampled complainants' groups, each space collapsed to its distinct points."""
+) -> tuple[list[_PointGroup], NDArray[np.intp]]:
+    """Measure the sampled complainants' groups, each space collapsed to its distinct points.
+
+    Beside them: how many people stand at each point, those of one space after the other.
+    """
     groups: dict[int, _PointGroup] = {}
-    metric = control.metric
+    people: list[NDArray[np.intp]] = []
+    metric, before = control.metric, 0
     for space, rows in enumerate(control.spaces):
         everyone = control.points.take(rows)
         first, standing = group_rows(everyone)
-        points, counts = SortedPoints.of(everyone.take(first), metric), np.bincount(standing)
+        points = SortedPoints.of(everyone.take(first), metric)
         mine = sample[control.space_of[sample] == space]
         centers = metric.place(control.origins.take(mine))
         for number, complainant in enumerate(mine.tolist()):
             center, reach = centers.take(np.array([number])), control.reach(complainant, index)
             near, distance = points.within(center, reach)
             place = control.place_at(distance, complainant, index)
-            near = points.order[near]
+            near, rim = points.order[near] + before, place < 1
+            own = standing[np.searchsorted(rows, control.own_rows[complainant])]
             groups[complainant] = _PointGroup(
-                space=space,
-                own=int(standing[np.searchsorted(rows, control.own_rows[complainant])]),
-                parts=dict(zip(near.tolist(), place.tolist(), strict=True)),
-                people=dict(zip(near.tolist(), counts[near].tolist(), strict=True)),
+                own=int(own) + before,
+                points=frozenset(near.tolist()),
+                rim=frozenset(near[rim].tolist()),
+                part=float(place.min(initial=1.0)),
             )
-    return [groups[complainant] for complainant in sample.tolist()]
+        people.append(np.bincount(standing))
+        before += len(first)
+    return [groups[complainant] for complainant in sample.tolist()], np.concatenate(people)

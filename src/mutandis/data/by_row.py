@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mutandis.mapped import in_file, take
+from mutandis.mapped import in_file, take, uses_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,9 @@ class ByRow:
 
     def take(self, rows: NDArray[Any] | slice) -> Self:
         """Give the chosen rows, repeated as often as asked for."""
-        return type(self)(**{f.name: _taken(getattr(self, f.name), rows) for f in fields(self)})
+        kind: Any = type(self)
+        found: Self = kind(**{name: _taken(getattr(self, name), rows) for name in _names(kind)})
+        return found
 
     def put(self, rows: NDArray[Any], others: Self) -> None:
         """Write others into some of the rows."""
@@ -31,6 +34,8 @@ class ByRow:
 
     def kept(self) -> Self:
         """Give the same, large arrays of it in files where these are used."""
+        if not uses_files():
+            return self
         return type(self)(**{f.name: _kept(getattr(self, f.name)) for f in fields(self)})
 
     @classmethod
@@ -41,12 +46,19 @@ class ByRow:
         return cls(**{f.name: _joined([getattr(p, f.name) for p in parts]) for f in fields(cls)})
 
 
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
+
+
 def _taken(value: Any, rows: NDArray[Any] | slice) -> Any:
     if isinstance(value, np.ndarray):
         return take(value, rows)
+    if isinstance(value, ByRow):
+        return value.take(rows)
     if isinstance(value, Mapping):
         return {name: _taken(each, rows) for name, each in value.items()}
-    return value.take(rows) if isinstance(value, ByRow) else value
+    return value
 
 
 def _kept(value: Any) -> Any:

@@ -32,8 +32,8 @@ _T = TypeVar("_T", bound=np.generic)
 # A column with more values than this is neither an outcome nor a status; it may hold names.
 _SHOWN_LEVELS = 10
 
-# From here on float64 no longer distinguishes neighbouring integers.
-_INEXACT = 2**53
+INEXACT = 2**53
+"""From here on float64 no longer distinguishes neighbouring integers."""
 
 # Rows processed together, so that temporary arrays stay small.
 _AT_ONCE = 2**18
@@ -194,7 +194,7 @@ def read_numbers(series: nw.Series[Any], *, share: bool = False) -> Numbers:
         return Numbers(np.full(len(series), np.nan))
     if dtype.is_numeric() or dtype == nw.Boolean:
         # checked before the cast, which pyarrow would refuse with the value in its message
-        if dtype.is_integer() and not -_INEXACT < series.min() <= series.max() < _INEXACT:
+        if dtype.is_integer() and not -INEXACT < series.min() <= series.max() < INEXACT:
             raise KindError(
                 f"Column {series.name!r} has whole numbers of 2**53 or more, which cannot be told "
                 "apart as numbers. Rescale it, declare it as nominal, or leave it out."
@@ -237,14 +237,20 @@ def _is_numeral(text: str) -> bool:
 
 def read_categories(series: nw.Series[Any], levels: tuple[Any, ...] = ()) -> Categories:
     """Read a series as codes into its own sorted levels, or into the declared ones."""
-    codes, found = factorise(series)
+    return number_levels(series.name, *factorise(series), levels)
+
+
+def number_levels(
+    name: str, codes: NDArray[np.signedinteger], found: Sequence[Any], levels: tuple[Any, ...] = ()
+) -> Categories:
+    """Give codes into levels as they were found other ones: into these sorted, or as declared."""
     ordered = levels or in_order(found)
     place = {level: code for code, level in enumerate(ordered)}
     unknown = [code for code, level in enumerate(found) if level not in place]
     if unknown:
         rows = int(np.isin(codes, unknown).sum())
         raise KindError(
-            f"Column {series.name!r} has {rows} rows with values that are not among its declared "
+            f"Column {name!r} has {rows} rows with values that are not among its declared "
             f"levels {list(levels)}. Declare every level that occurs, lowest first."
         )
     # one more slot at the end, so that code -1 (missing) maps to -1
@@ -279,7 +285,8 @@ def factorise(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[A
 
     native = series.to_native()
     if is_pandas_series(native) and isinstance(native.dtype, pd.CategoricalDtype):
-        return _own_codes(native)
+        # the codes that a categorical has already
+        return used_levels(native.cat.codes.to_numpy(), native.cat.categories.tolist())
     # A null would turn integers into floats on the way to numpy, and large ones into each other.
     held = series.drop_nulls() if series.null_count() else series
     try:
@@ -300,10 +307,10 @@ def factorise(series: nw.Series[Any]) -> tuple[NDArray[np.signedinteger], list[A
     return spread, found
 
 
-def _own_codes(series: Any) -> tuple[NDArray[np.signedinteger], list[Any]]:
-    """Take the codes that a categorical has already; levels that no row has are left out."""
-    codes = series.cat.codes.to_numpy()
-    categories = series.cat.categories.tolist()
+def used_levels(
+    codes: NDArray[Any], categories: list[Any]
+) -> tuple[NDArray[np.signedinteger], list[Any]]:
+    """Leave out levels that no row has."""
     occurs = np.zeros(len(categories) + 1, dtype=np.bool_)
     for start in range(0, len(codes), _AT_ONCE):  # marking all at once would copy every code
         occurs[codes[start : start + _AT_ONCE]] = True

@@ -23,7 +23,7 @@ _BLOCK = 1 << 14
 # a sample of this size shows a duplicate, if rows repeat often enough to matter
 _SAMPLE = 4096
 # rows up to which sorting takes less time than loading pandas
-_FEW = 10_000
+_FEW = 50_000
 
 
 def row_digests(keys: Sequence[NDArray[Any]]) -> NDArray[np.uint64]:
@@ -64,10 +64,16 @@ def number_equal(values: NDArray[Any]) -> NDArray[np.intp]:
         import pandas as pd
 
         return pd.factorize(values)[0].astype(np.intp, copy=False)
-    _, first, group = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(values)
+    ordered = values[order]
+    is_new = np.ones(len(values), dtype=np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    first = np.minimum.reduceat(order, np.flatnonzero(is_new)) if len(order) else order
     place = np.empty(len(first), dtype=np.intp)
     place[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(place[group])
+    group = np.empty(len(values), dtype=np.intp)
+    group[order] = place[np.cumsum(is_new) - 1]
+    return group
 
 
 def _all_differ(digests: NDArray[np.uint64]) -> bool:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
 from mutandis.data.attribute import MISSING, Attribute, AttributeKind
 from mutandis.data.columns import (
+    INEXACT,
     Categories,
     Column,
     Numbers,
     factorise,
     frozen,
+    number_levels,
     read_categories,
     read_column,
     read_numbers,
+    used_levels,
 )
 from mutandis.errors import (
     AlignmentError,
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 
 Missing = Literal["error", "drop"]
 
+# rows up to which a table that was read from a file is not made a frame: that loads pandas
+_SMALL = 100_000
 # rows are looked up one by one if they are fewer than one in so many
 _FEW = 8
 
@@ -159,9 +164,21 @@ class Population:
         """
         if missing not in get_args(Missing):
             raise PlanError(f"missing={missing!r} is unknown. Allowed: 'error', 'drop'.")
-        source = open_frame(frame)
         declared = _declared(attributes)
         names = tuple(dict.fromkeys([*declared, *columns]))
+        if isinstance(frame, EncodedTable):
+            found = {name: _read_array(name, frame, declared.get(name)) for name in names}
+            ids = _array_ids(frame, id)
+            if ids is not None and all(column is not None for column in found.values()):
+                return cls(
+                    columns=MappingProxyType(cast("dict[str, Column]", found)),
+                    ids=frozen(ids),
+                    positions=frozen(np.arange(len(frame))),
+                    open_source=lambda: open_frame(frame),
+                    encoded=frame.text,
+                    plain=True,
+                )
+        source = open_frame(frame)
         check_columns([*names, *([id] if id else [])], source.columns)
         if not len(source):
             raise InputError("The table has no rows. Check the file or query that it came from.")
@@ -342,6 +359,54 @@ def _declared(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
 
 def _as_read(attribute: Attribute) -> tuple[Any, ...]:
     return attribute.kind, attribute.levels, attribute.compare_missing
+
+
+def _array_ids(table: EncodedTable, name: str | None) -> NDArray[Any] | None:
+    """Give the ids of a table that was read into arrays; None if these are not whole numbers."""
+    if name is None:
+        return np.arange(len(table))
+    ids = _array_numbers(table.arrays.get(name), "iu")
+    return ids if ids is not None and len(np.unique(ids)) == len(ids) else None
+
+
+def _read_array(name: str, table: EncodedTable, declared: Attribute | None) -> Column | None:
+    """Read a column of a small table that was read into arrays; None if it takes a frame.
+
+    That is so where values are missing, where numbers are names or text is to be numbers, and
+    where there is something to refuse.
+    """
+    array, kind, own = table.arrays.get(name), None, ()
+    if declared is not None:
+        kind, own = declared.kind, declared.levels
+    if not 0 < len(table) <= _SMALL or (declared is not None and declared.compare_missing):
+        return None
+    if not isinstance(array, tuple) and kind in {None, AttributeKind.CONTINUOUS}:
+        numbers = _array_numbers(array, "iuf")
+        if numbers is None or not -INEXACT < numbers.min() <= numbers.max() < INEXACT:
+            return None
+        return Numbers(numbers.astype(np.float64, copy=False))
+    codes, levels = _array_codes(array)
+    if kind is AttributeKind.CONTINUOUS or codes.min() < 0 or not set(levels) <= {*(own or levels)}:
+        return None
+    return number_levels(name, codes, levels, own)
+
+
+def _array_numbers(array: Any, kinds: str) -> NDArray[Any] | None:
+    """Give the numbers of an array of some kinds in which none is missing."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
+        return None
+    return None if np.ma.getmaskarray(array).any() else np.ma.getdata(array)
+
+
+def _array_codes(array: Any) -> tuple[NDArray[np.signedinteger], list[Any]]:
+    """Give the codes of text or of whole numbers, and their levels; -1 alone for all else."""
+    if isinstance(array, tuple):
+        return used_levels(array[0], list(array[1]))
+    numbers = _array_numbers(array, "iu")
+    if numbers is None:
+        return np.array([-1]), []
+    distinct, codes = np.unique(numbers, return_inverse=True)
+    return codes, distinct.tolist()
 
 
 def _read(series: nw.Series[Any], declared: Attribute | None) -> Column:

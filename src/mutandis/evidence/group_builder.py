@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from mutandis.evidence.groups import Caliper, Counted, Group, NearestGroups
-from mutandis.evidence.matched_groups import MatchedGroups, MatchedSpace, compare_matched
+from mutandis.evidence.matched_groups import (
+    MatchedGroups,
+    MatchedSpace,
+    compare_matched,
+    reach_of,
+)
 from mutandis.evidence.matches import (
     DRAWS,
     MATCHES,
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.spaces import GroupSize, Stratum
     from mutandis.search.distance import Points
     from mutandis.search.embedding import Embedded
-    from mutandis.search.engine import Progress, Search
+    from mutandis.search.engine import Listing, Progress, Search
 
 __all__ = ["GroupBuilder", "PreparedSpace", "SharedSpaces", "Wanted", "name_backends"]
 
@@ -199,8 +204,11 @@ class GroupBuilder:
             centers=centers,
         )
 
-    def match(self) -> list[tuple[Matches, Scale]]:
-        """Find the matches of everyone in the control spaces, for `matched`."""
+    def match(self, control: NearestGroups | None = None) -> list[tuple[Matches, Scale]]:
+        """Find the matches of everyone in the control spaces, for `matched`.
+
+        Of those who are in none of the `control` groups, where these are known, any will do.
+        """
         if self._matched is not None:
             return []
         situation, embedding = self._situation, self._embedding
@@ -221,7 +229,8 @@ class GroupBuilder:
             )
             centers: Iterable[tuple[Embedded, int]]
             nearest: list[Neighbourhoods] = []
-            rows, placed = self._matched_rows(stratum), self._centers.pop(id(stratum), None)
+            rows = self._matched_rows(stratum, control)
+            placed = self._centers.pop(id(stratum), None)
             if placed is None or len(placed.points) != len(rows):
                 centers = ((embedding.apply(world, rows), weight) for world, weight in worlds)
             else:  # in the one world that was searched
@@ -232,7 +241,12 @@ class GroupBuilder:
                 if len(centers) == 1:
                     nearest = self._nearest.pop(id(stratum), nearest)
             known = Neighbourhoods.join(nearest) if nearest else None
-            self._matches.append((matcher.find(centers, MATCHES, known), scale))
+            matches = matcher.find(centers, MATCHES, known)
+            if self._to_match is None and len(rows) < len(stratum.control):
+                key = np.zeros(len(stratum.control), dtype=np.intp)
+                key[np.searchsorted(stratum.control, rows)] = matches.key
+                matches = replace(matches, key=key)
+            self._matches.append((matches, scale))
         return self._matches
 
     def scale(self, stratum: Stratum, facts: SpaceFacts) -> Scale:
@@ -245,8 +259,29 @@ class GroupBuilder:
         most = max(most, DRAWS * sum(weight for _, weight in situation.worlds))
         return Scale.of(self._embedding, facts, levels, most)
 
-    def _matched_rows(self, stratum: Stratum) -> NDArray[np.intp]:
-        return stratum.control if self._to_match is None else self._to_match
+    def _matched_rows(
+        self, stratum: Stratum, control: NearestGroups | None = None
+    ) -> NDArray[np.intp]:
+        """Give the rows of a control space that are matched: all, or those in groups of a few."""
+        if self._to_match is not None:
+            return self._to_match
+        few = 2 * len(stratum.complainants) < len(stratum.control)
+        if control is None or not few or not self._keeps_spaces:
+            return stratum.control
+        searched = self._search(stratum.control, in_control=True)
+        standing = cast("NDArray[np.intp]", searched.standing)
+        points = self._embedding.apply(self._situation.population, stratum.complainants).points
+        queries = self._queries(stratum.complainants, searched, points)
+        reached = np.zeros(int(standing.max()) + 1, dtype=np.bool_)
+        reached[queries.own] = True
+
+        def note(_: NDArray[np.intp], listing: Listing) -> None:
+            reached[listing.points] = True
+
+        mine, caliper = np.searchsorted(control.own_rows, stratum.complainants), control.caliper
+        limits = None if caliper is None else caliper.limits[mine]
+        searched.search.visit(queries, *reach_of(control.found.take(mine), limits), note)
+        return stratum.control[reached[standing]]
 
     @property
     def _world(self) -> Population:

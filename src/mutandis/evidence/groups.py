@@ -290,7 +290,7 @@ class NearestGroups:
 
         The center comes first, where it is counted.
         """
-        rows, distance = self.others(complainant)
+        rows, distance = self.others(complainant, self.reach(complainant, index))
         place = self.place_at(distance, complainant, index)
         near = place > 0
         apart = self.metric.as_float(distance[near]) + self.overflow_distance[complainant]
@@ -299,13 +299,22 @@ class NearestGroups:
             return members
         return Members.join([self.centers.members(complainant, index), members])
 
-    def others(self, complainant: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-        """Give the other rows of one complainant's space, and how far each is from her center."""
-        space = self.spaces[self.space_of[complainant]]
-        origin = self.origins.take(np.array([complainant]))
-        distance = self.metric.from_center(origin, self.points.take(space))
-        others = space != self.own_rows[complainant]
-        return space[others], distance[others]
+    def others(
+        self, complainant: int, limit: int | None = None
+    ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Give the other rows of one complainant's space, and how far each is from her center.
+
+        With a `limit`, those within this distance.
+        """
+        rows = self.spaces[self.space_of[complainant]]
+        origin, points = self.origins.take(np.array([complainant])), self.points.take(rows)
+        if limit is None:
+            distance = self.metric.from_center(origin, points)
+        else:
+            near, distance = self.metric.within(origin, points, limit)
+            rows = rows[near]
+        others = rows != self.own_rows[complainant]
+        return rows[others], distance[others]
 
     def reach(self, complainant: int, index: int) -> int:
         """Give the distance within which the people of one complainant's group stand."""

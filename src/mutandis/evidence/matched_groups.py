@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from mutandis.evidence.matches import Matches, Scale
     from mutandis.search.embedding import LazyEmbedding
     from mutandis.search.engine import Listing, Queries, Search
+    from mutandis.search.ties import Neighbourhoods
 
-__all__ = ["HasEvidence", "MatchedGroups", "MatchedSpace", "compare_matched"]
+__all__ = ["HasEvidence", "MatchedGroups", "MatchedSpace", "compare_matched", "reach_of"]
 
 # complainants whose groups are added up at a time
 _AT_ONCE = 1024
@@ -154,16 +155,22 @@ def compare_matched(
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
         add(chosen, listing, own[chosen], list(places(chosen)), cells, matches, scale, totals)
 
-    reach = found.radius.max(axis=1)
-    if limits is not None:
-        reach = np.minimum(reach, limits)
-    within = found.inside.max(axis=1) + found.rim.max(axis=1) + 1
-    search.visit(queries, reach, within, use)
+    search.visit(queries, *reach_of(found, limits), use)
     groups = (
         totals.group(index, matches, each.down, control.at(index).share.size[mine], names=names)
         for index, each in enumerate(places())
     )
     return tuple(groups if first is same else (each.take(same) for each in groups))
+
+
+def reach_of(
+    found: Neighbourhoods, limits: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give how far the largest groups reach, within a caliper, and how many rows at most."""
+    reach = found.radius.max(axis=1)
+    if limits is not None:
+        reach = np.minimum(reach, limits)
+    return reach, found.inside.max(axis=1) + found.rim.max(axis=1) + 1
 
 
 _Adder = Callable[..., None]
@@ -293,12 +300,15 @@ class _Asked:
         place = place[self.same]
         among = np.flatnonzero(place >= 0)
         place = place[among]
-        evidence = np.zeros(len(chosen), dtype=np.bool_)
+        control, test = [], []
         for index, (group, share) in enumerate(zip(places, self.control, strict=True)):
             here, sizes = share.take(among), np.zeros(len(chosen), dtype=np.int64)
             sizes[place] = here.size  # the same for all on one point
-            there = totals.share(index, chosen, whole, group.down, sizes).take(place)
-            evidence[place[self.has_evidence(here, there)]] = True
+            control.append(here)
+            test.append(totals.share(index, chosen, whole, group.down, sizes).take(place))
+        found = self.has_evidence(Share.join(control), Share.join(test))
+        evidence = np.zeros(len(chosen), dtype=np.bool_)
+        evidence[place[found.reshape(len(places), -1).any(axis=0)]] = True
         return np.flatnonzero(evidence)
 
 
@@ -716,7 +726,7 @@ class MatchedGroups:
         """
         control = self.control
         space = self.spaces[control.space_of[complainant]]
-        rows, distance = control.others(complainant)
+        rows, distance = control.others(complainant, control.reach(complainant, index))
         place = control.place_at(distance, complainant, index)
         keys = space.key[np.searchsorted(control.spaces[control.space_of[complainant]], rows)]
         whole = (

@@ -424,8 +424,6 @@ class Matcher:
         centers: Points,
     ) -> None:
         """Write down the matches of some people, as they are listed."""
-        from scipy.sparse import csr_array
-
         space, start = self.space, listing.start
         query = np.repeat(np.arange(len(chosen)), np.diff(start))
         point, distance = listing.points, listing.distances
@@ -440,14 +438,9 @@ class Matcher:
         weight = group.weigh(whose, distance, count)
         whole = totals_of(weight, start)
         part = weight / whole[query]
-
-        def summed(data: NDArray[Any], values: NDArray[Any]) -> Any:
-            entries = np.arange(len(point))
-            return csr_array((data, entries, start), shape=(len(chosen), len(point))) @ values
-
-        here = self.scale.moments(space.points.take(point))
+        here = self.scale.moments(space.points.take(point)) * count[:, None]
         nearer = distance < group.radius[whose]
-        inside, rim = (summed(count * some, here) for some in (nearer, ~nearer))
+        inside, rim = (totals_of(here * some[:, None], start) for some in (nearer, ~nearer))
         up, down = group.up[chosen], group.down[chosen]
         averages = self.scale.averages(inside, rim, up / down, whole / down)
         matched, center = self.scale.count(averages), self.scale.moments(centers.take(chosen))
@@ -462,7 +455,8 @@ class Matcher:
         listed.negatives[chosen] = totals_of(
             group.weigh(whose, distance, space.summed[point]), start
         )
-        listed.apart[chosen] = summed(part * distance, np.ones(len(point)))
+        # one after the other, as they are sorted
+        listed.apart[chosen] = np.bincount(query, weights=part * distance, minlength=len(chosen))
         parts = np.rint(part * self.parts).astype(np.int32)
         listed.people.append((chosen, np.diff(start), point.astype(np.int32), parts))
 
@@ -636,7 +630,7 @@ def starts_of(query: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 
 def totals_of(values: NDArray[Any], start: NDArray[np.intp]) -> NDArray[Any]:
     """Add up the values from each start to the next: integers, so that nothing is rounded."""
-    sums = np.zeros(len(start) - 1, dtype=values.dtype)
+    sums = np.zeros((len(start) - 1, *values.shape[1:]), dtype=values.dtype)
     filled = start[1:] > start[:-1]
     if filled.any():
         sums[filled] = np.add.reduceat(values, start[:-1][filled])

@@ -508,7 +508,7 @@ class PaperDefinitions:
         for center in wanted.centers:
             tests |= builder.test(center, over_draws=wanted.over_draws, matched=wanted.matched)
         if wanted.matched:
-            builder.match()
+            builder.match(control)
         searched: dict[str, NearestGroups] = {}
         if compared:
             searched["control"] = builder.control() if control is None else control

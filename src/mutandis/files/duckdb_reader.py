@@ -512,20 +512,18 @@ def _text(column: str, kind: str, decimal: str) -> str:
 
 def fetch(relation: Relation) -> EncodedTable:
     """Read all of a relation."""
-    import pandas as pd
-
     ((rows,),) = relation.connection.execute(f"SELECT count(*) FROM {relation.relation}").fetchall()  # noqa: S608
     refuse_huge(rows, len(relation.columns))
     columns = _plan_columns(relation)
     arrays = _fetch_arrays(relation, [column.sql for column in columns], rows)
-    values: dict[str, Any] = {}
-    text = set()
-    for place, (name, column) in enumerate(zip(relation.columns, columns, strict=True)):
-        # taken out of the dict, so that memory is given back column by column
-        values[name] = _values(arrays.pop(f"c{place}"), column)
-        if column.levels is not None:
-            text.add(name)
-    return EncodedTable(frame=pd.DataFrame(values, copy=False), text=frozenset(text))
+    read = {
+        name: arrays[f"c{place}"]
+        if column.levels is None
+        else (np.asarray(arrays[f"c{place}"]), column.levels)
+        for place, (name, column) in enumerate(zip(relation.columns, columns, strict=True))
+    }
+    text = frozenset(name for name, array in read.items() if isinstance(array, tuple))
+    return EncodedTable(arrays=read, text=text)
 
 
 def _fetch_arrays(relation: Relation, columns: Sequence[str], rows: int) -> dict[str, Any]:
@@ -630,34 +628,3 @@ def _encode(relation: Relation, text: str) -> _Column:
     width = "TINYINT" if len(levels) < 2**7 else "SMALLINT" if len(levels) < 2**15 else "INTEGER"
     code = f"enum_code(CAST({text} AS {made}))"
     return _Column(sql=f"coalesce(CAST({code} AS {width}), -1)", levels=levels)
-
-
-def _values(array: Any, column: _Column) -> Any:
-    import pandas as pd
-
-    if column.levels is not None:
-        return pd.Categorical.from_codes(
-            np.asarray(array), categories=pd.Index(column.levels), validate=False
-        )
-    return _without_mask(array) if isinstance(array, np.ma.MaskedArray) else array
-
-
-def _without_mask(array: np.ma.MaskedArray[Any, Any]) -> Any:
-    """Mark missing values in the way of their type, without making floats of whole numbers."""
-    import pandas as pd
-
-    mask = np.ma.getmaskarray(array)
-    if not mask.any():
-        return array.data
-    match array.dtype.kind:
-        case "i" | "u":
-            return pd.arrays.IntegerArray(array.data, mask)
-        case "b":
-            return pd.arrays.BooleanArray(array.data, mask)
-        case "f":
-            missing = np.array(np.nan, dtype=array.dtype)
-        case "M" | "m":
-            missing = np.array("NaT", dtype=array.dtype)
-        case _:
-            missing = np.array(None)
-    return np.where(mask, missing, array.data)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.report.formatting import count, listed, plural
 
@@ -224,6 +225,8 @@ def compared(found: Findings) -> NDArray[np.bool_]:
 
 def rows_of(population: Population, ids: NDArray[Any]) -> NDArray[np.intp]:
     """Find the rows of people by their ids."""
+    if isinstance(order_of_ids(population.ids), slice):  # row positions, mostly
+        return np.searchsorted(population.ids, ids)
     rows = np.flatnonzero(np.isin(population.ids, ids))
     found = dict(zip(population.ids[rows].tolist(), rows.tolist(), strict=True))
     return np.array([found[each] for each in ids.tolist()], dtype=np.intp)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain, repeat
 from math import floor
 from typing import TYPE_CHECKING, Protocol
 
@@ -115,6 +116,26 @@ class Metric:
         for axis, cost in enumerate(self.mismatch):
             total += (points.codes[:, axis] != center.codes[0, axis]) * cost
         return total
+
+    def within(
+        self, center: Points, points: Points, limit: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Find the points within a distance of one center; give them, and their distances."""
+        if self.weighing is not None:
+            total = self.from_center(center, points)
+            near = np.flatnonzero(total <= limit)
+            return near, total[near]
+        center, points = self.as_center(self.place(center)), self.place(points)
+        numbers = zip(points.coordinates.T, center.coordinates[0], repeat(None))
+        names = zip(points.codes.T, center.codes[0], self.mismatch, strict=True)
+        near, total = np.arange(len(points)), np.zeros(len(points), dtype=np.int64)
+        # whoever is too far already is not measured any further
+        for column, value, cost in chain(numbers, names):
+            here = column if len(near) == len(column) else column[near]
+            total += self.terms(here - value) if cost is None else (here != value) * cost
+            some = np.flatnonzero(total <= limit)
+            near, total = near[some], total[some]
+        return near, total
 
     def split(self, center: Points, points: Points) -> NDArray[np.int64]:
         """Give what each coordinate, and then each name, adds to the distance from one center."""

@@ -47,6 +47,8 @@ _LEAST = 2**19
 _REACH = 32.0
 # rows per block, which stays in the processor's cache
 _BLOCK = 1 << 14
+# rows that are remembered where they stand, beside the last ones
+_REMEMBERED = 5_000_000
 FINEST = 2**53
 """All ranges together measure at most this: float64 holds it, and 32 times as much fits int64."""
 
@@ -216,7 +218,10 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LazyEmbedding:
-    """Rows that are embedded on access; the last ones are remembered, for case after case."""
+    """Rows that are embedded on access; the last ones are remembered, for case after case.
+
+    So are those before them, if both are not too many: a control space, and a test space.
+    """
 
     embedding: Embedding
     population: Population
@@ -229,9 +234,12 @@ class LazyEmbedding:
         return len(self.population) if self.among is None else len(self.among)
 
     def take(self, rows: NDArray[np.intp]) -> Points:
-        if not self._last or self._last[0][0] is not rows:
-            chosen = rows if self.among is None else self.among[rows]
-            self._last[:] = [(rows, self.embedding.apply(self.population, chosen).points)]
+        for known, points in self._last:
+            if known is rows:
+                return points
+        chosen = rows if self.among is None else self.among[rows]
+        few = [each for each in self._last[:1] if len(each[0]) + len(rows) <= _REMEMBERED]
+        self._last[:] = [(rows, self.embedding.apply(self.population, chosen).points), *few]
         return self._last[0][1]
 
     def place(self, row: int) -> Embedded:

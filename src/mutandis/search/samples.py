@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.search.distance import FARTHEST, Points
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.search.distance import Metric
+    from mutandis.search.distance import Metric, Points
 
 __all__ = ["SortedPoints", "rows_at_ranks"]
 
-# parts of the points that are measured before all of them: each bounds the radius of the next
-_STEPS = (64, 8, 1)
+# points beside one, in the order of cells, among which a radius is bounded before it is measured
+_BESIDE = 4096
 # combinations of names that are looked at one by one
 _MOST_CELLS, _MOST_LEVELS = 1024, 1 << 20
 # further coordinates by which points are parted, and into how many parts
@@ -38,12 +36,17 @@ def rows_at_ranks(
     keys: Sequence[NDArray[np.generic]],
     ranks: NDArray[np.intp],
     among: NDArray[np.intp] | None = None,
+    *,
+    further: Callable[[NDArray[np.intp]], Sequence[NDArray[np.generic]]] | None = None,
 ) -> NDArray[np.intp]:
     """Give the rows that would stand at some ranks if all were sorted, by the first key first.
 
     Rows that are equal in all keys stay as they are: these are the rows of
-    ``np.lexsort(keys[::-1])[ranks]``. Later keys are looked at where earlier ones are equal.
+    ``np.lexsort(keys[::-1])[ranks]``. Later keys are looked at where earlier ones are equal, and
+    `further` gives more keys of rows that are equal in these.
     """
+    if not keys and further is not None and among is not None:
+        return among[rows_at_ranks(further(among), ranks)]
     if not keys:
         return ranks if among is None else among[ranks]
     values = keys[0] if among is None else keys[0][among]
@@ -56,7 +59,7 @@ def rows_at_ranks(
             equal = np.sort(order[start:stop])
             mine = np.flatnonzero(first == start)
             equal = equal if among is None else among[equal]
-            found[mine] = rows_at_ranks(keys[1:], ranks[mine] - start, equal)
+            found[mine] = rows_at_ranks(keys[1:], ranks[mine] - start, equal, further=further)
     return found
 
 
@@ -68,7 +71,7 @@ class SortedPoints:
     where there is room for that, lie between the same values of further coordinates.
     """
 
-    points: Points  # each column by itself, one value after the other
+    points: Points
     order: NDArray[np.intp]  # which point stands at each place
     codes: NDArray[np.int32]  # the names of each cell of points
     bins: Mapping[
@@ -76,8 +79,10 @@ class SortedPoints:
     ]  # by coordinate: each one's span
     cell: NDArray[np.intp]  # the cell of each place
     axis: int  # the coordinate on which points lie far apart, -1 where they have none
-    along: NDArray[np.int64]  # this coordinate of all points, sorted
-    key: NDArray[np.int64]  # of each place, that rises: its cell, and the rank of its coordinate
+    low: int  # the least of this coordinate
+    high: int  # the largest of it
+    shift: int  # by so many bits it is too fine for a key
+    key: NDArray[np.int64]  # of each place, that rises: its cell, and its coordinate from the least
     metric: Metric
 
     @classmethod
@@ -101,36 +106,33 @@ class SortedPoints:
             bins[each] = ends[place], ends[place + 1]
         axis = axes[0] if axes else -1
         along = points.coordinates[:, axis] if axes else np.zeros(len(points), dtype=np.int64)
-        order = np.argsort(along)
-        key = cell[order] * len(points) + np.arange(len(points))
-        again = np.argsort(key)
-        along, order, key = along[order], order[again], key[again]
+        least, most = int(along.min()), int(along.max())
+        shift = max(0, (most - least).bit_length() + len(known).bit_length() - 62)
+        key = cell * (((most - least) >> shift) + 1) + ((along - least) >> shift)
+        order = np.argsort(key)
         return cls(
-            points=Points(
-                coordinates=np.ascontiguousarray(points.coordinates.T[:, order]).T,
-                codes=np.ascontiguousarray(points.codes.T[:, order]).T,
-            ),
+            points=points.take(order),
             order=order,
             codes=codes,
             bins=bins,
             cell=cell[order],
             axis=axis,
-            along=along,
-            key=key,
+            low=least,
+            high=most,
+            shift=shift,
+            key=key[order],
             metric=metric.in_place,
         )
 
-    def within(
-        self, center: Points, limit: int, *, step: int = 1
-    ) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    def within(self, center: Points, limit: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Give the places of all points within a distance of one center, and their distances.
 
-        The center is where it is measured. With `step`, one of so many points is looked at.
+        The center is where it is measured.
         """
         if self.metric.weighing is not None:
-            everyone = self.metric.from_center(center, self.points)[::step]
+            everyone = self.metric.from_center(center, self.points)
             near = np.flatnonzero(everyone <= limit)
-            return near * step, everyone[near]
+            return near, everyone[near]
         center = self.metric.as_center(center)
         known = self.codes.shape[1]
         costs = ((self.codes != center.codes[0, :known]) * self.metric.mismatch[:known]).sum(axis=1)
@@ -138,7 +140,7 @@ class SortedPoints:
         for axis, (low, high) in self.bins.items():
             here = center.coordinates[0, axis]
             left = left - self.metric.terms(np.maximum(np.maximum(low - here, here - high), 0))
-        places = self._reached(center, left, step)
+        places = self._reached(center, left)
         total = costs[self.cell[places]]
         for column, value, cost in self._columns(center):
             here = column[places]
@@ -149,32 +151,29 @@ class SortedPoints:
 
     def radius(self, place: int, k: int) -> int:
         """Give the distance of the k-th nearest other of the point at one place."""
-        center, limit = self.points.take(np.array([place])), FARTHEST
-        for step in _STEPS:
-            if step > 1 and len(self.order) // step <= k:
-                continue  # too few to have k others among them
-            places, distances = self.within(center, limit, step=step)
-            others = distances[places != place]
-            limit = int(np.partition(others, k - 1)[k - 1])
-        return limit
+        center, half = self.points.take(np.array([place])), max(_BESIDE, 2 * k)
+        beside = slice(max(place - half, 0), place + half)
+        apart = self.metric.from_center(center, self.points.take(beside))
+        some = np.delete(apart, place - beside.start)
+        places, distances = self.within(center, _nth(some, k))
+        return _nth(distances[places != place], k)
 
-    def _reached(self, center: Points, left: NDArray[np.int64], step: int) -> NDArray[np.intp]:
+    def _reached(self, center: Points, left: NDArray[np.int64]) -> NDArray[np.intp]:
         """Give the places in cells that what is left of a distance can reach, by the coordinate."""
         cells = np.flatnonzero(left >= 0)
         reach = np.sqrt(left[cells]).astype(np.int64) + 1 if self.metric.squared else left[cells]
         here = 0 if self.axis < 0 else int(center.coordinates[0, self.axis])
         # no farther than the span of all points, so that nothing overflows
-        low, high = int(self.along[0]), int(self.along[-1])
-        reach = np.minimum(reach, max(here - low, high - here, 0))
-        ranks = (
-            np.searchsorted(self.along, here - reach, "left"),
-            np.searchsorted(self.along, here + reach, "right"),
+        reach = np.minimum(reach, max(here - self.low, self.high - here, 0))
+        base = cells * (((self.high - self.low) >> self.shift) + 1)
+        first, last = (
+            base + ((np.clip(each, self.low, self.high) - self.low) >> self.shift)
+            for each in (here - reach, here + reach)
         )
-        start, stop = (np.searchsorted(self.key, cells * len(self.key) + each) for each in ranks)
-        start, stop = -(-start // step), -(-stop // step)  # in steps
+        start, stop = np.searchsorted(self.key, first), np.searchsorted(self.key, last, "right")
         size = np.maximum(stop - start, 0)
         nth = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        return np.asarray((np.repeat(start, size) + nth) * step, dtype=np.intp)
+        return np.asarray(np.repeat(start, size) + nth, dtype=np.intp)
 
     def _columns(self, center: Points) -> Iterator[tuple[NDArray[Any], Any, np.int64 | None]]:
         """Give the columns that cells do not have, a center's value in each, and a name's cost.
@@ -187,6 +186,11 @@ class SortedPoints:
             yield self.points.codes[:, axis], center.codes[0, axis], cost
         for axis in numbers:
             yield self.points.coordinates[:, axis], center.coordinates[0, axis], None
+
+
+def _nth(distances: NDArray[np.int64], k: int) -> int:
+    """Give the k-th smallest of some distances."""
+    return int(np.partition(distances, k - 1)[k - 1])
 
 
 def _edges(values: NDArray[np.int64]) -> NDArray[np.int64]:
