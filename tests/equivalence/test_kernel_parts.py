@@ -86,16 +86,16 @@ def test_no_box_and_no_sum_of_steps_keeps_out_who_is_near(
         away.tolist()
     )
     radius = np.floor(np.quantile(away, min(share, 1.0)) * max(share, 1.0))
-    sums, near = np.empty(300, np.uint16), np.empty(301, np.int64)
+    sums, near = np.empty(steps.STRETCH, np.uint16), np.empty(steps.STRETCH + 1, np.int64)
     for leaf in np.flatnonzero(tree.right < 0).tolist():
         start, stop = tree.start[leaf], tree.stop[leaf]
         bound = least_distance(tree.boxes, leaf, exact.costs, center, slants, bits, np.inf)
         assert bound <= away[start:stop].min()
-        outside = steps.sum_steps(
-            packed, tree.boxes, leaf, start, stop - start, exact.costs, center, bits, sums
+        outside, rounding = steps.sum_steps(
+            packed, tree.boxes, leaf, steps.STRETCH, exact.costs, center, bits, sums
         )
         assert outside <= away[start:stop].min()
-        limit = steps.largest_sum(radius - outside, packed.per_unit[leaf], numbers, exact.costs)
+        limit = steps.largest_sum(radius - outside, packed.per_unit[leaf], rounding, exact.costs)
         found = steps.collect(sums, 0, stop - start, limit, near) if outside <= radius else 0
         kept = set((start + near[:found]).tolist())
         assert set((start + np.flatnonzero(away[start:stop] <= radius)).tolist()) <= kept
@@ -121,11 +121,40 @@ def test_steps_keep_nearly_everybody_out_who_is_not_near(most: int, *, squared: 
     center = exact.points[17].copy()
     away = (np.abs(exact.points - center) ** (1 + squared)).sum(axis=1)
     radius = np.sort(away)[200]
-    sums, near = np.empty(size, np.uint16), np.empty(size + 1, np.int64)
+    whole = -(-size // steps.STRETCH) * steps.STRETCH
+    sums, near = np.empty(whole, np.uint16), np.empty(steps.STRETCH + 1, np.int64)
     no_bits = np.empty(0, np.uint64)
-    outside = steps.sum_steps(packed, tree.boxes, 0, 0, size, costs, center, no_bits, sums)
-    limit = steps.largest_sum(radius - outside, packed.per_unit[0], 4, costs)
-    assert 201 <= steps.collect(sums, 0, size, limit, near) <= most
+    outside, rounding = steps.sum_steps(packed, tree.boxes, 0, whole, costs, center, no_bits, sums)
+    limit = steps.largest_sum(radius - outside, packed.per_unit[0], rounding, costs)
+    found = [
+        steps.collect(sums, first, size, limit, near) for first in range(0, size, steps.STRETCH)
+    ]
+    assert 201 <= sum(found) <= most
+
+
+@pytest.mark.parametrize("away", [0, 40, 41, 10**4, 6 * 10**7])
+def test_squares_of_steps_are_a_bound_from_however_far(away: int) -> None:
+    """Where float64 holds a distance to the unit, no point is left out for its last one."""
+    rng = np.random.default_rng(9)
+    coordinates = rng.integers(0, 40, (60, 2))
+    low, order, none = coordinates.min(axis=0), np.arange(60, dtype=np.int32), np.empty(0)
+    no_slants, no_names = np.empty((60, 0), np.int64), np.empty((60, 0), np.int32)
+    grid = Grid(coordinates, no_slants, no_names, low)
+    tree = growth.grow(grid, none, order, leaf=60)
+    exact = Exact(exact_rows(grid, order), np.ones(60, dtype=np.int64), Costs(none, (2,)))
+    packed = steps.take_steps(tree, exact, np.empty(0, np.bool_))
+    sums, near = np.empty(steps.STRETCH, np.uint16), np.empty(steps.STRETCH + 1, np.int64)
+    for sign in (-1.0, 1.0):
+        center = np.array([sign * away, 7.0 + sign * away])
+        distances = ((exact.points - center) ** 2).sum(axis=1)
+        outside, rounding = steps.sum_steps(
+            packed, tree.boxes, 0, steps.STRETCH, exact.costs, center, np.empty(0, np.uint64), sums
+        )
+        assert outside <= distances.min()
+        for radius in distances:
+            limit = steps.largest_sum(radius - outside, packed.per_unit[0], rounding, exact.costs)
+            kept = set(near[: steps.collect(sums, 0, 60, limit, near)].tolist())
+            assert set(np.flatnonzero(distances <= radius).tolist()) <= kept
 
 
 @settings(max_examples=60, deadline=None)

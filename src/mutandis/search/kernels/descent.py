@@ -37,7 +37,7 @@ from mutandis.search.kernels.reservoir import (
     shrink,
 )
 from mutandis.search.kernels.selection import HALF, LOWER, ONE_PERSON, Answers
-from mutandis.search.kernels.steps import STRETCH, Steps, collect, largest_sum, sum_steps
+from mutandis.search.kernels.steps import STRETCH, Steps, collect, filled_up, largest_sum, sum_steps
 from mutandis.search.kernels.tree import Exact
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ class TreeListing(NamedTuple):
 def room_in(tree: Tree, k: int) -> Room:
     leaf = int((tree.stop - tree.start)[tree.right < 0].max())
     return Room(
-        np.empty(leaf, np.uint16),
-        np.empty(leaf + 1, np.int64),
+        np.empty(leaf + STRETCH, np.uint16),
+        np.empty(STRETCH + 1, np.int64),
         np.empty(len(tree.start), np.int64),
         np.empty(len(tree.start), np.float64),
         reservoir_for(_FULL * k + STRETCH),  # each stretch of a leaf may add all its points
@@ -263,7 +263,6 @@ def _search(  # noqa: C901, PLR0912
     last_radius = np.inf
     for query in range(len(centers.values)):
         center, slants, bits = centers.values[query], centers.slants[query], centers.bits[query]
-        numbers = len(center) - len(costs.mismatch)
         radius = limits[query]
         if task == _NEAREST:
             radius = _starting_radius(centers, query, last_radius, costs)
@@ -281,15 +280,13 @@ def _search(  # noqa: C901, PLR0912
                 continue
             start, points = tree.start[leaf], tree.stop[leaf] - tree.start[leaf]
             examined += points
-            outside = sum_steps(steps, boxes, leaf, start, points, costs, center, bits, room.sums)
-            # where the radius does not shrink, a leaf is looked at as a whole
-            stretch = STRETCH if task == _NEAREST else points
-            for first in range(0, points, stretch):
-                if outside > radius:
+            size = filled_up(points)
+            outside, rounding = sum_steps(steps, boxes, leaf, size, costs, center, bits, room.sums)
+            for first in range(0, points, STRETCH):
+                if away > radius or outside > radius:
                     break  # the radius has shrunk from within this very leaf
-                limit = largest_sum(radius - outside, steps.per_unit[leaf], numbers, costs)
-                stop = min(first + stretch, points)
-                found = collect(room.sums, first, stop, limit, room.near)
+                limit = largest_sum(radius - outside, steps.per_unit[leaf], rounding, costs)
+                found = collect(room.sums, first, points, limit, room.near)
                 if found == 0:
                     continue
                 if task == _NEAREST:
@@ -309,7 +306,7 @@ def _search(  # noqa: C901, PLR0912
 
 # what tasks are given that do not need it
 _NUMBERS = np.empty(0, np.float64)
-_NO_STEPS = Steps(np.empty(0, np.uint16), _NUMBERS, np.empty(0, np.bool_))
+_NO_STEPS = Steps(np.empty(0, np.uint16), np.empty(0, np.int64), _NUMBERS, np.empty(0, np.bool_))
 _NO_ANSWERS = Answers(*(np.empty((0, 0), np.int64) for _ in Answers._fields))
 _NO_LISTING = TreeListing(
     np.empty(0, np.int32),

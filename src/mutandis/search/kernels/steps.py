@@ -15,10 +15,20 @@ is counted. With S the sum over attributes and n numbers, S < s rest + n. So a p
 r satisfies S < s (r - b) + n; one is added for the rounding of the products, which is far smaller.
 Only points that pass are measured exactly.
 
-*Squares.* Where the distance is a sum of squares, moving the center into the box leaves more than
-the rest: (a + b)² is at least a² + b². Each number adds u², with u = |f(x) - f(c)| - 1, or 0 if
-that is negative: u is less than s |x - c|. A nominal attribute adds floor(s² m) or nothing. So
-S < s² rest. Steps divide a side into fewer parts, so that the sum of their squares has 16 bits.
+*Sides shorter than a step.* All points of the box have the center's step there, so that such a
+number adds nothing to S. It is passed over, and n counts the others.
+
+*Squares.* Where the distance is a sum of squares, moving the center towards the box leaves more
+than the rest: (a + b)² is at least a² + b². So it is moved no farther than to the edge of a margin
+around the box, as wide as its widest side, and b is what it lay beyond that. S is the sum of
+(f(x) - f(c))², and of floor(s² m) for each name that differs. The middle of a step is at most 1/2
+away from what is rounded down to the step: so f(x) + 1/2 is at most sqrt(n) / 2 away from
+s (x - low), as points in n dimensions. How far f(c) + 1/2 is from s (c - low) is measured: e. By
+the triangle inequality, the root of S is at most s sqrt(rest) + sqrt(n) / 2 + e; one is added to
+its square, for the rounding of products and roots.
+
+Steps are so few that the square of a difference has 16 bits. A sum that has more stays at the
+largest number of 16 bits: a smaller limit excludes it rightly, and that limit excludes no point.
 """
 
 from __future__ import annotations
@@ -40,6 +50,7 @@ __all__ = [
     "STRETCH",
     "Steps",
     "collect",
+    "filled_up",
     "largest_sum",
     "sum_steps",
     "take_steps",
@@ -47,6 +58,9 @@ __all__ = [
 
 # the largest sum of steps
 _FARTHEST = 65_535
+# steps of the widest side where they are squared, and of the margin around it: twice as many have
+# a square of 16 bits
+_SQUARED_STEPS = 127.0
 
 MOST_ATTRIBUTES = _FARTHEST // 255
 """With more attributes a step would be coarser than a byte."""
@@ -58,11 +72,13 @@ STRETCH = 64
 class Steps(NamedTuple):
     """The points of all leaves in steps: `values` leaf by leaf, within each attribute by attribute.
 
+    A leaf is filled up to whole stretches; `first` is for each node where its values begin.
     `per_unit` is for each node how many steps a unit of distance is; `is_told` is for each nominal
     attribute whether a bit of a mask stands for one level only.
     """
 
     values: NDArray[np.uint16]
+    first: NDArray[np.int64]
     per_unit: NDArray[np.float64]
     is_told: NDArray[np.bool_]
 
@@ -70,8 +86,13 @@ class Steps(NamedTuple):
 @part
 def _largest_step(attributes: int, costs: Costs) -> float:
     """Give the number of steps into which a side is divided: S has to fit into 16 bits."""
-    largest = float(_FARTHEST // attributes)
-    return np.floor(np.sqrt(largest)) if len(costs.squares) else largest
+    return _SQUARED_STEPS if len(costs.squares) else float(_FARTHEST // attributes)
+
+
+@part
+def _margin(costs: Costs) -> float:
+    """Give the steps around the box in which a center is left where it is."""
+    return _SQUARED_STEPS if len(costs.squares) else 0.0
 
 
 @part
@@ -89,36 +110,57 @@ def _widest_side(boxes: Boxes, node: int, numbers: int, costs: Costs) -> float:
     return widest
 
 
+@part
+def filled_up(points: int) -> int:
+    """Give the points of whole stretches: vector units take the last ones as quickly as all."""
+    return (points + (STRETCH - 1)) // STRETCH * STRETCH
+
+
 def take_steps(tree: Tree, exact: Exact, is_told: NDArray[np.bool_]) -> Steps:
     """Lay the points out in steps, leaf by leaf."""
-    values = np.empty(exact.points.size, np.uint16)
+    stretches = np.where(tree.right < 0, -(-(tree.stop - tree.start) // STRETCH), 0)
+    ends = np.cumsum(stretches * STRETCH * exact.points.shape[1])
+    values = np.zeros(ends[-1], np.uint16)
+    first = np.concatenate([[0], ends[:-1]])
     per_unit = np.ones(len(tree.start), np.float64)
-    _write_steps(tree, exact, values, per_unit)
-    return Steps(values, per_unit, is_told)
+    _write_steps(tree, exact, values, first, per_unit)
+    return Steps(values, first, per_unit, is_told)
 
 
 @kernel
 def _write_steps(
-    tree: Tree, exact: Exact, values: NDArray[np.uint16], per_unit: NDArray[np.float64]
+    tree: Tree,
+    exact: Exact,
+    values: NDArray[np.uint16],
+    first: NDArray[np.int64],
+    per_unit: NDArray[np.float64],
 ) -> None:
     attributes = exact.points.shape[1]
     numbers = attributes - len(exact.costs.mismatch)
-    largest = _largest_step(attributes, exact.costs)
-    place = 0
+    largest, margin = _largest_step(attributes, exact.costs), _margin(exact.costs)
     for node in range(len(tree.start)):
         if tree.right[node] >= 0:
             continue
         side = _widest_side(tree.boxes, node, numbers, exact.costs)
         if side > 0.0:
             per_unit[node] = largest / side
+        start, size = tree.start[node], tree.stop[node] - tree.start[node]
         for attribute in range(attributes):
             is_number = attribute < numbers
             low = tree.boxes.low[node, attribute] if is_number else 0.0
             scale = per_unit[node] if is_number else 1.0
-            for point in range(tree.start[node], tree.stop[node]):
-                value = (exact.points[point, attribute] - low) * scale
-                values[place] = np.uint16(np.int64(value) & _FARTHEST)
-                place += 1
+            more = margin if is_number else 0.0
+            place = first[node] + attribute * filled_up(size)
+            for point in range(size):
+                value = (exact.points[start + point, attribute] - low) * scale + more
+                values[place + point] = np.uint16(np.int64(value) & _FARTHEST)
+
+
+@part
+def _add(one: np.uint16, other: np.uint16) -> np.uint16:
+    """Add up to the largest number of 16 bits, in a form that compilers have an instruction for."""
+    total = np.uint16(one + other)
+    return total if total >= one else np.uint16(_FARTHEST)
 
 
 @part
@@ -136,11 +178,11 @@ def _add_number(
 def _add_square(
     values: NDArray[np.uint16], first: int, size: int, center: np.uint16, sums: NDArray[np.uint16]
 ) -> None:
-    start, one = np.uint64(first), np.uint16(1)
+    start = np.uint64(first)
     for point in range(np.uint64(size)):
-        there = values[start + point]
-        apart = np.uint16(max(np.uint16(max(there, center) - min(there, center)), one) - one)
-        sums[point] += np.uint16(apart * apart)
+        # a negative difference wraps around, and its square does so again
+        apart = np.uint16(values[start + point] - center)
+        sums[point] = _add(sums[point], np.uint16(apart * apart))
 
 
 @part
@@ -154,7 +196,8 @@ def _add_names(
 ) -> None:
     start = np.uint64(first)
     for point in range(np.uint64(size)):
-        sums[point] += cost if values[start + point] != center else np.uint16(0)
+        more = cost if values[start + point] != center else np.uint16(0)
+        sums[point] = _add(sums[point], more)
 
 
 @part
@@ -162,33 +205,43 @@ def sum_steps(
     steps: Steps,
     boxes: Boxes,
     leaf: int,
-    start: int,
     size: int,
     costs: Costs,
     center: NDArray[np.float64],
     bits: NDArray[np.uint64],
     sums: NDArray[np.uint16],
-) -> float:
-    """Compute S for every point of a leaf, which begins at place `start`; give b."""
+) -> tuple[float, float]:
+    """Compute S for every point of a leaf, of which `size` is filled up.
+
+    The result is b, and how much rounding can add to S, or to its root.
+    """
     mismatch, attributes = costs.mismatch, len(center)
     numbers = attributes - len(mismatch)
-    first = start * attributes
+    first = steps.first[leaf]
     scale = steps.per_unit[leaf]
-    largest = float(_FARTHEST // attributes)
     per_cost = scale * scale if len(costs.squares) else scale
-    outside = 0.0
+    margin = _margin(costs)
+    around = np.floor(margin / scale)  # whole, so that b is exact
+    outside, squared_error, told = 0.0, 0.0, 0
     for point in range(np.uint64(size)):
         sums[point] = 0
     for number in range(numbers):
-        low = boxes.low[leaf, number]
-        inside = min(max(center[number], low), boxes.high[leaf, number])
+        low, high = boxes.low[leaf, number], boxes.high[leaf, number]
+        is_told = (high - low) * scale >= 1.0
+        room = around if is_told else 0.0
+        inside = min(max(center[number], low - room), high + room)
         beyond = abs(center[number] - inside)
-        place, step = first + number * size, np.uint16((inside - low) * scale)
+        outside += beyond * beyond if len(costs.squares) else beyond
+        if not is_told:
+            continue
+        told += 1
+        value = (inside - low) * scale + margin
+        place, step = first + number * size, np.uint16(value)
         if len(costs.squares):
-            outside += beyond * beyond
+            off = value - step - 0.5
+            squared_error += off * off
             _add_square(steps.values, place, size, step, sums)
         else:
-            outside += beyond
             _add_number(steps.values, place, size, step, sums)
     for attribute in range(len(mismatch)):
         levels, bit = boxes.levels[leaf, attribute], bits[attribute]
@@ -198,33 +251,46 @@ def sum_steps(
         if levels == bit and steps.is_told[attribute]:
             continue  # none does
         code = np.uint16(np.int64(center[numbers + attribute]) & _FARTHEST)
-        cost = np.uint16(min(mismatch[attribute] * per_cost, largest))
+        cost = np.uint16(min(mismatch[attribute] * per_cost, float(_FARTHEST)))
         _add_names(steps.values, first + (numbers + attribute) * size, size, code, cost, sums)
-    return outside
+    return outside, _rounding(told, squared_error, costs)
 
 
 @part
-def largest_sum(rest: float, per_unit: float, numbers: int, costs: Costs) -> np.uint16:
+def _rounding(numbers: int, squared_error: float, costs: Costs) -> float:
+    """Bound what rounding adds to S, or to its root: `squared_error` is e²."""
+    if len(costs.squares):
+        root: float = np.sqrt(numbers) / 2 + np.sqrt(squared_error)
+        return root
+    return float(numbers)
+
+
+@part
+def largest_sum(rest: float, per_unit: float, rounding: float, costs: Costs) -> np.uint16:
     """Bound the S of a point within a radius that leaves `rest` beyond the box."""
     if len(costs.squares):
-        most = rest * per_unit * per_unit + 1.0
+        root = np.sqrt(rest) * per_unit + rounding
+        most = root * root + 1.0
     else:
-        most = rest * per_unit + (numbers + 1)
+        most = rest * per_unit + (rounding + 1.0)
     return np.uint16(most) if most < _FARTHEST else np.uint16(_FARTHEST)
 
 
 @part
 def collect(
-    sums: NDArray[np.uint16], first: int, stop: int, limit: np.uint16, near: NDArray[np.int64]
+    sums: NDArray[np.uint16], first: int, points: int, limit: np.uint16, near: NDArray[np.int64]
 ) -> int:
-    """List which of a stretch of points have an S within the limit, and count them."""
+    """List which points of a stretch have an S within the limit, and count them."""
     hit = np.uint16(0)
-    for point in range(np.uint64(first), np.uint64(stop)):
-        hit = np.uint16(hit | np.uint16(sums[point] <= limit))
+    start = np.uint64(first)
+    for point in range(np.uint64(STRETCH)):
+        hit = np.uint16(hit | np.uint16(sums[start + point] <= limit))
     found = 0
     if hit:
-        for point in range(np.uint64(first), np.uint64(stop)):
+        for point in range(start, start + np.uint64(STRETCH)):
             # written always and kept if it counts: no branch to guess wrong
             near[found] = point
             found += sums[point] <= limit
+    while found and near[found - 1] >= points:  # what fills up the last stretch
+        found -= 1
     return found
