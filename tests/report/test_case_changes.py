@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.report.case_changes import ranges
+from mutandis.report.case_changes import changes_of, ranges
 from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ VERDICTS_ALONE = mm.Uncertainty(placebo=0, tipping=False)
 
 
 def changes(audit: mm.Audit, who: Any) -> Changes:
-    return case_document(audit, who).parts[0].changes
+    return changes_of(audit.case(who))
 
 
 def verdict(audit: mm.Audit, who: Any) -> str:
@@ -83,7 +83,7 @@ def test_matches_with_parts_of_many_sizes_are_counted(
         worldview=WORLDVIEW_WITH_ORIGIN,
         methods=None,
         attributes={"salary": "continuous", "savings": "continuous"},
-        uncertainty=mm.Uncertainty(),
+        uncertainty=mm.Uncertainty(refits=2, placebo=0, tipping=False),
     )
     for who in ("applicant-728", "applicant-826"):
         (part,) = audit.case_file(who).parts
@@ -323,7 +323,7 @@ def test_a_case_of_matched_groups_with_many_ties() -> None:
         worldview=mm.Worldview({"grade": mm.Linear("woman"), "score": mm.Linear("woman", "grade")}),
         methods=["cst_matched"],
         ks=(30,),
-        uncertainty=mm.Uncertainty(placebo=0, tipping=False),
+        uncertainty=mm.Uncertainty(refits=2, placebo=0, tipping=False),
     )
     women = np.flatnonzero(woman)[:12].tolist()
     parts = [audit.case_file(int(person)).parts[0] for person in women]
