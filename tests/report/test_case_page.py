@@ -109,7 +109,8 @@ def check_plain(value: Any) -> None:
 
 def test_every_kind_of_audit_has_a_case_file(any_audit: mm.Audit) -> None:
     found = any_audit.findings()
-    for who, redact in product([found["id"].iloc[0], found["id"].iloc[-1]], [False, True]):
+    # the first one last: other tests ask for her file again
+    for who, redact in product([found["id"].iloc[-1], found["id"].iloc[0]], [False, True]):
         document = any_audit.case_file(who, redact=redact)
         check_page(document.to_html())
         data = json.loads(document.to_json())
