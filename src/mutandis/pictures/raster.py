@@ -139,8 +139,8 @@ def _text(element: ET.Element, look: Mapping[str, str]) -> Any:
     text, size = element.text or "", float(look["font-size"])
     if not text.strip():
         return None
-    style = "italic" if look.get("font-style") == "italic" else "normal"
-    outline, wide = _outline(text, size, look.get("font-weight", "normal"), style)
+    italic = look.get("font-style") == "italic"
+    outline, wide = _outline(text, size, look.get("font-weight", "normal"), italic=italic)
     if outline is None:
         return None
     narrow = min(1.0, text_width(text, size) / wide) if wide > 0 else 1.0
@@ -151,14 +151,16 @@ def _text(element: ET.Element, look: Mapping[str, str]) -> Any:
 
 
 @lru_cache(maxsize=2000)
-def _outline(text: str, size: float, weight: str, style: str) -> tuple[Any, float]:
+def _outline(text: str, size: float, weight: str, *, italic: bool) -> tuple[Any, float]:
     """Give the outlines of letters and how far they reach; None for marks that are not seen."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.path import Path
     from matplotlib.textpath import text_to_path
     from matplotlib.transforms import Affine2D
 
-    font = FontProperties(family="DejaVu Sans", weight=weight, style=style)
+    font = FontProperties(
+        family="DejaVu Sans", weight=weight, style="italic" if italic else "normal"
+    )
     corners, codes = text_to_path.get_text_path(font, text, ismath=False)
     if not len(corners):
         return None, 0.0
