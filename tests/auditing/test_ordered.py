@@ -218,9 +218,9 @@ def test_few_people_are_tested_by_all_ways_to_part_them(seed: int, tau: float) -
 
     @cache  # many ways to part them give groups of the same levels
     def statistic(here: tuple[int, ...], tau: float = 0.0) -> float:
-        there = Counter(everyone) - Counter(here)
-        groups = ([(each, one) for each in levels] for levels in (here, there.elements()))
-        return statistic_by_hand(*groups, (5, 6), tau)[0]
+        there = (Counter(everyone) - Counter(here)).elements()
+        chosen, others = ([(each, one) for each in levels] for levels in (here, there))
+        return statistic_by_hand(chosen, others, (5, 6), tau)[0]
 
     observed = statistic(tuple(sorted(control)), tau)
     others = [statistic(each) for each in combinations(sorted(everyone), 5)]
