@@ -77,7 +77,9 @@ def to_frame(columns: Mapping[str, Any], like: nw.DataFrame[Any]) -> Any:
     # frame libraries infer the type of mixed or missing values from a list, not from an array
     plain = {name: a.tolist() if a.dtype.kind == "O" else a for name, a in arrays.items()}
     table = nw.from_dict(plain, backend=like.implementation)
-    # an undefined value is null; pandas writes that as NaN, other frames distinguish the two
+    if table.implementation.is_pandas():  # whose null is NaN
+        return table.to_native()
+    # an undefined value is null; other frames distinguish the two
     return table.with_columns(nw.selectors.by_dtype(nw.Float64).fill_nan(None)).to_native()
 
 

@@ -22,7 +22,7 @@ OTHERS = [each for each in get_args(DistanceName) if each != "gower"]
 
 
 @cache
-def table(size: int = 240) -> pd.DataFrame:
+def table(size: int = 150) -> pd.DataFrame:
     rng = np.random.default_rng(3)
     sex = rng.choice(["f", "m"], size, p=[0.4, 0.6])
     skill = rng.integers(0, 4, size)
@@ -55,7 +55,7 @@ def audit(distance: str, data: pd.DataFrame | None = None, **options: Any) -> mm
         "id": "who",
         "ks": (10, 20),
         "seed": 1,
-        "uncertainty": mm.Uncertainty(refits=3, placebo=2),
+        "uncertainty": mm.Uncertainty(refits=2, placebo=2),
         "similarity": mm.Similarity(distance=distance),  # type: ignore[arg-type]
     }
     data = table() if data is None else data
@@ -64,6 +64,7 @@ def audit(distance: str, data: pd.DataFrame | None = None, **options: Any) -> mm
         levels = [0, 1, 2, 3]
         settings["attributes"]["pay"] = {"kind": "ordinal", "levels": levels}
         settings["worldview"] = mm.Worldview({"pay": mm.Ordinal("sex", "skill", levels=levels)})
+        settings["uncertainty"] = mm.Uncertainty(draws=2, refits=2, placebo=2)
     return mm.audit(data, **settings | options)
 
 

@@ -270,6 +270,9 @@ def test_threads(threads: Any) -> None:
     assert str(caught.value) == (
         f"threads={threads!r} is not allowed. Give an integer of at least 1."
     )
+
+
+def test_threads_of_a_run() -> None:
     assert [plan().run(threads=t).situation.threads for t in (None, -1, 3)] == [-1, -1, 3]
 
 

@@ -41,7 +41,7 @@ SETTINGS: dict[str, Any] = {
     },
     "worldview": mm.Worldview({"salary": mm.Linear("gender", bounds=(12, None))}),
     "decision": "salary > 12",
-    "uncertainty": mm.Uncertainty(refits=0),
+    "uncertainty": mm.Uncertainty(refits=0, tipping=False),
     "ks": (2, 4),
     "id": "who",
     "seed": 7,

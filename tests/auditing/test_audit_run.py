@@ -29,7 +29,7 @@ SETTINGS: dict[str, Any] = {
     "attributes": {"salary": "continuous", "job": "nominal"},
     "worldview": mm.Worldview({"salary": mm.Linear("gender")}),
     "decision": "salary >= 15",
-    "uncertainty": mm.Uncertainty(refits=0),
+    "uncertainty": mm.Uncertainty(refits=0, tipping=False),
     "ks": (3,),
 }
 

@@ -296,7 +296,7 @@ def test_draws_leave_the_insufficient_out() -> None:
         attributes={"x": "continuous"},
         worldview=mm.Worldview({"x": mm.Linear("woman")}),
         ks=(2,),
-        uncertainty=mm.Uncertainty(refits=3),
+        uncertainty=mm.Uncertainty(refits=3, tipping=False),
         similarity=mm.Similarity(max_distance=0.01),
     )
     result = found.findings("cst_without", k=2)

@@ -19,7 +19,7 @@ KS = (5, 12)
 BY_RACE = mm.Protection("race", value="black", reference="white")
 BY_SEX = mm.Protection("sex", value="f", reference="m")
 BOTH = [BY_RACE, BY_SEX]
-DOUBTLESS = mm.Uncertainty(refits=0)
+DOUBTLESS = mm.Uncertainty(refits=0, tipping=False)
 RULE = "0.5 * grade + 0.25 * score >= 10"
 WORLDVIEW = mm.Worldview({"grade": mm.Linear("race", "sex"), "score": mm.Linear("race", "sex")})
 
@@ -202,7 +202,7 @@ def test_another_protected_attribute_enters_the_distance_if_it_is_listed(
 
 def test_doubt_is_told_for_each_attribute(table: pd.DataFrame) -> None:
     options: dict[str, Any] = {
-        "uncertainty": mm.Uncertainty(refits=3),
+        "uncertainty": mm.Uncertainty(refits=3, tipping=False),
         "seed": 4,
         "methods": ["cst_without"],
     }
@@ -403,7 +403,7 @@ def test_shuffling_rows_changes_nothing(table: pd.DataFrame, combine: str) -> No
     options: dict[str, Any] = {
         "combine": combine,
         "id": "who",
-        "uncertainty": mm.Uncertainty(refits=3),
+        "uncertainty": mm.Uncertainty(refits=3, tipping=False),
     }
     found = audit(table, **options).findings("cst_without", k=12)
     shuffled = table.sample(frac=1, random_state=5)

@@ -47,7 +47,7 @@ def audit(table: pd.DataFrame, decision: Any) -> mm.Audit:
         attributes={"salary": "continuous", "balance": "continuous"},
         worldview=mm.Worldview({"salary": mm.Linear("gender")}),
         decision=decision,
-        uncertainty=mm.Uncertainty(refits=0),
+        uncertainty=mm.Uncertainty(refits=0, tipping=False),
         id="who",
         ks=(3, 5),
     )

@@ -75,7 +75,7 @@ class Doubted:
 
 @pytest.fixture(scope="module")
 def doubted(decisions: pd.DataFrame) -> Doubted:
-    doubt = mm.Uncertainty(refits=6)
+    doubt = mm.Uncertainty(refits=6, tipping=False)
     found = mm.audit(decisions, **SETTINGS, worldview=WORLDVIEW, uncertainty=doubt, seed=11)
     return Doubted(found, refitted_audits(decisions, 6, seed=11))
 
@@ -122,7 +122,7 @@ def test_draws_are_counted_beside_refits() -> None:
         worldview=mm.Worldview({"jobs": mm.Count("woman")}),
         decision="jobs > 1",
         ks=(5,),
-        uncertainty=mm.Uncertainty(draws=10, refits=4, placebo=0),
+        uncertainty=mm.Uncertainty(draws=10, refits=4, placebo=0, tipping=False),
     )
     for person in found.findings()["id"]:
         case = found.case(person)
@@ -152,7 +152,7 @@ def test_the_variance_over_refits_is_added_under_the_null(doubted: Doubted) -> N
 def test_bounds_belong_to_the_test_that_knows_the_doubt(decisions: pd.DataFrame) -> None:
     settings = {**SETTINGS, "worldview": WORLDVIEW}
     sure, unsure = (
-        mm.audit(decisions, **settings, uncertainty=mm.Uncertainty(refits=refits))
+        mm.audit(decisions, **settings, uncertainty=mm.Uncertainty(refits=refits, tipping=False))
         .findings("cst_matched", k=20)
         .query("verdict != 'insufficient'")
         for refits in (0, 8)
@@ -196,7 +196,10 @@ def test_a_verdict_share_is_what_auditing_each_refit_gives(doubted: Doubted) -> 
 
 def test_st_has_no_part_in_doubt(decisions: pd.DataFrame) -> None:
     found = mm.audit(
-        decisions, **SETTINGS, worldview=WORLDVIEW, uncertainty=mm.Uncertainty(refits=2)
+        decisions,
+        **SETTINGS,
+        worldview=WORLDVIEW,
+        uncertainty=mm.Uncertainty(refits=2, tipping=False),
     )
     assert found.findings("st", k=5)["verdict_share"].isna().all()
 
@@ -204,7 +207,10 @@ def test_st_has_no_part_in_doubt(decisions: pd.DataFrame) -> None:
 def test_doubt_changes_nothing_in_the_papers_methods(decisions: pd.DataFrame) -> None:
     plain, doubted = (
         mm.audit(
-            decisions, **SETTINGS, worldview=WORLDVIEW, uncertainty=mm.Uncertainty(refits=refits)
+            decisions,
+            **SETTINGS,
+            worldview=WORLDVIEW,
+            uncertainty=mm.Uncertainty(refits=refits, tipping=False),
         ).findings("cst_without", k=20)
         for refits in (0, 3)
     )
@@ -222,7 +228,7 @@ def test_small_tables_are_doubted_unasked(decisions: pd.DataFrame) -> None:
     assert len(large) >= 2000
     assert refits(decisions) == 20
     assert refits(large) == 0
-    assert refits(large, uncertainty=mm.Uncertainty(refits=3)) == 3
+    assert refits(large, uncertainty=mm.Uncertainty(refits=3, tipping=False)) == 3
     assert refits(decisions, methods=["cst_without"]) == 0
     assert refits(decisions, evidence=mm.Evidence(interval="fisher")) == 0
     ready = {"worldview": None, "counterfactuals": decisions[["AnnualSalary", "AccountBalance"]]}
@@ -237,7 +243,7 @@ def test_b_is_not_asked_about_worlds_that_nobody_asked_for(decisions: pd.DataFra
         return np.where(table["AnnualSalary"] + 5 * table["AccountBalance"] > 225000, 1, -1)
 
     settings = {**SETTINGS, "decision": decide, "worldview": WORLDVIEW}
-    found = mm.audit(decisions, **settings, uncertainty=mm.Uncertainty(refits=3))
+    found = mm.audit(decisions, **settings, uncertainty=mm.Uncertainty(refits=3, tipping=False))
     assert len(asked) == 2  # on D and on D^CF
     assert found.findings("cst_without", k=5)["verdict_share"].notna().any()
     assert found.findings("cst_with", k=5)["verdict_share"].isna().all()
@@ -271,7 +277,7 @@ def test_the_seed_repeats_the_draws_whatever_the_threads(decisions: pd.DataFrame
             decisions,
             **SETTINGS,
             worldview=WORLDVIEW,
-            uncertainty=mm.Uncertainty(refits=5),
+            uncertainty=mm.Uncertainty(refits=5, tipping=False),
             **options,
         ).run(threads=threads)
         column = found.findings("cst_without", k=5)["verdict_share"]
@@ -298,12 +304,12 @@ def test_provenance_records_the_draws(decisions: pd.DataFrame) -> None:
 
 def test_a_case_shows_how_often_its_verdict_stays(decisions: pd.DataFrame) -> None:
     settings = {**SETTINGS, "worldview": WORLDVIEW}
-    found = mm.audit(decisions, **settings, uncertainty=mm.Uncertainty(refits=4))
+    found = mm.audit(decisions, **settings, uncertainty=mm.Uncertainty(refits=4, tipping=False))
     complainant = int(found.findings("cst_without", k=5).query("delta_p > 0")["id"].iloc[0])
     case = found.case(complainant)
     assert "verdict stays" in str(case)
     assert case.result("cst_without", k=5)["verdict_share"] in (0.0, 0.25, 0.5, 0.75, 1.0)
-    plain = mm.audit(decisions, **settings, uncertainty=mm.Uncertainty(refits=0))
+    plain = mm.audit(decisions, **settings, uncertainty=mm.Uncertainty(refits=0, tipping=False))
     assert "verdict stays" not in str(plain.case(complainant))
 
 

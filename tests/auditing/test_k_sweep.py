@@ -38,7 +38,7 @@ def audit(decisions: pd.DataFrame, **options: Any) -> mm.Audit:
             }
         ),
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
-        "uncertainty": mm.Uncertainty(refits=0),
+        "uncertainty": mm.Uncertainty(refits=0, tipping=False),
         "ks": (15,),
     }
     return mm.audit(decisions, **{**chosen, **options})

@@ -89,12 +89,16 @@ def test_a_case_has_the_numbers_of_the_table(
 ) -> None:
     monkeypatch.setattr(import_module("mutandis.auditing.audit"), "_FEW", few)
     alone, together = audited(**changes), audited(**changes)
+    tables = {
+        (method, k): together.findings(method, k=k).set_index("id", drop=False)
+        for method in together.methods
+        for k in together.ks
+    }
     for who in alone.situation.complainants[::29].tolist():
         case = alone.case(who)
-        for method in together.methods:
-            for k in together.ks:
-                row = together.findings(method, k=k).set_index("id", drop=False).loc[who]
-                assert pd.Series(case.result(method, k=k)).equals(row.rename(None))
+        for (method, k), table in tables.items():
+            row = table.loc[who]
+            assert pd.Series(case.result(method, k=k)).equals(row.rename(None))
     assert bool(alone._findings) == bool(few)
 
 

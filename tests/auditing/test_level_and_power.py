@@ -29,7 +29,13 @@ def upper(shares: Any) -> float:
     return 0.05 + 3 * float(shares.std(ddof=1) / np.sqrt(len(shares)))
 
 
-@pytest.mark.parametrize("name", get_args(DistanceName))
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in {"gower", "hvdm"} else pytest.param(name, marks=pytest.mark.slow)
+        for name in get_args(DistanceName)
+    ],
+)
 def test_a_distance_keeps_the_level_and_has_power(
     simulations: ModuleType, name: DistanceName
 ) -> None:

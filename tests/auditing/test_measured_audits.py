@@ -41,7 +41,7 @@ def audit(table: Any, measure: Any, **options: Any) -> mm.Audit:
         "decision": "AnnualSalary * 3 + AccountBalance * 5 > 225000",
         "ks": (20,),
         "tau": TAUS.get(measure, 0.0),
-        "uncertainty": mm.Uncertainty(refits=3, placebo=2),
+        "uncertainty": mm.Uncertainty(refits=2, placebo=2),
         **options,
     }
     return mm.audit(table, evidence=mm.Evidence(**evidence), **arguments)

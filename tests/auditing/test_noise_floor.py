@@ -45,7 +45,7 @@ def settings(**options: Any) -> dict[str, Any]:
         "protected": mm.Protection("woman", value=1, reference=0),
         "attributes": {"salary": "continuous", "balance": "continuous"},
         "worldview": WORLDVIEW,
-        "uncertainty": mm.Uncertainty(refits=0),
+        "uncertainty": mm.Uncertainty(refits=0, tipping=False),
         "ks": (10, 30),
         **options,
     }
@@ -124,7 +124,7 @@ def test_no_placebo_depends_on_those_without_evidence(
         return found
 
     monkeypatch.setattr(matched_groups._Asked, "find", spying)
-    doubt = mm.Uncertainty(refits=0, placebo=6)
+    doubt = mm.Uncertainty(refits=0, placebo=6, tipping=False)
     floor = mm.audit(data, **settings(uncertainty=doubt, **options)).noise_floor
     assert len(asked) == 6
     assert 0 < sum(found for _, found in asked) < sum(among for among, _ in asked)
@@ -139,7 +139,7 @@ def test_rows_in_another_order_have_the_same_noise_floor(
 ) -> None:
     monkeypatch.setattr(noise_floor, "_MOST", most)
     table = decisions(rows=300)
-    options = settings(ks=(10,), uncertainty=mm.Uncertainty(refits=0, placebo=5))
+    options = settings(ks=(10,), uncertainty=mm.Uncertainty(refits=0, placebo=5, tipping=False))
     floor = mm.audit(table, **options).noise_floor
     assert floor.lines[0].complainants == min(most, round(len(table) * 0.65 * 0.35)) or most > 20
     for seed in (1, 2):
@@ -149,7 +149,7 @@ def test_rows_in_another_order_have_the_same_noise_floor(
 
 
 def test_the_seed_is_that_of_the_audit() -> None:
-    few = mm.Uncertainty(refits=0, placebo=4)
+    few = mm.Uncertainty(refits=0, placebo=4, tipping=False)
     found = {
         seed: mm.audit(decisions(), **settings(seed=seed, uncertainty=few)).noise_floor
         for seed in (None, 0, 1)
@@ -253,7 +253,7 @@ def test_an_endpoint_is_not_asked_about_every_row_again(monkeypatch: pytest.Monk
 
 
 def test_what_the_headline_counts_depends_on_its_method() -> None:
-    few = mm.Uncertainty(refits=0, placebo=2)
+    few = mm.Uncertainty(refits=0, placebo=2, tipping=False)
     plain = settings(ks=(10,), uncertainty=few, decision="salary + balance > 22")
     alone = {**plain, "evidence": mm.Evidence(primary=("cf", 10))}
     assert mm.audit(decisions(), **alone).noise_floor.measure == "cases"

@@ -43,7 +43,7 @@ def settings(**options: Any) -> dict[str, Any]:
         "worldview": WORLDVIEW,
         "decision": RULE,
         # placebos are not refitted, nor are the audits that they are set beside here
-        "uncertainty": mm.Uncertainty(refits=0),
+        "uncertainty": mm.Uncertainty(refits=0, tipping=False),
         "ks": KS,
         **options,
     }

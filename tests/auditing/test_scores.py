@@ -172,7 +172,7 @@ def test_shuffling_the_rows_changes_no_number(made_up: MakeTable, audit: MakeAud
     order = np.random.default_rng(0).permutation(len(table["woman"]))
     named = table | {"who": list(range(len(order)))}
     shuffled = {name: [column[i] for i in order] for name, column in named.items()}
-    doubt = mm.Uncertainty(refits=3, placebo=2)
+    doubt = mm.Uncertainty(refits=2, placebo=2)
     one, two = (audit(each, id="who", uncertainty=doubt) for each in (named, shuffled))
     for method in one.methods:
         first, second = (a.findings(method, k=20).set_index("id").sort_index() for a in (one, two))
@@ -248,7 +248,7 @@ def test_results_open_again_and_pages_speak_of_scores(
         table,
         decision="5 - 0.1 * income + 0.2 * debt",
         tau=0.1,
-        uncertainty=mm.Uncertainty(refits=3, placebo=3),
+        uncertainty=mm.Uncertainty(refits=2, placebo=2),
     ).with_labels(labels)
     found.save(tmp_path / "results")
     opened = mm.open_results(tmp_path / "results")
@@ -278,7 +278,7 @@ def test_results_open_again_and_pages_speak_of_scores(
 
 def test_placebo_and_tipping_work_on_scores(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(13, rows=300)
-    found = audit(table, uncertainty=mm.Uncertainty(refits=0, placebo=3))
+    found = audit(table, uncertainty=mm.Uncertainty(refits=0, placebo=2))
     method, k = found.plan.settings.primary
     assert found.noise_floor.largest <= found.count(method, k)["significant_adjusted"]
     tipping = found.tipping()

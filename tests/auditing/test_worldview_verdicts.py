@@ -46,7 +46,7 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 
 def loan() -> pd.DataFrame:
-    return mm.datasets.loan(n=400, seed=2)
+    return mm.datasets.loan(n=220, seed=2)
 
 
 def quietly(*arguments: Any, **options: Any) -> mm.Audit:
@@ -57,7 +57,7 @@ def quietly(*arguments: Any, **options: Any) -> mm.Audit:
 
 @pytest.fixture(scope="module")
 def found() -> mm.Audit:
-    doubt = mm.Uncertainty(placebo=2, refits=4, variants=True, worldviews={"bank": BANK})
+    doubt = mm.Uncertainty(placebo=2, refits=2, variants=True, worldviews={"bank": BANK})
     return quietly(loan(), **settings(uncertainty=doubt))
 
 
@@ -124,7 +124,7 @@ def test_they_are_those_of_whole_audits(found: mm.Audit) -> None:
         "AccountBalance by factors",
         "AccountBalance with interactions",
     )
-    doubt = mm.Uncertainty(placebo=0, refits=4)
+    doubt = mm.Uncertainty(placebo=0, refits=2)
     worldviews = dict(mm.vary_worldview(found.plan))
     assert list(worldviews.values()) != [GIVEN]
     in_order = [worldviews.pop("as given")]
@@ -178,7 +178,7 @@ def test_several_grounds_are_compared_together() -> None:
 
 def test_shuffling_changes_nothing(found: mm.Audit) -> None:
     table = loan().assign(who=lambda each: np.arange(len(each)))
-    doubt = mm.Uncertainty(placebo=0, refits=4, variants=True, worldviews={"bank": BANK})
+    doubt = mm.Uncertainty(placebo=0, refits=2, variants=True, worldviews={"bank": BANK})
     mixed = table.sample(frac=1, random_state=3)
     again = quietly(mixed, **settings(uncertainty=doubt, id="who")).findings()
     first = quietly(table, **settings(uncertainty=doubt, id="who")).findings()
@@ -266,14 +266,14 @@ worldview:
     AccountBalance: {equation: linear, parents: [AnnualSalary, $protected]}
 decision: {rule: AnnualSalary + 5 * AccountBalance > 225000}
 ks: [15]
-uncertainty: {placebo: 2, refits: 3} # few, for speed
+uncertainty: {placebo: 2, refits: 2} # few, for speed
 seed: 1
 """
 COMPARED = AUDIT.replace(
-    "uncertainty: {placebo: 2, refits: 3} # few, for speed\n",
+    "uncertainty: {placebo: 2, refits: 2} # few, for speed\n",
     """uncertainty:
   placebo: 2
-  refits: 3
+  refits: 2
   variants: true
   worldviews:
     bank:
@@ -476,7 +476,7 @@ def test_settings_that_cannot_be(tmp_path: Path) -> None:
         # one that was named is not left out in silence
         found.with_worldviews({"older": unknown}).measure_worldviews()
     (tmp_path / "audit.yaml").write_text(
-        AUDIT.replace("refits: 3}", "refits: 3, worldviews: {bank: {equations: 7}}}"),
+        AUDIT.replace("refits: 2}", "refits: 2, worldviews: {bank: {equations: 7}}}"),
         encoding="utf-8",
     )
     loan().to_csv(tmp_path / "loan.csv", index=False)

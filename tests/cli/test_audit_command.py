@@ -34,7 +34,7 @@ worldview:
   AnnualSalary:   {equation: linear, parents: [Gender]}
   AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-uncertainty: {refits: 3, placebo: 5}
+uncertainty: {refits: 2, placebo: 2}
 ks: [5, 9]
 """
 
@@ -107,7 +107,7 @@ def by_api(audited: Path) -> mm.Audit:
             }
         ),
         decision="AnnualSalary + 5 * AccountBalance > 225000",
-        uncertainty=mm.Uncertainty(refits=3, placebo=5),
+        uncertainty=mm.Uncertainty(refits=2, placebo=2),
         ks=(5, 9),
     )
 

@@ -174,21 +174,23 @@ def test_a_signal_ends_a_query_of_postgresql(
     config = CONFIG.replace("source: loan.csv", f"url: '{postgres.url}', query: '{query}'")
     (folder / "audit.yaml").write_text(config, encoding="utf-8")
 
-    def running() -> int:
-        with driver.connect(postgres.url) as connection, connection.cursor() as cursor:
+    connected = driver.connect(postgres.url, autocommit=True)
+    with connected as connection, connection.cursor() as cursor:
+
+        def running() -> int:
             cursor.execute(
                 "SELECT count(*) FROM pg_stat_activity "
                 "WHERE query LIKE '%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()"
             )
             return int(cursor.fetchone()[0])
 
-    process = start(folder)
-    wait(running, process)
-    assert_ends(process, number)
-    deadline = time.monotonic() + LATE
-    while running() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert running() == 0
+        process = start(folder)
+        wait(running, process)
+        assert_ends(process, number)
+        deadline = time.monotonic() + LATE
+        while running() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert running() == 0
 
 
 @pytest.fixture

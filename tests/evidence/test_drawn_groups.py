@@ -166,6 +166,7 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
         apart = cache(partial(distances, rows=rows, spans=spans))
         for index, k in enumerate(KS):
             found = {name: grouping.at(METHODS[name], index).test for name in OPEN}
+            told = {name: fractions(each.share) for name, each in found.items()}
             for place, row in enumerate(situation.complainants.tolist()):
                 groups = []
                 for world in situation.draws:
@@ -177,17 +178,17 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
                     for group in groups
                 ]
                 own = [int(each) for each in situation.refused_in_draws[:, place]]
-                share = fractions(found["cf"].share)[place]
+                share = told["cf"][place]
                 assert share == Fraction(sum(own), draws)
                 assert found["cf"].share.size[place] == 1
                 with_own = [
                     (n + c) / (s + 1) for n, c, s in zip(negatives, own, sizes, strict=True)
                 ]
-                assert fractions(found["cst_with"].share)[place] == sum(with_own) / draws
+                assert told["cst_with"][place] == sum(with_own) / draws
                 assert found["cst_with"].share.size[place] == min(sizes) + 1
                 assert found["cst_without"].share.size[place] == min(sizes)
                 assert found["cst_without"].rows[place] == max(map(len, groups))
-                without = fractions(found["cst_without"].share)[place]
+                without = told["cst_without"][place]
                 if min(sizes) == 0:
                     empty += 1
                     assert without is None

@@ -52,6 +52,7 @@ class Oracle:
         self.kinds, self.weights = kinds, weights
         self.ties, self.caliper = ties, caliper
         self.known: dict[int, tuple[dict[int, Fraction], Fraction] | None] = {}
+        self.apart: dict[tuple[Row, Row], Fraction] = {}  # on a grid, many rows are equal
         columns = list(zip(*rows, strict=True))
         self.spans = []
         for kind, column in zip(kinds, columns, strict=True):
@@ -69,6 +70,11 @@ class Oracle:
         return Fraction(str(cell))
 
     def distance(self, here: Row, there: Row) -> Fraction:
+        if (here, there) not in self.apart:
+            self.apart[here, there] = self.measure(here, there)
+        return self.apart[here, there]
+
+    def measure(self, here: Row, there: Row) -> Fraction:
         total = Fraction(0)
         for place, (one, other) in enumerate(zip(here, there, strict=True)):
             if self.spans[place] == 0:

@@ -86,27 +86,27 @@ AUDITS: dict[str, Callable[[], dict[str, Any]]] = {
     "names and draws": lambda: {
         "attributes": {"job": "nominal", "y": "continuous", "town": "nominal"},
         "worldview": mm.Worldview({"y": mm.Linear("s"), "job": mm.Categorical("s")}),
-        "uncertainty": _plain(draws=3, placebo=2),
+        "uncertainty": _plain(draws=2, placebo=2),
     },
     "names alone": lambda: {
         "attributes": {"job": "nominal", "town": "nominal"},
         "worldview": mm.Worldview({"job": mm.Categorical("s")}),
-        "uncertainty": _plain(draws=3),
+        "uncertainty": _plain(draws=2),
     },
     "counts": lambda: {
         "attributes": {"count": "continuous", "z": "continuous"},
         "worldview": mm.Worldview({"count": mm.Count("s")}),
-        "uncertainty": _plain(draws=3),
+        "uncertainty": _plain(draws=2),
     },
     "refits": lambda: {
         "attributes": _NUMBERS,
         "worldview": _linear(**_CHAIN),
-        "uncertainty": _plain(refits=3, placebo=2),
+        "uncertainty": _plain(refits=2, placebo=2),
     },
     "robustness": lambda: {
         "attributes": _NUMBERS | {"job": "nominal"},
         "worldview": mm.Worldview({"x": mm.Linear("s"), "job": mm.Categorical("s")}),
-        "uncertainty": _plain(draws=3, tipping=True),
+        "uncertainty": _plain(draws=2, tipping=True),
         "ks": (20,),
     },
     "a caliper": lambda: {
@@ -142,7 +142,7 @@ AUDITS: dict[str, Callable[[], dict[str, Any]]] = {
         },
         "worldview": mm.Worldview({"job": mm.Categorical("s")}),
         "similarity": mm.Similarity(distance="zhang"),
-        "uncertainty": _plain(draws=3),
+        "uncertainty": _plain(draws=2),
     },
     "missing names": lambda: {
         "attributes": _NUMBERS | {"hobby": {"kind": "nominal", "compare_missing": True}},

@@ -75,7 +75,7 @@ def loan(tmp_path_factory: pytest.TempPathFactory) -> Audit:
         ),
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(10, 20),
-        uncertainty=mm.Uncertainty(refits=3, placebo=3),
+        uncertainty=mm.Uncertainty(refits=2, placebo=2),
     )
     folder = tmp_path_factory.mktemp("explore") / "results"
     found.save(folder)

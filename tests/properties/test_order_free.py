@@ -24,7 +24,7 @@ from mutandis.cli.app import app
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROWS = 640
+ROWS = 440
 GRADES = ["low", "mid", "high"]
 
 
@@ -73,7 +73,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "fitted": {
         "worldview": mm.Worldview(LINEAR),
         "decision": "salary + balance > 24.5",
-        "uncertainty": mm.Uncertainty(),
+        "uncertainty": mm.Uncertainty(refits=4, placebo=4),
     },
     "recorded": {"worldview": mm.Worldview(LINEAR)},
     "refits": {
@@ -188,6 +188,11 @@ def straight(scenario: str) -> mm.Audit:
 
 
 @cache
+def said_straight(scenario: str) -> dict[str, Any]:
+    return dict(said(straight(scenario)))
+
+
+@cache
 def again(scenario: str, order: str = "shuffled") -> mm.Audit:
     return audit(reordered(order), scenario)
 
@@ -198,10 +203,10 @@ def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert [name for name in before if before[name] != after[name]] == []
 
 
-@pytest.mark.parametrize("order", ["shuffled", "sorted"])
+@pytest.mark.parametrize("order", ["shuffled", pytest.param("sorted", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_everything_an_audit_says(scenario: str, order: str) -> None:
-    assert_same(dict(said(straight(scenario))), dict(said(again(scenario, order))))
+    assert_same(said_straight(scenario), dict(said(again(scenario, order))))
 
 
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "multiple"])
@@ -306,7 +311,7 @@ def written(rows: pd.DataFrame) -> dict[str, Any]:
         config, results = str(folder / "audit.yaml"), folder / "results"
         files: dict[str, Any] = {"check": run(folder, "check", config, "--full")}
         files["audit"] = run(folder, "audit", config, "--out", str(results))
-        for who in ("person 007", "person 100", "person 321", "person 500"):
+        for who in ("person 007", "person 100", "person 321", "person 400"):
             if who in set(rows.loc[rows["woman"] == 1, "who"]):
                 files[f"case {who}"] = run(folder, "case", str(results), who, "--no-pdf")
         for path in sorted(results.rglob("*")):

@@ -183,43 +183,22 @@ def made_up_applicants() -> Callable[..., pd.DataFrame]:
     return applicants
 
 
-def _audit_loan(**options: Any) -> mm.Audit:
-    return mm.audit(
+@pytest.fixture(scope="session")
+def loan_audit(plan_loan: Callable[..., mm.Plan]) -> mm.Audit:
+    """Audit the paper's loan scenario."""
+    return plan_loan(
         mm.datasets.loan(seed=7),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        worldview=mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender"),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15, 30, 50, 100),
         # as many as it takes to see them
         uncertainty=mm.Uncertainty(placebo=2),
-        **options,
-    )
+    ).run()
 
 
 @pytest.fixture(scope="session")
-def loan_audit() -> mm.Audit:
-    """Audit the paper's loan scenario."""
-    return _audit_loan()
-
-
-@pytest.fixture(scope="session")
-def audit_loan() -> Callable[..., mm.Audit]:
-    """Give the way to audit the paper's loan scenario under other settings."""
-    return _audit_loan
-
-
-@pytest.fixture(scope="session")
-def paper_loan_audit() -> mm.Audit:
-    """Audit the paper's loan scenario, with the headline of the paper's method."""
-    return _audit_loan(evidence=mm.Evidence(primary=("cst_without", 30)))
+def paper_loan_audit(loan_audit: mm.Audit) -> mm.Audit:
+    """Give that audit with the headline of the paper's method."""
+    return loan_audit.with_levels(method="cst_without", k=30)
 
 
 @pytest.fixture(name="with_source")

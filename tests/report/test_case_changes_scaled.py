@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.report.case_file import case_document
+from mutandis.report.case_changes import changes_of
 
 LEVELS = ["approved", "on conditions", "later", "refused"]
 K = 20
@@ -44,7 +44,7 @@ def audit(kind: str, ks: tuple[int, ...] = (K,), **changes: Any) -> mm.Audit:
         "ks": ks,
         "tau": 0.05,
         "evidence": mm.Evidence(primary=("cst_without", ks[-1])),
-        "uncertainty": mm.Uncertainty(refits=0, placebo=0, tipping=False),
+        "uncertainty": mm.Uncertainty(refits=2, placebo=0, tipping=False),
     }
     return mm.audit(made_up(), **(options | changes))
 
@@ -93,7 +93,7 @@ def test_how_many_other_outcomes_end_the_evidence(kind: str) -> None:
     assert len(cases) > 5
     for id in cases[:5]:  # noqa: A001
         groups = groups_of(found, kind, id)
-        changes = case_document(found, id).parts[0].changes.outcomes
+        changes = changes_of(found.case(id)).outcomes
         assert (changes[0].group, changes[0].outcome) == (
             "control",
             "approved" if kind == "order" else float(best),
@@ -126,7 +126,7 @@ def test_every_k_is_that_of_an_audit_at_it(kind: str) -> None:
     ks = tuple(range(1, 19))
     found = audit(kind, ks=ks)
     id = int(found.findings()["id"].iloc[4])  # noqa: A001
-    changes = case_document(found, id).parts[0].changes
+    changes = changes_of(found.case(id))
     rows = {k: found.findings("cst_without", k=k).set_index("id").loc[id, "verdict"] for k in ks}
 
     def listed(ranges: Any) -> list[int]:
@@ -156,7 +156,7 @@ def test_with_herself_is_the_method_that_counts_her(kind: str) -> None:
     ids = two.findings("cst_with", k=ks[0])["id"]
     assert differ.any()
     for id in [*ids[differ][:5], *ids[~differ][:5]]:  # noqa: A001
-        alone = case_document(one, id).parts[0].changes.herself
+        alone = changes_of(one.case(id)).herself
         counted = two.case(id).result("cst_with", k=ks[0])["verdict"]
         # adjusted among others: whether it is evidence, or significant, is the same
         assert (alone == "no-evidence") == (counted == "no-evidence")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +107,10 @@ def check_plain(value: Any) -> None:
         assert value is None or isinstance(value, str | int | float | bool)
 
 
-@pytest.mark.parametrize("redact", [False, True])
-def test_every_kind_of_audit_has_a_case_file(any_audit: mm.Audit, redact: bool) -> None:
+def test_every_kind_of_audit_has_a_case_file(any_audit: mm.Audit) -> None:
     found = any_audit.findings()
-    for who in [found["id"].iloc[0], found["id"].iloc[-1]]:
+    # the first one last: other tests ask for her file again
+    for who, redact in product([found["id"].iloc[-1], found["id"].iloc[0]], [False, True]):
         document = any_audit.case_file(who, redact=redact)
         check_page(document.to_html())
         data = json.loads(document.to_json())
@@ -132,7 +134,8 @@ def test_every_kind_of_audit_has_a_case_file(any_audit: mm.Audit, redact: bool) 
 def test_the_same_audit_gives_the_same_bytes(audit_of: Callable[[str], mm.Audit]) -> None:
     audit = audit_of("full")
     who = audit.findings()["id"].iloc[0]
-    first, second = (case_document(audit, who) for _ in range(2))
+    # each a copy that remembers nothing of the other
+    first, second = (case_document(replace(audit), who) for _ in range(2))
     assert first.to_html() == second.to_html()
     assert first.to_json() == second.to_json()
 

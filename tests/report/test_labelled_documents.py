@@ -37,7 +37,7 @@ worldview:
   AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 decision: {rule: AnnualSalary + 5 * AccountBalance > 225000}
 ks: [15, 30]
-uncertainty: {refits: 0, draws: 5, placebo: 2}
+uncertainty: {refits: 0, draws: 2, placebo: 2}
 """
 LABELS = """
 labels:

@@ -84,6 +84,7 @@ def loan_audit() -> mm.Audit:
         worldview=WORLDVIEW,
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15, 30),
+        uncertainty=mm.Uncertainty(refits=3, placebo=3),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cache, lru_cache
 from math import sqrt
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -39,7 +40,7 @@ SEEDS = st.integers(0, 10**6)
 GRADES = ("low", "mid", "high", "top")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """People as a person would type them: a row each, with status and outcome."""
 
@@ -146,8 +147,7 @@ def range_difference(table: Table, attribute: Attribute, here: Any, there: Any) 
         return Fraction(here != there)
     if attribute.kind is AttributeKind.ORDINAL:
         return Fraction(abs(GRADES.index(here) - GRADES.index(there)), len(GRADES) - 1)
-    values = [Fraction(str(row[attribute.name])) for row in table.rows]
-    return abs(Fraction(str(here)) - Fraction(str(there))) / (max(values) - min(values))
+    return abs(Fraction(str(here)) - Fraction(str(there))) / extent(table, attribute)
 
 
 def gower(table: Table, here: dict[str, Any], there: dict[str, Any]) -> Fraction:
@@ -166,6 +166,10 @@ def heom_squared(table: Table, here: dict[str, Any], there: dict[str, Any]) -> F
     )
 
 
+# what is the same for all pairs of rows is worked out once
+
+
+@lru_cache(maxsize=64)
 def column(table: Table, attribute: Attribute) -> list[Fraction]:
     """Give an attribute as numbers: values, ranks from 0, or places among the levels."""
     cells = [row[attribute.name] for row in table.rows]
@@ -176,7 +180,15 @@ def column(table: Table, attribute: Attribute) -> list[Fraction]:
     return [Fraction(str(cell)) for cell in cells]
 
 
-def deviation(values: list[Fraction]) -> float:
+@lru_cache(maxsize=64)
+def extent(table: Table, attribute: Attribute) -> Fraction:
+    values = column(table, attribute)
+    return max(values) - min(values)
+
+
+@lru_cache(maxsize=64)
+def deviation(table: Table, attribute: Attribute) -> float:
+    values = column(table, attribute)
     mean = sum(values, Fraction(0)) / len(values)
     return sqrt(sum((each - mean) ** 2 for each in values) / (len(values) - 1))
 
@@ -206,7 +218,7 @@ def thanh(table: Table) -> list[list[float]]:
             return float(values[one] != values[other])
         apart = float(abs(values[one] - values[other]))
         ordinal = attribute.kind is AttributeKind.ORDINAL
-        return apart / (len(GRADES) - 1 if ordinal else deviation(values))
+        return apart / (len(GRADES) - 1 if ordinal else deviation(table, attribute))
 
     return pairs(table, lambda one, other: averaged(table, term, one, other))
 
@@ -223,12 +235,16 @@ def pairs(table: Table, distance: Callable[[int, int], float]) -> list[list[floa
 
 
 def hvdm(table: Table) -> list[list[float]]:
+    @cache
+    def learned(attribute: Attribute) -> dict[Any, tuple[float, float]]:
+        return shares(table, column(table, attribute))
+
     def term(attribute: Attribute, one: int, other: int) -> float:
         values = column(table, attribute)
         if attribute.kind is AttributeKind.NOMINAL:
-            found = shares(table, values)
+            found = learned(attribute)
             return value_difference(found[values[one]], found[values[other]])
-        return float(abs(values[one] - values[other])) / (4 * deviation(values))
+        return float(abs(values[one] - values[other])) / (4 * deviation(table, attribute))
 
     return pairs(table, lambda one, other: rooted(table, term, one, other))
 
@@ -238,6 +254,7 @@ def rooted(table: Table, term: Any, one: int, other: int) -> float:
 
 
 def ivdm(table: Table) -> list[list[float]]:
+    @cache
     def at(attribute: Attribute, row: int) -> tuple[float, float]:
         values = column(table, attribute)
         if attribute.kind is not AttributeKind.CONTINUOUS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -80,7 +81,8 @@ def _add(axes: Any, path: Any, element: ET.Element, look: Mapping[str, str], pla
     dash = [float(each) / width for each in element.attrib.get("stroke-dasharray", "").split()]
     letters = element.tag.rpartition("}")[2] == "text"
     stroke = "none" if letters else look["stroke"]
-    axes.add_patch(
+    # not add_patch: it looks for the limits of the drawing, which are known
+    axes.add_artist(
         PathPatch(
             placed.transform_path(path),
             facecolor=look["fill"],
@@ -132,30 +134,39 @@ def _circle(element: ET.Element, _: Mapping[str, str]) -> Any:
 
 def _text(element: ET.Element, look: Mapping[str, str]) -> Any:
     """Give the outlines of a line of text, not wider than a browser would write it."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.path import Path
-    from matplotlib.textpath import text_to_path
     from matplotlib.transforms import Affine2D
 
     text, size = element.text or "", float(look["font-size"])
     if not text.strip():
         return None
-    font = FontProperties(
-        family="DejaVu Sans",
-        weight=look.get("font-weight", "normal"),
-        style="italic" if look.get("font-style") == "italic" else "normal",
-    )
-    corners, codes = text_to_path.get_text_path(font, text, ismath=False)
-    if not len(corners):  # marks alone, of which nothing is seen
+    italic = look.get("font-style") == "italic"
+    outline, wide = _outline(text, size, look.get("font-weight", "normal"), italic=italic)
+    if outline is None:
         return None
-    letters = Affine2D().scale(size / text_to_path.FONT_SCALE)
-    outline = letters.transform_path(Path(corners, codes))
-    wide = outline.get_extents().x1
     narrow = min(1.0, text_width(text, size) / wide) if wide > 0 else 1.0
     start = _SIDES[element.attrib.get("text-anchor", "start")] * wide * narrow
     # letters stand up, and lengths of a drawing go down
     place = Affine2D().scale(narrow, -1).translate(-start, 0)
     return place.translate(_number(element, "x"), _number(element, "y")).transform_path(outline)
+
+
+@lru_cache(maxsize=2000)
+def _outline(text: str, size: float, weight: str, *, italic: bool) -> tuple[Any, float]:
+    """Give the outlines of letters and how far they reach; None for marks that are not seen."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.path import Path
+    from matplotlib.textpath import text_to_path
+    from matplotlib.transforms import Affine2D
+
+    font = FontProperties(
+        family="DejaVu Sans", weight=weight, style="italic" if italic else "normal"
+    )
+    corners, codes = text_to_path.get_text_path(font, text, ismath=False)
+    if not len(corners):
+        return None, 0.0
+    letters = Affine2D().scale(size / text_to_path.FONT_SCALE)
+    outline = letters.transform_path(Path(corners, codes))
+    return outline, float(outline.get_extents().x1)
 
 
 def _line(element: ET.Element, _: Mapping[str, str]) -> Any:

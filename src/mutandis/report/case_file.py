@@ -46,6 +46,7 @@ from mutandis.report.redact import redact_case
 from mutandis.report.word import check_word, to_word
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -77,15 +78,21 @@ def case_document(
 
     `redact` leaves out all other people, but for verdicts and coarse shares of larger groups.
     """
-    settings = audit.plan.settings
-    whole, origin = audit.case(id), audit.plan.origin
+    whole = audit.case(id)
     # one for each attribute, where several were audited one by one
     cases = [whole if part is audit else part.case(id) for part in audit.parts]
+    # a redacted file is often asked for beside the whole one
+    document = audit.remember("document", whole.place, lambda: _document(audit, whole, cases))
+    return redact_case(document, whole, cases) if redact else document
+
+
+def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
+    settings, origin = audit.plan.settings, audit.plan.origin
     parts = tuple(_part(case) for case in cases)
     method, k = settings.primary
     floor = audit.noise_floor
     verdict = str(whole.result(method, k=k)["verdict"])
-    document = CaseDocument(
+    return CaseDocument(
         complainant=_complainant(whole),
         verdict=VerdictText(method=method, k=k, verdict=verdict, sentence=whole.explain_pattern()),
         own_case=OwnCase(
@@ -110,12 +117,11 @@ def case_document(
         tau=settings.tau,
         direction=settings.evidence.direction,
         measure=settings.evidence.measure,
-        worldview=_draw_worldview(audit),
+        worldview=audit.remember("drawing", None, lambda: _draw_worldview(audit)),
         labels=_labels(audit.plan),
-        settings_text=write_plan(audit.plan),
+        settings_text=audit.remember("settings", None, lambda: write_plan(audit.plan)),
         wording=audit.plan.wording,
     )
-    return redact_case(document, whole, cases) if redact else document
 
 
 def _labels(plan: Plan) -> Labels:
