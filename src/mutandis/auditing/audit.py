@@ -467,22 +467,19 @@ class Audit:
         key = (method, k)
         if key in self._findings or len(self.situation.complainants) <= _FEW:
             return self.evaluate(method, k).take(only)
-        # q-values need the p-values of all complainants; but for the headline, no more is kept
+        # q-values need the p-values of all complainants, and are all that is kept of them
         groups: Findings | Pair[Group]
-        if key == self.plan.settings.primary:
-            groups = self.test_everyone(method, k)
-            q_value = groups.q_value[only]
+        if key in self._q_values:
+            groups = self.grouping.at(METHODS[method], self.ks.index(k))
         else:
-            if key in self._q_values:
-                groups = self.grouping.at(METHODS[method], self.ks.index(k))
-            else:
-                groups = self.test_everyone(method, k)
-                values, which = np.unique(groups.q_value, return_inverse=True)
-                self._q_values[key] = values, which.astype(np.min_scalar_type(len(values)))
-            values, which = self._q_values[key]
-            q_value = values[which[only]]
+            if key not in self._tested:
+                self._tested.clear()  # of one person, all methods are asked for, and once
+            groups = self.test_everyone(method, k)
+            values, which = np.unique(groups.q_value, return_inverse=True)
+            self._q_values[key] = values, which.astype(np.min_scalar_type(len(values)))
+        values, which = self._q_values[key]
         groups = Pair(control=groups.control.take(only), test=groups.test.take(only))
-        return self._put_together(method, k, groups, places=only, q_value=q_value)
+        return self._put_together(method, k, groups, places=only, q_value=values[which[only]])
 
     def remember(self, what: str, key: Any, make: Callable[[], _T]) -> _T:
         """Give what was asked for last of its kind, or make it.
