@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what some tests need beside Python: a database server, what draws and reads the text of
-# PDF files, a browser. Root on Debian may; elsewhere, and offline, those tests are skipped and say why.
+# PDF files, a browser with the fonts that pages name. Root on Debian may; elsewhere, and offline, those tests are skipped and say why.
 set -euo pipefail
 
-packages=(chromium postgresql libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 poppler-utils)
+packages=(chromium fonts-liberation postgresql libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 poppler-utils)
 
 if ! command -v dpkg >/dev/null || ! command -v apt-get >/dev/null; then
     echo "Not Debian: tests that need ${packages[*]} may be skipped."
