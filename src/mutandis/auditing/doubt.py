@@ -19,8 +19,10 @@ from mutandis.decision.maker import describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.errors import EquationError, MutandisWarning
 from mutandis.evidence.group_builder import SharedSpaces
+from mutandis.evidence.groups import join_pairs
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.scales import averages_of
+from mutandis.evidence.semantics import regroup
 from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ DRAWS, REFITS = 20, 20
 
 # with more, refits take longer than the reader of a case waits, and coefficients are known well
 _MANY_ROWS = 100_000
+# pairs of groups that are compared at once
+_TOGETHER = 1 << 16
 
 _World = dict[tuple[str, int], "Pair[Group]"]
 
@@ -65,39 +69,45 @@ def weigh_doubt(
     sizes, shared = range(len(audit.ks)), SharedSpaces()
     here = {(m.name, index): audit.grouping.at(m, index) for m in methods for index in sizes}
 
-    def regroup(
-        world: Population,
-        chosen: Sequence[Method],
-        would_be: NDArray[np.bool_] | None = None,
-    ) -> _World:
-        """Search for the test groups in another world; control groups stay as they are."""
-        other = _in_world(audit.situation, world, would_be)
-        grouping = audit.plan.semantics.group(
-            other, chosen, control=audit.grouping.control, shared=shared, progress=progress
+    def search(others: Iterable[Situation], chosen: Sequence[Method]) -> list[_World]:
+        """Search for the test groups in other worlds; control groups stay as they are."""
+        groups = regroup(
+            audit.plan.semantics,
+            others,
+            chosen,
+            control=audit.grouping.control,
+            shared=shared,
+            progress=progress,
         )
-        return {
-            (m.name, index): replace(here[m.name, index], test=grouping.at(m, index).test)
-            for m in chosen
-            for index in sizes
-        }
+        return [
+            {place: replace(here[place], test=test) for place, test in world.items()}
+            for world in groups
+        ]
 
-    def redraw(number: int, world: Population) -> _World:
-        """Take the groups of one draw: where all of them were averaged, they are known."""
+    def redraw() -> list[_World]:
+        """Take the groups of each draw: where all of them were averaged, they are known."""
         if not audit.situation.draws:
-            return regroup(world, methods, decide(world))
-        known = {
-            (m.name, index): audit.grouping.at(m, index, draw=number)
-            for m in methods
-            if not m.matched
-            for index in sizes
-        }
-        return known | regroup(world, [method for method in methods if method.matched])
+            others = (_in_world(audit.situation, world, decide(world)) for world in draws)
+            return search(others, methods)
+        known = [
+            {
+                (m.name, index): audit.grouping.at(m, index, draw=number)
+                for m in methods
+                if not m.matched
+                for index in sizes
+            }
+            for number in range(len(audit.situation.draws))
+        ]
+        others = (_in_world(audit.situation, world) for world in audit.situation.draws)
+        found = search(others, [method for method in methods if method.matched])
+        return [one | other for one, other in zip(known, found, strict=True)]
 
     # b() may be slow or cost money: refits leave out the methods that ask it
     chosen = [method for method in methods if not method.count_centers]
     refitted: list[_World] = []
     try:
-        refitted = [regroup(world, chosen) for world in refits] if chosen else []
+        if chosen:
+            refitted = search((_in_world(audit.situation, world) for world in refits), chosen)
     except EquationError as error:
         warnings.warn(
             f"The equations cannot be fitted to resampled rows: {error} No verdict takes the doubt "
@@ -105,8 +115,7 @@ def weigh_doubt(
             MutandisWarning,
             stacklevel=2,
         )
-    drawn = audit.situation.draws or draws
-    worlds = [*refitted, *(redraw(n, world) for n, world in enumerate(drawn) if methods)]
+    worlds = [*refitted, *(redraw() if methods else ())]
     doubts = _doubts(refitted, audit.plan.outcome.scale)
     audit = replace(audit, grouping=audit.grouping.with_doubt(doubts))
     shares = {method.name: _verdict_shares(audit, method, worlds, doubts) for method in methods}
@@ -157,21 +166,17 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     ]
 
     shared = SharedSpaces()
-
-    def regroup(world: Population) -> _World:
-        other = replace(
-            _in_world(situation, world),
-            strata=tuple(strata),
-            fitted_on=situation.strata,
-            ks=(k,),
-        )
-        grouping = plan.semantics.group(other, [method], shared=shared, counts_only=True)
-        return {(method.name, 0): grouping.at(method, 0)}
-
+    hers = replace(situation, strata=tuple(strata), fitted_on=situation.strata, ks=(k,))
     try:
-        worlds = [regroup(world) for world in audit.refits]
+        others = [_in_world(hers, world) for world in audit.refits]
     except EquationError:
         return None
+    first = plan.semantics.group(others[0], [method], shared=shared, counts_only=True)
+    here = first.at(method, 0)
+    groups = regroup(plan.semantics, others, [method], control=first.control, shared=shared)
+    worlds: list[_World] = [
+        {place: replace(here, test=test) for place, test in world.items()} for world in groups
+    ]
     doubt = _doubts(worlds, plan.outcome.scale)[0]
     pairs = [_doubtful(world[method.name, 0], doubt) for world in worlds]
     share = _share_that_stays(plan, method, found.take(own), found.p_value_bound()[own], pairs)
@@ -279,8 +284,12 @@ def _share_that_stays(
     It is missing where there is no evidence that could stay.
     """
     stays = np.zeros(len(found))
-    for pair in pairs:
-        other = compare_groups(plan, method, pair, depth="significance")
+    # of few people, all worlds are compared in hardly more time than one
+    some = max(1, _TOGETHER // max(1, len(found)))
+    for start in range(0, len(pairs), some):
+        worlds = pairs[start : start + some]
+        other = compare_groups(plan, method, join_pairs(worlds), depth="significance")
         # a comparison of two outcomes has no p-value
-        stays += other.evidence & ~(other.interval.p_value > bound)
+        stands = other.evidence & ~(other.interval.p_value > np.tile(bound, len(worlds)))
+        stays += stands.reshape(len(worlds), -1).sum(axis=0)
     return np.where(found.comparison.evidence, stays / len(pairs), np.nan)

@@ -17,6 +17,7 @@ others were compared.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor
@@ -33,11 +34,12 @@ from mutandis.data.population import patch_rows
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.findings import Robustness, Verdict
 from mutandis.evidence.group_builder import SharedSpaces
-from mutandis.evidence.groups import Group, Pair
+from mutandis.evidence.groups import Pair, join_pairs
+from mutandis.evidence.semantics import regroup, worlds_at_once
 from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.evidence.comparison import Comparison
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.groups import NearestGroups
+    from mutandis.evidence.groups import Group, NearestGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
     from mutandis.search.share import Share
@@ -170,28 +172,25 @@ def find_tipping(
     total, done = STEPS + len(moved) + _BEYOND - STEPS, 0
     trial = _Trial(audit, method, k, np.union1d(cases, others))
 
+    def count(steps: int) -> None:
+        nonlocal done
+        progress(done := done + steps, total)
+
     point = np.full(len(found), np.nan)
-    standing = cases
-    for step in reversed(range(STEPS)):
-        stands = trial.stands(standing, bound[standing], part=Fraction(step, STEPS))
-        point[standing[~stands]] = (step + 1) / STEPS
-        standing = standing[stands]
-        progress(done := done + 1, total)
-    point[standing] = 0.0
+    fewer = [_part(step) for step in reversed(range(STEPS))]
+    falls = trial.first(cases, bound[cases], fewer, stands=False, count=count)
+    point[cases] = (STEPS - falls) / STEPS
 
-    without = {}
-    for name in moved:
-        without[name] = answer = np.zeros(len(found), dtype=np.bool_)
-        answer[cases] = trial.stands(cases, bound[cases], held={name})
-        progress(done := done + 1, total)
+    without = {name: np.zeros(len(found), dtype=np.bool_) for name in moved}
+    held = [_part(STEPS, name) for name in moved]
+    for name, stands in zip(moved, trial.stands(cases, bound[cases], held), strict=True):
+        without[name][cases] = stands
+        count(1)
 
-    appears, waiting = np.full(len(found), np.nan), others
-    for step in range(STEPS + 1, _BEYOND + 1):
-        level = np.full(len(waiting), found.alpha)
-        rises = trial.stands(waiting, level, part=Fraction(step, STEPS))
-        appears[waiting[rises]] = step / STEPS
-        waiting = waiting[~rises]
-        progress(done := done + 1, total)
+    appears, more = np.full(len(found), np.nan), range(STEPS + 1, _BEYOND + 1)
+    level = np.full(len(others), found.alpha)
+    rises = trial.first(others, level, [_part(step) for step in more], stands=True, count=count)
+    appears[others] = np.array([*(step / STEPS for step in more), np.nan])[rises]
     tipping = Tipping(
         method=method.name,
         k=k,
@@ -209,7 +208,7 @@ def find_with_part(audit: Audit, place: int, method: Method, k: int, part: Fract
     _refuse(audit, method)
     places, plan = np.array([place]), audit.plan
     found = audit.test_everyone(method.name, k)
-    groups = _Ground.of(audit, method, k, places).groups_with(places, method, part)
+    (groups,) = _Ground.of(audit, method, k, places).groups_with(places, method, [(part, ())])
     comparison = compare_groups(plan, method, groups)
     p_values = found.comparison.interval.p_value.copy()
     p_values[place] = comparison.interval.p_value[0]
@@ -251,13 +250,9 @@ def find_curve(audit: Audit, place: int) -> tuple[CurvePoint, ...]:
     bound = verdicts.p_value_bound()[place] if is_case else verdicts.alpha
     ground = _Ground.of(audit, method, k, only)
     steps = range((STEPS if is_case else _BEYOND) + 1)
-    groups = [ground.groups_with(only, method, Fraction(step, STEPS)) for step in steps]
+    groups = ground.groups_with(only, method, [_part(step) for step in steps])
     # bounds of all of them take hardly longer than those of one
-    together = Pair(
-        control=Group.join([each.control for each in groups]),
-        test=Group.join([each.test for each in groups]),
-    )
-    found = compare_groups(audit.plan, method, together)
+    found = compare_groups(audit.plan, method, join_pairs(groups))
     stands = found.evidence & ~(found.interval.p_value > bound)
 
     def number(values: NDArray[np.float64], step: int) -> float | None:
@@ -494,6 +489,14 @@ def _moved(situation: Situation, world: Population) -> set[str]:
     return {each.name for each in situation.attributes if differs(each.name)}
 
 
+# a part of the effect, and the attributes in which none of it is
+_Part = tuple[Fraction, Collection[str]]
+
+
+def _part(step: int, *held: str) -> _Part:
+    return Fraction(step, STEPS), held
+
+
 class _Trial:
     """Tries verdicts of one method at one k in other counterfactual worlds."""
 
@@ -502,21 +505,47 @@ class _Trial:
         parts = audit.parts if len(places) else ()
         self._grounds = [_Ground.of(part, method, k, places) for part in parts]
 
-    def stands(
+    def first(
         self,
         places: NDArray[np.intp],
         bound: NDArray[np.float64],
+        parts: Sequence[_Part],
         *,
-        part: Fraction = Fraction(1),
-        held: Collection[str] = (),
+        stands: bool,
+        count: Callable[[int], None],
+    ) -> NDArray[np.intp]:
+        """Find the first of some parts of the effect with which each verdict stands, or falls.
+
+        It is the number of all of them where there is none.
+        """
+        first, left, start = np.full(len(places), len(parts)), np.arange(len(places)), 0
+        while start < len(parts):
+            some = parts[start : start + self._at_once(places[left])]
+            found = self.stands(places[left], bound[left], some) == stands
+            hit = found.any(axis=0)
+            first[left[hit]] = start + found[:, hit].argmax(axis=0)
+            left, start = left[~hit], start + len(some)
+            count(len(some))
+        return first
+
+    def _at_once(self, places: NDArray[np.intp]) -> int:
+        if not len(places):
+            return _BEYOND
+        return min(worlds_at_once(ground.world(places, _part(1))) for ground in self._grounds)
+
+    def stands(
+        self, places: NDArray[np.intp], bound: NDArray[np.float64], parts: Sequence[_Part]
     ) -> NDArray[np.bool_]:
-        """Tell whether there is evidence with at most these p-values, on every ground."""
-        stands = np.ones(len(places), dtype=np.bool_)
+        """Tell with which parts there is evidence with at most these p-values, on every ground."""
+        stands = np.ones((len(parts), len(places)), dtype=np.bool_)
         for ground in self._grounds:
-            left = np.flatnonzero(stands)
+            left = np.flatnonzero(stands.any(axis=0))
             if len(left):
-                found = ground.compare(places[left], self._method, part, held)
-                stands[left] = found.evidence & ~(found.interval.p_value > bound[left])
+                found = ground.compare(places[left], self._method, parts)
+                holds = found.evidence & ~(
+                    found.interval.p_value > np.tile(bound[left], len(parts))
+                )
+                stands[:, left] &= holds.reshape(len(parts), -1)
         return stands
 
 
@@ -562,42 +591,51 @@ class _Ground:
         return cls(audit, situation, groups, found.nearest["control"], shared)
 
     def compare(
-        self, places: NDArray[np.intp], method: Method, part: Fraction, held: Collection[str]
+        self, places: NDArray[np.intp], method: Method, parts: Sequence[_Part]
     ) -> Comparison:
-        """Compare the groups of some complainants, with a part of the effect."""
-        pair = self.groups_with(places, method, part, held, verdicts_only=True)
-        return compare_groups(self.audit.plan, method, pair, depth="significance")
+        """Compare the groups of some complainants, with one part of the effect after the other."""
+        pairs = self.groups_with(places, method, parts, verdicts_only=True)
+        return compare_groups(self.audit.plan, method, join_pairs(pairs), depth="significance")
 
     def groups_with(
         self,
         places: NDArray[np.intp],
         method: Method,
-        part: Fraction,
-        held: Collection[str] = (),
+        parts: Sequence[_Part],
         *,
         verdicts_only: bool = False,
-    ) -> Pair[Group]:
-        """Give the groups of some complainants, with a part of the effect.
+    ) -> list[Pair[Group]]:
+        """Give the groups of some complainants, with each part of the effect.
 
         With `verdicts_only`, of those without evidence nothing more may be known.
         """
-        rows, plan = self.audit.situation.complainants[places], self.audit.plan
-        strata = restrict_complainants(self.situation.strata, rows)
-        other = attribute_part(replace(self.situation, strata=strata), part, held=held)
+        plan = self.audit.plan
         with warnings.catch_warnings():
             # the audit itself has said it already
             warnings.simplefilter("ignore", MutandisWarning)
-            grouping = plan.semantics.group(
-                other,
-                [method],
-                control=self.control,
-                shared=self.shared,
-                has_evidence=evidence_by(plan) if verdicts_only else None,
+            found = list(
+                regroup(
+                    plan.semantics,
+                    (self.world(places, part) for part in parts),
+                    [method],
+                    control=self.control,
+                    shared=self.shared,
+                    has_evidence=evidence_by(plan) if verdicts_only else None,
+                )
             )
-        test, doubt = grouping.at(method, 0).test, self.groups.test.share.doubt
+        tests = [each[method.name, 0] for each in found]
+        doubt = self.groups.test.share.doubt
         if doubt is not None:
-            test = replace(test, share=replace(test.share, doubt=doubt[places]))
-        return Pair(control=self.groups.control.take(places), test=test)
+            doubt = doubt[places]
+            tests = [replace(each, share=replace(each.share, doubt=doubt)) for each in tests]
+        control = self.groups.control.take(places)
+        return [Pair(control=control, test=test) for test in tests]
+
+    def world(self, places: NDArray[np.intp], part: _Part) -> Situation:
+        """Give the situation of some complainants with a part of the effect."""
+        rows = self.audit.situation.complainants[places]
+        strata = restrict_complainants(self.situation.strata, rows)
+        return attribute_part(replace(self.situation, strata=strata), part[0], held=part[1])
 
 
 def _no_one(control: Share, test: Share) -> NDArray[np.bool_]:  # noqa: ARG001

@@ -23,6 +23,7 @@ from mutandis.evidence.matches import (
     DRAWS,
     MATCHES,
     Matcher,
+    Matches,
     Scale,
     SpaceFacts,
     draw_values,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     from mutandis.data.population import Population
     from mutandis.evidence.matched_groups import HasEvidence
-    from mutandis.evidence.matches import Matches
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.spaces import GroupSize, Stratum
@@ -146,7 +146,7 @@ class GroupBuilder:
             return {name: self._find(name, self._situation.population, in_control=False)}
         if not over_draws:
             more = MATCHES if matched and not self._situation.weighted_worlds else 0
-            return {name: self._find(name, self._world, in_control=False, more=more)}
+            return {name: self._find(name, self._situation.world, in_control=False, more=more)}
         found: dict[str, NearestGroups] = {}
         for world, weight in self._situation.weighted_worlds:
             groups = self._find(f"{name} {len(found)}", world, in_control=False)
@@ -157,7 +157,7 @@ class GroupBuilder:
         """Match the people of the control groups, which were the last to be searched for."""
         situation, embedding = self._situation, self._embedding
         centers = LazyEmbedding(
-            embedding=embedding, population=self._world, among=situation.complainants
+            embedding=embedding, population=situation.world, among=situation.complainants
         )
         if self._matched is not None:
             tests = [stratum.test for stratum in situation.strata]
@@ -165,44 +165,70 @@ class GroupBuilder:
         found = self._matches or self.match()
         spaces, groups, own, everyone = [], [], [], []
         for stratum, (matches, scale) in zip(situation.strata, found, strict=True):
-            searched = self._search(stratum.control, in_control=True)
-            points = embedding.apply(situation.population, stratum.complainants).points
-            rows = np.searchsorted(stratum.control, stratum.complainants)
-            # the control groups may be those of more people
-            mine = np.searchsorted(control.own_rows, stratum.complainants)
-            groups.append(
-                compare_matched(
-                    control,
-                    mine,
-                    rows=rows,
-                    queries=self._queries(stratum.complainants, searched, points),
-                    standing=cast("NDArray[np.intp]", searched.standing),
-                    search=searched.search,
-                    matches=matches,
-                    scale=scale,
-                    names=embedding.names,
-                    has_evidence=self._has_evidence,
-                )
-            )
+            mine, in_worlds = self._compare(stratum, control, matches, scale)
+            groups.append(in_worlds[0])
             spaces.append(
                 MatchedSpace(
                     test=stratum.test, key=matches.key, people=matches.people, parts=matches.parts
                 )
             )
-            own.append(matches.share(rows))
+            own.append(matches.share(np.searchsorted(stratum.control, stratum.complainants)))
             everyone.append(mine)
-        at_k, of_matches = groups[0], own[0]
-        if len(groups) > 1:
-            back = np.argsort(np.concatenate(everyone), kind="stable")
-            at_k = tuple(Group.join(parts).take(back) for parts in zip(*groups, strict=True))
-            of_matches = Share.join(own).take(back)
         return MatchedGroups(
-            at_k=at_k,
-            own=of_matches,
+            at_k=_in_order(groups, everyone),
+            own=own[0] if len(own) == 1 else Share.join(own).take(_back(everyone)),
             spaces=tuple(spaces),
             control=control,
             centers=centers,
         )
+
+    def matched_in(
+        self, worlds: Sequence[Situation], control: NearestGroups
+    ) -> list[tuple[Group, ...]]:
+        """Give the groups of matched people for each k in several worlds, all at once."""
+        groups, everyone = [], []
+        for stratum in self._situation.strata:
+            matcher, facts = self._matcher(stratum)
+            rows = self._matched_rows(stratum, control)
+            found = matcher.find_each(
+                (self._places_in(world, rows, facts) for world in worlds), MATCHES
+            )
+            together = Matches.join([_for_all(each, stratum, rows) for each in found])
+            mine, in_worlds = self._compare(
+                stratum, control, together, matcher.scale, worlds=len(worlds)
+            )
+            groups.append(in_worlds)
+            everyone.append(mine)
+        return [_in_order(each, everyone) for each in zip(*groups, strict=True)]
+
+    def _compare(
+        self,
+        stratum: Stratum,
+        control: NearestGroups,
+        matches: Matches,
+        scale: Scale,
+        *,
+        worlds: int = 1,
+    ) -> tuple[NDArray[np.intp], list[tuple[Group, ...]]]:
+        """Give the places of a stratum's complainants among all, and their groups in each world."""
+        searched = self._search(stratum.control, in_control=True)
+        points = self._embedding.apply(self._situation.population, stratum.complainants).points
+        # the control groups may be those of more people
+        mine = np.searchsorted(control.own_rows, stratum.complainants)
+        groups = compare_matched(
+            control,
+            mine,
+            rows=np.searchsorted(stratum.control, stratum.complainants),
+            queries=self._queries(stratum.complainants, searched, points),
+            standing=cast("NDArray[np.intp]", searched.standing),
+            search=searched.search,
+            matches=matches,
+            scale=scale,
+            names=self._embedding.names,
+            worlds=worlds,
+            has_evidence=self._has_evidence,
+        )
+        return mine, groups
 
     def match(self, control: NearestGroups | None = None) -> list[tuple[Matches, Scale]]:
         """Find the matches of everyone in the control spaces, for `matched`.
@@ -211,43 +237,59 @@ class GroupBuilder:
         """
         if self._matched is not None:
             return []
-        situation, embedding = self._situation, self._embedding
-        worlds = situation.weighted_worlds or ((self._world, 1),)
-        for stratum in situation.strata:
-            searched = self._search(stratum.test, in_control=False)
-            space = cast("Space", searched.space)
-            facts = searched.facts or SpaceFacts.of(space)
-            scale = self.scale(stratum, facts)
-            matcher = Matcher(
-                embedding=embedding,
-                scale=scale,
-                space=space,
-                search=searched.search,
-                ties=situation.similarity.ties,
-                max_distance=situation.similarity.max_distance,
-                parts=parts_for(max(situation.ks)),
-            )
-            centers: Iterable[tuple[Embedded, int]]
+        for stratum in self._situation.strata:
+            matcher, facts = self._matcher(stratum)
             nearest: list[Neighbourhoods] = []
             rows = self._matched_rows(stratum, control)
             placed = self._centers.pop(id(stratum), None)
-            if placed is None or len(placed.points) != len(rows):
-                centers = ((embedding.apply(world, rows), weight) for world, weight in worlds)
-            else:  # in the one world that was searched
-                centers = [(placed, 1)]
-            if not situation.draws:
-                centers = [(each, w) for world, w in centers for each in draw_values(world, facts)]
-                # where values between are drawn, these are not what was searched around
-                if len(centers) == 1:
-                    nearest = self._nearest.pop(id(stratum), nearest)
+            if placed is not None and len(placed.points) != len(rows):
+                placed = None
+            centers = self._places_in(self._situation, rows, facts, placed)
+            # where values between are drawn, these are not what was searched around
+            if isinstance(centers, list) and len(centers) == 1:
+                nearest = self._nearest.pop(id(stratum), nearest)
             known = Neighbourhoods.join(nearest) if nearest else None
             matches = matcher.find(centers, MATCHES, known)
-            if self._to_match is None and len(rows) < len(stratum.control):
-                key = np.zeros(len(stratum.control), dtype=np.intp)
-                key[np.searchsorted(stratum.control, rows)] = matches.key
-                matches = replace(matches, key=key)
-            self._matches.append((matches, scale))
+            if self._to_match is None:
+                matches = _for_all(matches, stratum, rows)
+            self._matches.append((matches, matcher.scale))
         return self._matches
+
+    def _matcher(self, stratum: Stratum) -> tuple[Matcher, SpaceFacts]:
+        """Prepare the search for matches in the test space of a stratum."""
+        situation, searched = self._situation, self._search(stratum.test, in_control=False)
+        space = cast("Space", searched.space)
+        facts = searched.facts or SpaceFacts.of(space)
+        matcher = Matcher(
+            embedding=self._embedding,
+            scale=self.scale(stratum, facts),
+            space=space,
+            search=searched.search,
+            ties=situation.similarity.ties,
+            max_distance=situation.similarity.max_distance,
+            parts=parts_for(max(situation.ks)),
+        )
+        return matcher, facts
+
+    def _places_in(
+        self,
+        situation: Situation,
+        rows: NDArray[np.intp],
+        facts: SpaceFacts,
+        placed: Embedded | None = None,
+    ) -> Iterable[tuple[Embedded, int]]:
+        """Give where rows stand in each counterfactual world, with its weight.
+
+        `placed` is where they stand in the only one, where that is known.
+        """
+        worlds = situation.weighted_worlds or ((situation.world, 1),)
+        if placed is not None:
+            centers: Iterable[tuple[Embedded, int]] = [(placed, 1)]
+        else:
+            centers = ((self._embedding.apply(world, rows), weight) for world, weight in worlds)
+        if situation.draws:
+            return centers
+        return [(each, w) for world, w in centers for each in draw_values(world, facts)]
 
     def scale(self, stratum: Stratum, facts: SpaceFacts) -> Scale:
         """Give the scale on which the matched groups of a stratum are balanced."""
@@ -282,11 +324,6 @@ class GroupBuilder:
         limits = None if caliper is None else caliper.limits[mine]
         searched.search.visit(queries, *reach_of(control.found.take(mine), limits), note)
         return stratum.control[reached[standing]]
-
-    @property
-    def _world(self) -> Population:
-        """The counterfactual world; the factual one where there is none."""
-        return self._situation.counterfactual or self._situation.population
 
     def _find(
         self, what: str, world: Population, *, in_control: bool, more: int = 0
@@ -425,6 +462,29 @@ class PreparedSpace:
         size = len(complainants) if self.repeats else _CHUNK
         for start in range(0, len(complainants), size):
             yield complainants[start : start + size]
+
+
+def _for_all(matches: Matches, stratum: Stratum, rows: NDArray[np.intp]) -> Matches:
+    """Give any matches to the rows of a control space for which none were looked for."""
+    if len(rows) == len(stratum.control):
+        return matches
+    key = np.zeros(len(stratum.control), dtype=np.intp)
+    key[np.searchsorted(stratum.control, rows)] = matches.key
+    return replace(matches, key=key)
+
+
+def _in_order(
+    groups: Sequence[tuple[Group, ...]], everyone: Sequence[NDArray[np.intp]]
+) -> tuple[Group, ...]:
+    """Put the groups of the strata together for each k, in the order of all complainants."""
+    if len(groups) == 1:
+        return groups[0]
+    back = _back(everyone)
+    return tuple(Group.join(parts).take(back) for parts in zip(*groups, strict=True))
+
+
+def _back(everyone: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    return np.argsort(np.concatenate(everyone), kind="stable")
 
 
 class _Accumulator:

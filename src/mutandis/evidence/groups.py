@@ -22,7 +22,7 @@ from mutandis.search.share import Share
 from mutandis.search.ties import Neighbourhoods, RadiusCounts, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,6 +43,7 @@ __all__ = [
     "Pair",
     "RowIdentity",
     "counted_as",
+    "join_pairs",
 ]
 
 _T = TypeVar("_T")
@@ -89,6 +90,14 @@ class Group(ByRow):
         names = np.array(["", *self.matching.names, "far"], dtype=object)
         code = np.abs(self.matching.unfit)
         return names[np.where(code == Matching.FAR, len(names) - 1, code)]
+
+
+def join_pairs(pairs: Sequence[Pair[Group]]) -> Pair[Group]:
+    """Put the groups of several worlds behind each other, to be compared at once."""
+    return Pair(
+        control=Group.join([each.control for each in pairs]),
+        test=Group.join([each.test for each in pairs]),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,22 +117,27 @@ def compare_matched(
     matches: Matches,
     scale: Scale,
     names: tuple[str, ...],
+    worlds: int = 1,
     has_evidence: HasEvidence | None = None,
-) -> tuple[Group, ...]:
-    """Give the test groups of some complainants, for each k.
+) -> list[tuple[Group, ...]]:
+    """Give the test groups of some complainants, for each k, in one or more worlds.
 
     `mine` are their places among all complainants, `rows` those among the rows of the control
-    space, on whose points all rows stand as `standing` says. Where nothing but verdicts is asked
-    for, `has_evidence` tells from shares for whom more than shares may be worked out; groups of
-    others may count as not comparable.
+    space, on whose points all rows stand as `standing` says. The matches are those of all rows in
+    one world after the other. Where nothing but verdicts is asked for, `has_evidence` tells from
+    shares for whom more than shares may be worked out; groups of others may count as not
+    comparable.
     """
-    cells = _Cells.of(standing, matches.key)
-    own, caliper, found = cells.of_row[rows], control.caliper, control.found
+    # as if people stood on points of their own in each world
+    points = int(standing.max()) + 1
+    cells = _Cells.of(_repeat(standing, worlds, points), matches.key)
+    own = cells.of_row[_repeat(rows, worlds, len(standing))].reshape(worlds, -1)
+    caliper, found = control.caliper, control.found
     # those who stand on one point and have one counterfactual have the same test groups
-    first, same = group_equal(own, *(() if caliper is None else (caliper.limits[mine],)))
+    first, same = group_equal(*own, *(() if caliper is None else (caliper.limits[mine],)))
     everyone = mine
     if first is not same:
-        mine, own, queries = mine[first], own[first], queries.take(first)
+        mine, own, queries = mine[first], own[:, first], queries.take(first)
     if len(mine) < len(found.radius):
         found = found.take(mine)
     limits = None if caliper is None else caliper.limits[mine]
@@ -145,22 +150,46 @@ def compare_matched(
             yield Places.of(k, *here, ties=control.ties, limits=reach)
 
     parts = max(int(each.down.max(initial=1)) for each in places())
-    totals = _Totals.empty((len(control.ks), len(mine)), matches, parts)
+    totals = _Totals.empty((len(control.ks), worlds * len(mine)), matches, parts)
     add = _choose_adder(len(mine) * sum(control.ks), totals)
     if has_evidence is not None and add is _add_arrays:
-        among = [control.at(index).share.take(everyone) for index in range(len(control.ks))]
-        asked = _Asked(has_evidence=has_evidence, control=among, same=same)
-        add = partial(_add_arrays, asked=asked)
+        among, everywhere = _repeat(everyone, worlds, 0), _repeat(same, worlds, len(mine))
+        add = partial(_add_arrays, asked=_Asked.of(has_evidence, control, among, everywhere))
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        add(chosen, listing, own[chosen], list(places(chosen)), cells, matches, scale, totals)
+        add(
+            _repeat(chosen, worlds, len(mine)),
+            listing.repeat(worlds, points),
+            own[:, chosen].ravel(),
+            list(places(_repeat(chosen, worlds, 0))),
+            cells,
+            matches,
+            scale,
+            totals,
+        )
 
     search.visit(queries, *reach_of(found, limits), use)
-    groups = (
-        totals.group(index, matches, each.down, control.at(index).share.size[mine], names=names)
+    groups = [
+        totals.group(
+            index,
+            matches,
+            _repeat(each.down, worlds, 0),
+            _repeat(control.at(index).share.size[mine], worlds, 0),
+            names=names,
+        )
         for index, each in enumerate(places())
-    )
-    return tuple(groups if first is same else (each.take(same) for each in groups))
+    ]
+    if worlds == 1:
+        return [tuple(groups if first is same else (each.take(same) for each in groups))]
+    everywhere = _repeat(same, worlds, len(mine)).reshape(worlds, -1)
+    return [tuple(each.take(here) for each in groups) for here in everywhere]
+
+
+def _repeat(numbers: NDArray[Any], worlds: int, apart: int) -> NDArray[Any]:
+    """Give numbers in one world after the other, each so far beyond those of the last."""
+    if worlds == 1:
+        return numbers
+    return np.asarray(np.add.outer(np.arange(worlds) * apart, numbers)).ravel()
 
 
 def reach_of(
@@ -290,6 +319,17 @@ class _Asked:
     has_evidence: HasEvidence
     control: Sequence[Share]  # the control groups of everyone, for each k
     same: NDArray[np.intp]  # the test group of each, which several may have
+
+    @classmethod
+    def of(
+        cls,
+        has_evidence: HasEvidence,
+        control: NearestGroups,
+        everyone: NDArray[np.intp],
+        same: NDArray[np.intp],
+    ) -> _Asked:
+        shares = [control.at(index).share.take(everyone) for index in range(len(control.ks))]
+        return cls(has_evidence=has_evidence, control=shares, same=same)
 
     def find(
         self, chosen: NDArray[np.intp], places: Sequence[Places], totals: _Totals, whole: int

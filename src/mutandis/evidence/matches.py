@@ -174,6 +174,31 @@ class Matches:
         totals[:, half : half + of_matches - 1] = numbers[:, of_matches:]
         return totals
 
+    @classmethod
+    def join(cls, parts: Sequence[Matches]) -> Matches:
+        """Put the rows of the control space in several worlds behind each other."""
+        first, keys = parts[0], [each.key for each in parts]
+        if all(each.people is first.people for each in parts):  # they were found together
+            return replace(first, key=np.concatenate(keys))
+        from scipy.sparse import vstack
+
+        before = np.cumsum([0, *(len(each.found) for each in parts)])
+        common = lcm(*(each.whole for each in parts))
+        most = max(int(np.abs(each.negatives).max(initial=0)) // each.whole + 1 for each in parts)
+        kind: Any = np.int64 if common * most < ROOM else object
+        shares = [each.negatives.astype(kind) * (common // each.whole) for each in parts]
+        return replace(
+            first,
+            key=np.concatenate([key + start for key, start in zip(keys, before, strict=False)]),
+            negatives=np.concatenate(shares),
+            whole=common,
+            found=np.concatenate([each.found for each in parts]),
+            people=vstack([each.people for each in parts], format="csr"),
+            distance=np.concatenate([each.distance for each in parts]),
+            numbers=np.concatenate([each.numbers for each in parts]),
+            levels=vstack([each.levels for each in parts], format="csr"),
+        )
+
     def share(self, rows: NDArray[np.intp]) -> Share:
         """Give the share of refusals in M(i) for rows of the control space."""
         keys = self.key[rows]
@@ -324,15 +349,27 @@ class Matcher:
         With several worlds, each has the part in M(i) that its weight says. What a search for the
         `nearest` has found is not searched for again.
         """
-        found: list[tuple[Matches, int]] = []
-        for batch in _batches(worlds):
-            together = self._find(Embedded.join([world for world, _ in batch]), places, nearest)
+        return self.find_each([worlds], places, nearest)[0]
+
+    def find_each(
+        self,
+        people: Iterable[Iterable[tuple[Embedded, int]]],
+        places: int,
+        nearest: Neighbourhoods | None = None,
+    ) -> list[Matches]:
+        """Do so for the same people under several assumptions, each with worlds of its own."""
+        found: dict[int, list[tuple[Matches, int]]] = {}
+        everything = (
+            (number, world, weight)
+            for number, worlds in enumerate(people)
+            for world, weight in worlds
+        )
+        for batch in _batches(everything):
+            together = self._find(Embedded.join([world for _, world, _ in batch]), places, nearest)
             keys = np.split(together.key, len(batch))
-            found += [
-                (replace(together, key=key), weight)
-                for key, (_, weight) in zip(keys, batch, strict=True)
-            ]
-        return found[0][0] if len(found) == 1 else _average(found)
+            for key, (number, _, weight) in zip(keys, batch, strict=True):
+                found.setdefault(number, []).append((replace(together, key=key), weight))
+        return [each[0][0] if len(each) == 1 else _average(each) for each in found.values()]
 
     def _find(self, world: Embedded, places: int, nearest: Neighbourhoods | None) -> Matches:
         space, metric = self.space, self.embedding.metric
@@ -566,12 +603,15 @@ class _Listed:
         return csr_array((data, indices, start), shape=(len(self.whole), width))
 
 
-def _batches(worlds: Iterable[tuple[Embedded, int]]) -> Iterator[list[tuple[Embedded, int]]]:
+_World = tuple[int, Embedded, int]  # under which assumption, the people in it, and its weight
+
+
+def _batches(worlds: Iterable[_World]) -> Iterator[list[_World]]:
     """Put worlds of few people together: draws often coincide, and are then searched for once."""
-    batch: list[tuple[Embedded, int]] = []
+    batch: list[_World] = []
     for world in worlds:
         batch.append(world)
-        if len(batch) * len(world[0].points) >= _TOGETHER:
+        if len(batch) * len(world[1].points) >= _TOGETHER:
             yield batch
             batch = []
     if batch:

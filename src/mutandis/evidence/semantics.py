@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces, Wanted
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
+from mutandis.evidence.matches import MATCHES
 from mutandis.evidence.measures import RISK_DIFFERENCE, measure_named
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.search.distances import Sample, check_distance, fit_distance
@@ -31,7 +33,7 @@ from mutandis.search.engine import discard_progress
 from mutandis.search.share import difference
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,7 +61,12 @@ __all__ = [
     "PaperDefinitions",
     "Semantics",
     "Situation",
+    "regroup",
+    "worlds_at_once",
 ]
+
+# people of control groups and matches, in all worlds, that are added up at once
+_AT_ONCE = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +129,11 @@ class Situation:
         if all(stratum.test is first for stratum in self.strata):
             return first
         return np.unique(np.concatenate([stratum.test for stratum in self.strata]))
+
+    @property
+    def world(self) -> Population:
+        """D^CF; D where there is none."""
+        return self.counterfactual or self.population
 
     @property
     def weighted_worlds(self) -> Sequence[tuple[Population, int]]:
@@ -596,9 +608,8 @@ def _pairs(
         around = [each for what, each in searched.items() if what.startswith(method.center.value)]
         if method.count_centers:
             around = [replace(a, centers=c) for a, c in zip(around, drawn, strict=True)]
-        world = situation.counterfactual or situation.population
         return DrawnGroups(
-            draws=tuple(around), origins=replace(around[0].origins, population=world)
+            draws=tuple(around), origins=replace(around[0].origins, population=situation.world)
         )
 
     def pair(method: Method) -> Pair[Groups]:
@@ -615,6 +626,63 @@ def _pairs(
         )
 
     return {method.name: pair(method) for method in methods}
+
+
+def regroup(
+    semantics: Semantics,
+    worlds: Iterable[Situation],
+    methods: Collection[Method],
+    *,
+    control: NearestGroups | None,
+    shared: SharedSpaces,
+    has_evidence: HasEvidence | None = None,
+    progress: Progress = discard_progress,
+) -> Iterator[dict[tuple[str, int], Group]]:
+    """Give the test groups of the same people in several worlds, by method and index of k.
+
+    Control groups stay as they are. Few people are matched in many worlds at once, which takes
+    hardly longer than in one.
+    """
+    waiting = iter(worlds)
+    matched = [method for method in methods if method.matched]
+    for first in waiting:
+        here = [first, *islice(waiting, worlds_at_once(first) - 1 if matched else 0)]
+        found: list[dict[tuple[str, int], Group]] = [{} for _ in here]
+        others = methods
+        if control is not None and len(here) > 1:
+            others = [method for method in methods if not method.matched]
+            if shared.embedding is None:
+                shared.embedding = first.embed()
+            builder = GroupBuilder(
+                first, shared.embedding, progress, shared=shared, has_evidence=has_evidence
+            )
+            for world, at_k in zip(found, builder.matched_in(here, control), strict=True):
+                world |= {(matched[0].name, index): each for index, each in enumerate(at_k)}
+            progress(0 if others else len(here) * len(first.complainants))
+        for world, situation in zip(found, here if others else (), strict=False):
+            grouping = semantics.group(
+                situation,
+                others,
+                control=control,
+                shared=shared,
+                has_evidence=has_evidence,
+                progress=progress,
+            )
+            world |= {
+                (method.name, index): grouping.at(method, index).test
+                for method in others
+                for index in range(len(situation.ks))
+            }
+        yield from found
+
+
+def worlds_at_once(situation: Situation) -> int:
+    """Tell in how many worlds like that of a situation people are matched at once."""
+    alone = situation.workers is not None or situation.scale is not None
+    if alone or situation.weighted_worlds:
+        return 1
+    people = MATCHES * len(situation.protected) + max(situation.ks) * len(situation.complainants)
+    return max(1, _AT_ONCE // max(1, people))
 
 
 PAPER_DEFINITIONS = PaperDefinitions()

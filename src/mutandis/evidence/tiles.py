@@ -302,7 +302,7 @@ def _ask(
         control=stored.control,
         test=stored.test,
         people=stored.people,
-        world=store_world(situation.counterfactual or situation.population),
+        world=store_world(situation.world),
         worlds=tuple((store_world(world), weight) for world, weight in situation.weighted_worlds),
         drawn=bool(situation.draws),
         weighted=bool(situation.worlds),
@@ -452,7 +452,7 @@ def compare_tile(
     matches = _gather(asked, rows, found, whole)
     places = np.searchsorted(rows, complainants)
     scale = builder.scale(tile.stratum, asked.facts)
-    groups = compare_matched(
+    (groups,) = compare_matched(
         control,
         np.arange(len(complainants)),
         rows=places,

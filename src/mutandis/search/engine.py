@@ -148,6 +148,18 @@ class Listing:
         points, distances = (each[start[0] : start[-1]] for each in (self.points, self.distances))
         return Listing(start=start - start[0], points=points, distances=distances)
 
+    def repeat(self, times: int, points: int) -> Listing:
+        """Give the same several times, each time as if on so many further points."""
+        if times == 1:
+            return self
+        again = np.arange(times)
+        starts = np.add.outer(again * self.start[-1], self.start[:-1]).ravel()
+        return Listing(
+            start=np.append(starts, times * self.start[-1]),
+            points=np.add.outer(again * points, self.points).ravel(),
+            distances=np.tile(self.distances, times),
+        )
+
 
 class Search(Protocol):
     """An exact search in one space."""

@@ -1,0 +1,136 @@
+"""Few people are matched in many worlds at once: every number is that of one world at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mutandis as mm
+from mutandis.evidence.group_builder import GroupBuilder
+
+_WORLDVIEW = {"x": mm.Linear("s", "g"), "y": mm.Linear("x", "s", "g")}
+AUDITS: dict[str, dict[str, Any]] = {
+    "numbers": {"attributes": {"x": "continuous", "y": "continuous"}},
+    # counterfactuals fall between values, and are drawn
+    "a grid": {"attributes": {"x": "continuous", "grade": "continuous"}},
+    "names": {"attributes": {"x": "continuous", "job": "nominal"}},
+    "a caliper": {
+        "attributes": {"x": "continuous", "y": "continuous"},
+        "similarity": mm.Similarity(max_distance=0.06),
+    },
+    "all ties": {
+        "attributes": {"grade": "continuous", "job": "nominal"},
+        "similarity": mm.Similarity(ties="all"),
+    },
+    "two values": {
+        "protected": mm.Protection("g", value=["b", "c"], reference="a"),
+        "attributes": {"x": "continuous", "grade": "continuous"},
+    },
+    "two grounds": {
+        "protected": [
+            mm.Protection("s", value="f", reference="m"),
+            mm.Protection("g", value="b", reference="a"),
+        ],
+        "combine": "multiple",
+        "attributes": {"x": "continuous", "y": "continuous"},
+    },
+}
+
+
+def people(rows: int = 240, seed: int = 2) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    sex, group = rng.choice(["f", "m"], rows), rng.choice(["a", "b", "c"], rows)
+    x = np.round(3 * rng.normal(size=rows) - 2 * (sex == "f") - (group == "b"), 1)
+    y = rng.normal(size=rows) + 0.5 * x - 1.5 * (sex == "f")
+    refused = rng.random(rows) < 1 / (1 + np.exp(0.5 + 0.5 * x + 0.3 * y))
+    return pd.DataFrame(
+        {
+            "s": sex, "g": group, "x": x, "y": y, "grade": np.clip(np.round(y), -4, 4),
+            "job": rng.choice(["clerk", "cook"], rows), "refused": refused,
+        }
+    )  # fmt: skip
+
+
+def numbers_of(kind: str) -> list[pd.DataFrame]:
+    """Audit, and give every table that depends on other worlds."""
+    settings = {"protected": mm.Protection("s", value="f", reference="m")} | AUDITS[kind]
+    grade = {"grade": mm.Linear("s", "g")}
+    audit = mm.audit(
+        people(),
+        outcome="refused",
+        negative=True,
+        worldview=mm.Worldview(_WORLDVIEW | grade),
+        ks=(5, 12),
+        uncertainty=mm.Uncertainty(refits=5, placebo=0, tipping=True),
+        **settings,
+    )
+    tables = [audit.findings(each.name, k=k) for each in audit.plan.methods for k in audit.ks]
+    tipping = audit.measure_tipping()
+    assert tipping is not None
+    return [*tables, pd.DataFrame(tipping.columns())]
+
+
+@pytest.mark.parametrize("kind", AUDITS)
+def test_no_number_changes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    match = GroupBuilder.matched_in
+
+    def count(self: GroupBuilder, worlds: Any, control: Any) -> Any:
+        sizes.append(len(worlds))
+        return match(self, worlds, control)
+
+    monkeypatch.setattr(GroupBuilder, "matched_in", count)
+    together = numbers_of(kind)
+    assert max(sizes) >= 10
+    # some at a time, which divides neither the refits nor the steps
+    monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 3)
+    monkeypatch.setattr("mutandis.auditing.tipping.worlds_at_once", lambda situation: 3)
+    some = numbers_of(kind)
+    sizes.clear()
+    monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 1)
+    monkeypatch.setattr("mutandis.auditing.tipping.worlds_at_once", lambda situation: 1)
+    alone = numbers_of(kind)
+    assert not sizes
+    for table, other, expected in zip(together, some, alone, strict=True):
+        pd.testing.assert_frame_equal(table, expected, check_exact=True)
+        pd.testing.assert_frame_equal(other, expected, check_exact=True)
+    assert any(table["tipping"].gt(0).any() for table in alone if "tipping" in table)
+
+
+def test_shares_without_a_common_whole_are_joined() -> None:
+    """Matches of worlds that were not searched together have wholes of their own."""
+    from scipy.sparse import csr_array
+
+    from mutandis.evidence.matches import Matches
+
+    def matches(negatives: list[int], whole: int, people: list[list[int]]) -> Matches:
+        size = len(negatives)
+        return Matches(
+            key=np.arange(size)[::-1],
+            negatives=np.array(negatives),
+            whole=whole,
+            found=np.ones(size, dtype=np.bool_),
+            people=csr_array(np.array(people, dtype=np.int32)),
+            parts=12,
+            counts=np.ones(3, dtype=np.int64),
+            distance=np.arange(size) / 2,
+            squared=False,
+            numbers=np.arange(5 * size).reshape(size, 5),
+            levels=csr_array(np.eye(size, 7, dtype=np.int64)),
+        )
+
+    parts = [matches([1, 3], 4, [[6, 6, 0], [0, 12, 0]]), matches([5], 6, [[4, 4, 4]])]
+    joined = Matches.join(parts)
+    rows = [np.array([0, 1]), np.array([2])]
+    for each, mine in zip(parts, rows, strict=True):
+        before, after = each.share(np.arange(len(mine))), joined.share(mine)
+        assert after.values().tolist() == before.values().tolist()
+        for name in ("people", "levels"):
+            one, other = getattr(each, name).toarray(), getattr(joined, name).toarray()
+            assert other[joined.key[mine]].tolist() == one[each.key].tolist()
+        for name in ("numbers", "distance", "found"):
+            one, other = getattr(each, name), getattr(joined, name)
+            assert other[joined.key[mine]].tolist() == one[each.key].tolist()
