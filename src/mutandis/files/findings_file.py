@@ -10,7 +10,7 @@ from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.mapped import uses_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -30,6 +30,7 @@ _TYPES: dict[str, tuple[str, Any]] = {
 }
 _TEXT: tuple[str, Any] = ("VARCHAR", np.object_)
 _BLOCK = 1 << 18  # rows that are made ready to be written at a time
+_SMALL = 1 << 15  # findings of fewer rows wait for others
 
 
 def write_findings(path: Path, findings: Iterable[Findings]) -> None:
@@ -37,15 +38,15 @@ def write_findings(path: Path, findings: Iterable[Findings]) -> None:
 
     Each is sorted by id, so that the order of the table's rows leaves no trace.
     What is not defined (the interval of CF, for example) is null. Findings are taken one at a
-    time and wait in a file, so that memory holds those of one method and k only.
+    time and wait in a file, so that of many people memory holds those of one method and k only.
     """
     import duckdb
 
     waiting = path.with_name(f"{path.name}.duckdb")
     try:
         with _connected(waiting) as connection:
-            for number, found in enumerate(findings):
-                _add(connection, found.take(order_of_ids(found.ids)), first=not number)
+            for number, some in enumerate(_together(findings)):
+                _add(connection, some, first=not number)
             connection.table("findings").write_parquet(str(path), compression="zstd")
     except (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException) as error:
         # a full disk, mostly; DuckDB's own message names paths
@@ -53,6 +54,18 @@ def write_findings(path: Path, findings: Iterable[Findings]) -> None:
     finally:
         waiting.unlink(missing_ok=True)
         waiting.with_name(f"{waiting.name}.wal").unlink(missing_ok=True)
+
+
+def _together(findings: Iterable[Findings]) -> Iterator[list[Findings]]:
+    """Sort findings, and put small ones together, which are written sooner at once."""
+    some: list[Findings] = []
+    for found in findings:
+        some.append(found.take(order_of_ids(found.ids)))
+        if sum(map(len, some)) > _SMALL:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _connected(path: Path | None = None) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
@@ -65,15 +78,25 @@ def _connected(path: Path | None = None) -> AbstractContextManager[duckdb.DuckDB
     return duckdb.connect(":memory:" if path is None else str(path), config=config)
 
 
-def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool) -> None:
-    parts = [found.take(slice(row, row + _BLOCK)) for row in range(0, len(found), _BLOCK)]
-    whole = parts[0].columns() if len(parts) == 1 else None
+def _add(
+    connection: duckdb.DuckDBPyConnection, findings: Sequence[Findings], *, first: bool
+) -> None:
+    parts = [
+        found.take(slice(row, row + _BLOCK))
+        for found in findings
+        for row in range(0, len(found), _BLOCK)
+    ]
+    known = [each.columns() for each in parts] if len(parts) == len(findings) else []
     kinds: dict[str, set[str]] = {}
-    for part in parts:
+    for part, columns in zip(parts, known or (each.columns() for each in parts), strict=True):
         # columns without any value, in one method or in all, get the type that their values have
         answers = {"outcome_cf": part.outcome, "own_case": part.is_negative}
-        for name, values in (whole or part.columns()).items():
+        for name, values in columns.items():
             kinds.setdefault(name, set()).update(_kinds_of(np.asarray(answers.get(name, values))))
+    if len(findings) > 1 and max(map(len, kinds.values())) > 1:  # each has types of its own
+        for number, found in enumerate(findings):
+            _add(connection, [found], first=first and not number)
+        return
     types = {n: _TYPES.get("".join(kind), _TEXT) for n, kind in kinds.items()}
     if first:
         declared = {"method": "VARCHAR", "k": "INTEGER"} | {
@@ -81,20 +104,35 @@ def _add(connection: duckdb.DuckDBPyConnection, found: Findings, *, first: bool)
         }
         named = ", ".join(f'"{name}" {kind}' for name, kind in declared.items())
         connection.execute(f"CREATE TABLE findings ({named})")
+    if known:
+        joined = {name: np.concatenate([each[name] for each in known]) for name in known[0]}
+        _insert(connection, parts, joined, types)
+        return
     for part in parts:
-        arrays, read = {}, []
-        for place, (name, values) in enumerate((whole or part.columns()).items()):
-            arrays[f"c{place}"], missing = _typed(np.asarray(values), types[name][1])
-            read.append(f"c{place}")
-            if missing is not None:
-                arrays[f"m{place}"] = missing
-                read[-1] = f"CASE WHEN m{place} THEN NULL ELSE c{place} END"
-        connection.register("part", arrays)
-        connection.execute(
-            f"INSERT INTO findings SELECT ?, ?, {', '.join(read)} FROM part",  # noqa: S608 - ours
-            [found.method, found.k],
-        )
-        connection.unregister("part")
+        _insert(connection, [part], part.columns(), types)
+
+
+def _insert(
+    connection: duckdb.DuckDBPyConnection,
+    parts: Sequence[Findings],
+    columns: Mapping[str, NDArray[Any]],
+    types: Mapping[str, tuple[str, Any]],
+) -> None:
+    sizes = [len(each) for each in parts]
+    arrays: dict[str, NDArray[Any]] = {
+        "method": np.repeat(np.array([each.method for each in parts], dtype=np.object_), sizes),
+        "k": np.repeat([each.k for each in parts], sizes),
+    }
+    read = ["method", "k"]
+    for place, (name, values) in enumerate(columns.items()):
+        arrays[f"c{place}"], missing = _typed(np.asarray(values), types[name][1])
+        read.append(f"c{place}")
+        if missing is not None:
+            arrays[f"m{place}"] = missing
+            read[-1] = f"CASE WHEN m{place} THEN NULL ELSE c{place} END"
+    connection.register("part", arrays)
+    connection.execute(f"INSERT INTO findings SELECT {', '.join(read)} FROM part")  # noqa: S608 - ours
+    connection.unregister("part")
 
 
 def _typed(values: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
