@@ -60,8 +60,21 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Try a third of the random examples where slow tests are left out."""
+    """Leave cases of a test to `make test-all`, and try a third of the random examples before."""
+    unknown: dict[str, set[str]] = {}
+    for item in items:
+        kept = item.get_closest_marker("few")
+        if kept is not None:
+            test, _, name = item.nodeid.partition("[")
+            name = name.removesuffix("]")
+            unknown.setdefault(test, set(kept.args)).discard(name)
+            if name not in kept.args:
+                item.add_marker(pytest.mark.slow)
+    misspelt = {test: names for test, names in unknown.items() if names}
+    if misspelt and not any("::" in each for each in config.args):
+        raise pytest.UsageError(f"no such cases: {misspelt}")
     if config.getoption("markexpr") != "not slow":
         return
     for item in items:

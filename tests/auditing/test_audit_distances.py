@@ -78,6 +78,7 @@ def in_order(found: mm.Audit) -> Any:
 
 
 @pytest.mark.parametrize("distance", OTHERS)
+@pytest.mark.few("hvdm", "propensity")
 def test_sorting_the_table_in_another_way_changes_nothing(distance: str) -> None:
     """Matched groups, refits, the noise floor and tipping points to the last bit."""
     first = audited(distance)
@@ -90,6 +91,7 @@ def test_sorting_the_table_in_another_way_changes_nothing(distance: str) -> None
 
 
 @pytest.mark.parametrize("distance", OTHERS)
+@pytest.mark.few("hvdm", "propensity")
 def test_results_are_opened_and_described_as_they_were_saved(
     distance: DistanceName, tmp_path: Path
 ) -> None:
@@ -179,6 +181,7 @@ def test_provenance_says_how_many_effects_are_known() -> None:
 
 
 @pytest.mark.parametrize("distance", ["heom", "hvdm", "mahalanobis"])
+@pytest.mark.few("heom")
 def test_open_counterfactuals_are_drawn_with_each_distance(distance: str) -> None:
     worldview = mm.Worldview({"skill": mm.Ordinal("sex"), "pay": mm.Linear("sex", "skill")})
     found = audit(distance, worldview=worldview, uncertainty=mm.Uncertainty(placebo=0, draws=4))

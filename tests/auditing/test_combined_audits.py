@@ -72,6 +72,7 @@ def audit(table: Any, **changes: Any) -> mm.Audit:
 
 @pytest.mark.parametrize("direction", ["negative", "positive"])
 @pytest.mark.parametrize("tau", [0.0, 0.1])
+@pytest.mark.few("0.0-negative", "0.1-positive")
 def test_multiple_is_the_single_audits_of_those_protected_on_both(
     table: pd.DataFrame, direction: Any, tau: float
 ) -> None:

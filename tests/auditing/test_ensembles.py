@@ -107,6 +107,7 @@ def test_equal_counterfactuals_are_one_worldview() -> None:
     assert list(merge_worldviews(plan(), three)) == ["given = reversed", "bank"]
 
 
+@pytest.mark.slow
 def test_verdicts_stay_where_they_are_the_same_or_stronger(compared: Any) -> None:
     table = compared.robustness()
     strength = {"evidence": 1, "significant": 2, "significant-adjusted": 3}

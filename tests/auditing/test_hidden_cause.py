@@ -161,6 +161,7 @@ def test_mediators_are_no_benchmarks_and_their_effect_is_total() -> None:
     assert [each.name for each in alone.benchmarks] == ["age", "x"]
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_changes_nothing() -> None:
     table = people().assign(id=np.arange(400), granted=decide(people()))
     first, second = (

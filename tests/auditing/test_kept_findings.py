@@ -84,6 +84,7 @@ def test_a_large_audit_keeps_no_findings(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
     ids=["default", "newcombe", "caliper"],
 )
+@pytest.mark.few("caliper-0", "default-1000", "newcombe-0")
 def test_a_case_has_the_numbers_of_the_table(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], few: int
 ) -> None:

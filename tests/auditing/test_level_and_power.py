@@ -76,6 +76,7 @@ def test_people_are_apart_by_what_is_said(simulations: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("table", ["measures", "distances-power"])
+@pytest.mark.few("measures")
 def test_the_tables_are_written_between_their_markers(
     simulations: ModuleType,
     table: str,

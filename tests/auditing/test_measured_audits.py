@@ -97,6 +97,7 @@ def test_what_is_run_on_top_follows(found: mm.Audit) -> None:
     assert (shares.notna() == evidence).all()
 
 
+@pytest.mark.few("risk-ratio")
 def test_sentences_say_it(found: mm.Audit) -> None:
     measure = found.plan.settings.measure
     case = found.case(first(found))

@@ -104,6 +104,7 @@ def test_matched_medians_count_as_effective_people() -> None:
     assert rows.loc[left_out, "median_test"].isna().all()
 
 
+@pytest.mark.slow
 def test_order_mirror_and_units() -> None:
     table = made_up(4)
     order = np.random.default_rng(0).permutation(len(table["woman"]))

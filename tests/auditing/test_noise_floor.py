@@ -193,6 +193,7 @@ def test_of_many_placebo_complainants_a_sample_is_taken(monkeypatch: pytest.Monk
             assert part.placebos != whole.placebos
 
 
+@pytest.mark.slow
 def test_multiple_discrimination_has_a_noise_floor() -> None:
     table = decisions(rows=900)
     table["old"] = (np.arange(900) % 3 == 0).astype(int)

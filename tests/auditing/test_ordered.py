@@ -302,6 +302,7 @@ def test_levels_that_are_merged_are_two_names_of_one(made_up: MakeTable, audit: 
         assert (2 * one["delta"]).tolist() == pytest.approx(two["delta_p"].tolist(), abs=1e-15)
 
 
+@pytest.mark.slow
 def test_shuffling_the_rows_changes_no_number(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(8)
     order = np.random.default_rng(0).permutation(len(table["woman"]))

@@ -63,6 +63,7 @@ def ask_everything(found: mm.Audit) -> None:
     found.placebo(repeats=1, seed=1)
 
 
+@pytest.mark.slow
 def test_every_search_is_given_the_same_workers(
     asked: list[Workers | None], tmp_path: Path
 ) -> None:

@@ -167,6 +167,7 @@ def test_units_rescale_differences_and_nothing_else(
         )
 
 
+@pytest.mark.slow
 def test_shuffling_the_rows_changes_no_number(made_up: MakeTable, audit: MakeAudit) -> None:
     table = made_up(8)
     order = np.random.default_rng(0).permutation(len(table["woman"]))

@@ -85,6 +85,7 @@ def in_another_order(table: pd.DataFrame, seed: int, **options: Any) -> Any:
     "options", [{}, {"ties": "all"}, {"max_distance": 0.05}], ids=["fair", "all", "caliper"]
 )
 @pytest.mark.parametrize("women", [60, 700])
+@pytest.mark.few("60-caliper", "60-all", "60-fair")
 def test_sorting_the_table_in_another_way_changes_nothing(
     women: int, options: dict[str, Any]
 ) -> None:

@@ -113,6 +113,7 @@ def check_against_whole_audits(found: mm.Audit, audits: dict[str, mm.Audit]) -> 
     assert len(seen) > 1
 
 
+@pytest.mark.slow
 def test_they_are_those_of_whole_audits(found: mm.Audit) -> None:
     compared = found.measure_worldviews()
     assert compared is not None
@@ -138,6 +139,7 @@ def test_they_are_those_of_whole_audits(found: mm.Audit) -> None:
 
 
 @pytest.mark.parametrize("direction", ["negative", "positive"])
+@pytest.mark.few("negative")
 def test_those_of_open_counterfactuals_are_drawn(direction: Any) -> None:
     """The plan's own worldview leaves nothing open, and another one does."""
     table, about = open_world(loss=1.0 if direction == "negative" else -1.0)
@@ -155,6 +157,7 @@ def test_those_of_open_counterfactuals_are_drawn(direction: Any) -> None:
     check_against_whole_audits(found, audits)
 
 
+@pytest.mark.slow
 def test_several_grounds_are_compared_together() -> None:
     table, about = open_world()
     rng = np.random.default_rng(8)
@@ -325,6 +328,7 @@ def test_results_remember_them(base: Path) -> None:
     assert mm.verify_results(base / "asked", rerun=True).differences == ()
 
 
+@pytest.mark.slow
 def test_compared_later_they_are_as_if_asked_for(base: Path, results: Path) -> None:
     answer = run("compare", results, results.parent / "bank.yaml", "--variants")
     assert answer.exit_code == 0, answer.output

@@ -250,6 +250,7 @@ def test_the_same_seed_gives_the_same_draws() -> None:
     assert drawn(1) != drawn(2)
 
 
+@pytest.mark.slow
 def test_counterfactuals_of_a_known_model() -> None:
     """Draws against the truth that the same Gumbel noise makes, facts and counterfactuals jointly.
 

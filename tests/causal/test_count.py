@@ -238,6 +238,7 @@ def test_bounds_cut_off_and_count() -> None:
     assert (cut.values.tolist(), cut.clipped) == ([5, 10, 12, 12], 3)
 
 
+@pytest.mark.slow
 def test_counterfactuals_of_a_known_model() -> None:
     """The true counterfactual lies where the true u can be, given the observed count.
 

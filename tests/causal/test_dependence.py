@@ -310,6 +310,7 @@ def test_holm_of_nothing() -> None:
 # --- why not ranks --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ranks_of_least_squares_residuals_raise_false_alarms_and_means_do_not() -> None:
     """Skewed noise, independent of everything; the claim of docs/diagnostics.md."""
     rng = np.random.default_rng(5)

@@ -138,6 +138,7 @@ def test_few_rows_are_said_to_be_few() -> None:
     assert "30 rows are too few to fit" in str(diagnosis)
 
 
+@pytest.mark.slow
 def test_nominal_columns_with_small_strata_are_taken_by_regression() -> None:
     """Three hundred rows in a hundred strata: too few to count in, enough to regress on."""
     rng = np.random.default_rng(17)

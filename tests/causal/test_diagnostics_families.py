@@ -116,6 +116,7 @@ def test_categories_that_are_too_rare_are_not_tested() -> None:
     assert "job: level over age not tested: all categories but one have fewer" in str(diagnosis)
 
 
+@pytest.mark.slow
 def test_bends_in_counts_grades_and_categories_are_found() -> None:
     found = dict.fromkeys(["count", "grade", "job"], 0)
     for seed in range(30):

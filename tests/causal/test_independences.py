@@ -63,6 +63,7 @@ def test_every_graph_of_four_nodes() -> None:
         _check(parents, {})
 
 
+@pytest.mark.slow
 def test_every_graph_with_one_hidden_cause() -> None:
     driven = [names for names in _subsets(NODES) if len(names) >= 2]
     for parents in _graphs():

@@ -156,6 +156,7 @@ def test_without_causes_levels_have_the_shares_of_everybody() -> None:
     assert fitted.probabilities({}, rows=1)[0] == pytest.approx([0.2, 0.3, 0.5], rel=1e-10)
 
 
+@pytest.mark.slow
 def test_the_error_of_the_coefficients_shrinks_with_the_number_of_rows() -> None:
     truth = [0.8, -0.5, 0.05]
 

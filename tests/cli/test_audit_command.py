@@ -247,6 +247,7 @@ def test_an_audit_without_b_has_no_counterfactual_outcomes(config: Path) -> None
 
 
 @pytest.mark.usefixtures("no_report")
+@pytest.mark.slow
 def test_multiple_discrimination_goes_the_same_way(config: Path) -> None:
     decisions = mm.datasets.loan(n=400, seed=2)
     decisions["Foreign"] = [

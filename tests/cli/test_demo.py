@@ -99,6 +99,7 @@ def test_demo_files_agree_with_each_other(as_json: Demo) -> None:
         assert int(((mine["delta_p"] > 0) & ~unlike).sum()) == row["cases"]
 
 
+@pytest.mark.slow
 def test_demo_is_repeatable_and_the_seed_matters(tmp_path: Path) -> None:
     first, again, other = (
         run_without_report(tmp_path / name, "--n", "400", "--seed", seed).out

@@ -34,6 +34,7 @@ def mortgage(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("protected", ["black", "hispan"])
+@pytest.mark.few("hispan")
 def test_init_two_edits_check(
     mortgage: Path, protected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

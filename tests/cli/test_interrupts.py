@@ -132,6 +132,7 @@ def assert_ends(process: subprocess.Popen[str], number: signal.Signals) -> None:
         pytest.param("compute()", DRAW, signal.SIGINT, id="drawing, in C", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.few("searching, in threads")
 def test_a_signal_ends_what_does_not_return(
     folder: Path, hang: str, patch: str, number: signal.Signals
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_signal_ends_a_query_of_sqlite(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.few("15")
 def test_a_signal_ends_a_query_of_postgresql(
     folder: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:

@@ -61,6 +61,7 @@ def config(tmp_path: Path) -> Path:
     ("number", "code", "words"),
     [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")],
 )
+@pytest.mark.few("2-130-Ctrl-C")
 def test_a_signal_ends_the_audit_and_leaves_nothing_half_written(
     config: Path, number: signal.Signals, code: int, words: str
 ) -> None:

@@ -167,10 +167,10 @@ def session(tmp_path: Path) -> Session:
 
 
 def _case(path: Path) -> Any:
-    """Make a test of a page; those that run several audits, or a large one, are slow."""
+    """Make a test of a page; those with several commands, or a large audit, are slow."""
     name = path.relative_to(ROOT).as_posix()
     text = path.read_text(encoding="utf-8")
-    slow = text.count("\n$ mutandis ") > 2 or "MUTANDIS_DATA" in text
+    slow = text.count("\n$ mutandis ") > 1 or "MUTANDIS_DATA" in text
     return pytest.param(path, id=name, marks=[pytest.mark.slow] if slow else [])
 
 

@@ -384,6 +384,7 @@ def test_brute_finds_what_fractions_find_among_a_hundred_rows() -> None:
     check_oracle(table, prepare(table))
 
 
+@pytest.mark.slow
 def test_backends_agree_on_a_thousand_continuous_rows() -> None:
     rng = np.random.default_rng(11)
     numbers = {name: rng.normal(size=1000).tolist() for name in ("x", "y", "z")}

@@ -311,6 +311,7 @@ def test_code_that_was_compiled_from_other_sources_is_not_used(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.few("True")
 def test_a_terminal_is_told_once_that_kernels_are_compiled(tmp_path: Path, *, cached: bool) -> None:
     pty = pytest.importorskip("pty")
     again = "least_distance(box, np.uint8(0), Costs(none, ()), np.array([3.0]), none, bits, 9.0)\n"

@@ -145,6 +145,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("options", CASES)
+@pytest.mark.few("caliper")
 def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None:
     """p_test is the mean of the shares around each draw, counted as the smallest group."""
     empty = 0

@@ -652,6 +652,9 @@ def check_audit(design: str, direction: Any, search: str, repeat: int) -> None:
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("direction", ["negative", "positive"])
+@pytest.mark.few(
+    "negative-pooled", "positive-several values", "negative-multiple", "positive-intersectional"
+)
 def test_several_protections_are_those_of_the_definition(design: str, direction: str) -> None:
     check_audit(design, direction, "weights and caliper", 0)
 

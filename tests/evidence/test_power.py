@@ -196,6 +196,7 @@ def test_every_interval_has_its_test() -> None:
 @pytest.mark.parametrize(
     ("measure", "tau"), [("risk-ratio", 1.25), ("selection-ratio", 0.8), ("odds-ratio", 1.5)]
 )
+@pytest.mark.few("selection-ratio-0.8")
 def test_power_of_a_ratio_is_the_sum_over_all_outcomes(measure: Any, tau: float) -> None:
     k, p_control, p_test = 12, 0.7, 0.3
     by, expected, reached = MEASURES[measure], 0.0, np.zeros((k + 1, k + 1), dtype=bool)

@@ -199,6 +199,7 @@ _SLOW = {"robustness"}
     "audit",
     [pytest.param(each, marks=pytest.mark.slow) if each in _SLOW else each for each in AUDITS],
 )
+@pytest.mark.few("numbers", "names and draws", "multiple", "learned names")
 def test_tiles_change_no_number(audit: str, tmp_path: Path, small_arrays_in_files: None) -> None:
     plan = make_plan(audit)
     with warnings.catch_warnings():

@@ -253,6 +253,7 @@ def test_the_keyboard_reaches_everything(open_page: Open, loan: Audit) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/people?show=outcome&show=x:job", "/person/0", "/affected?about=evidence"]
 )
+@pytest.mark.few("/person/0")
 def test_hostile_tables_run_nothing(open_page: Open, hostile: Audit, path: str) -> None:
     page = open_page(hostile, path)
     assert page.locator("h1").is_visible()

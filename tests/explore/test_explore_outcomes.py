@@ -45,6 +45,7 @@ def scaled(request: pytest.FixtureRequest) -> Audit:
     return audit(mm.Score("rate", worse="higher"))
 
 
+@pytest.mark.few("score")
 def test_every_page_speaks_of_the_outcome(visit: Callable[[Audit], Any], scaled: Audit) -> None:
     client, levels = visit(scaled), bool(scaled.plan.wording.levels)
     pages = ["/", "/?tau=0.1", "/people", "/people?sort=-outcome", "/people?sort=-p_own"]

@@ -222,6 +222,7 @@ def test_findings_follow_their_schema(results: Path) -> None:
         validator.validate({**found[0], "verdict": "shouted"})
 
 
+@pytest.mark.slow
 def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
     table = pd.DataFrame(
         {

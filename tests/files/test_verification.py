@@ -166,6 +166,7 @@ def test_older_results_are_replaced_with_their_cases_and_nothing_else(out: Path)
     output_folder.check_output(out, replace=True, known=is_audit_folder)
 
 
+@pytest.mark.slow
 def test_a_rerun_gives_everything_again(out: Path) -> None:
     can_print = pdf_unavailable() is None
     mm.save_case(out, "Anna", pdf=can_print)

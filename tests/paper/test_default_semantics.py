@@ -55,6 +55,7 @@ def test_counts_on_the_published_loan_counterfactuals(loan: LoanRun) -> None:
     }
 
 
+@pytest.mark.slow
 def test_every_loan_share_equals_that_of_a_plain_sort(loan: LoanRun) -> None:
     """Balances never tie but for rows that are equal, so sorting floats tells who is nearest."""
     names = list(LOAN.settings["attributes"])

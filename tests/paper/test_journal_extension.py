@@ -65,6 +65,7 @@ def test_positive_discrimination_of_loans_is_the_printed_one(data_folder: Path) 
     assert counts(found)["cf"][0] == [0] * 5
 
 
+@pytest.mark.slow
 def test_negative_discrimination_is_that_of_the_first_publication(data_folder: Path) -> None:
     table = LOAN.read(data_folder)
     settings = {**LOAN.settings, "ks": KS, "methods": METHODS}
@@ -97,6 +98,7 @@ def test_intersectional_with_a_single_regressor(law: pd.DataFrame) -> None:
         assert on_page("intersection, one regressor", title, *found[name])
 
 
+@pytest.mark.slow
 def test_multiple_is_tested_at_half_the_level(law: pd.DataFrame) -> None:
     settings: dict[str, Any] = {
         **LAW.settings,

@@ -98,6 +98,7 @@ def answers(audit: mm.Audit, truth: NDArray[np.bool_]) -> list[str]:
     return rows
 
 
+@pytest.mark.slow
 def test_the_page_grades_both_answers(applications: pd.DataFrame, flips: NDArray[np.bool_]) -> None:
     page = DOCS.read_text(encoding="utf-8")
     settings = {name: each for name, each in LOAN.settings.items() if name != "worldview"}

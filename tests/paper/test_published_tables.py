@@ -289,6 +289,7 @@ def in_order(rows: NDArray[np.intp], distance: NDArray[np.float64]) -> list[int]
 @pytest.mark.parametrize(
     ("key", "sample"), [("loan", None), ("law_race", 200), ("law_gender", 200)]
 )
+@pytest.mark.few("law_gender-200")
 def test_every_share_equals_that_of_a_plain_implementation(
     runs: Mapping[str, Run], key: str, sample: int | None
 ) -> None:

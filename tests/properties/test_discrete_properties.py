@@ -119,6 +119,7 @@ def test_whoever_has_the_value_already_does_not_change(case: People, seed: int) 
 
 @settings(max_examples=60)
 @given(case=people(), seed=st.integers(0, 2**32 - 1))
+@pytest.mark.slow
 def test_shuffling_the_rows_changes_nothing(case: People, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(case.table))
     straight = WORLDVIEW.counterfactuals(case.population, do={"status": "p"}).population

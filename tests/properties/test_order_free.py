@@ -205,17 +205,20 @@ def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("order", ["shuffled", pytest.param("sorted", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.few("coupled-shuffled", "caliper-shuffled", "refits-shuffled")
 def test_everything_an_audit_says(scenario: str, order: str) -> None:
     assert_same(said_straight(scenario), dict(said(again(scenario, order))))
 
 
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "multiple"])
+@pytest.mark.few("caliper", "refits")
 def test_everything_about_neighbours(scenario: str) -> None:
     found = again(scenario)
     assert_same(dict(of_groups(straight(scenario))), dict(of_groups(found)))
 
 
 @pytest.mark.parametrize("attribute", ["woman", "foreign"])
+@pytest.mark.few("woman")
 def test_everything_about_the_neighbours_of_a_part(attribute: str) -> None:
     found = again("multiple")
     parts = straight("multiple").part(attribute), found.part(attribute)

@@ -94,6 +94,7 @@ def test_matches_with_parts_of_many_sizes_are_counted(
 
 @pytest.mark.parametrize("place", [0, 3, 7])
 @pytest.mark.parametrize("direction", ["negative", "positive"])
+@pytest.mark.few("negative-7", "positive-0")
 def test_so_many_outcomes_change_the_verdict(
     audit_applicants: Auditing, made_up_applicants: Table, place: int, direction: Any
 ) -> None:
@@ -302,6 +303,7 @@ def test_nothing_is_told_of_what_was_not_compared(audit_of: Auditing) -> None:
     assert told.tau_evidence is None
 
 
+@pytest.mark.slow
 def test_a_case_of_matched_groups_with_many_ties() -> None:
     """The parts that matches hold have a common denominator that int64 has no room for."""
     rng = np.random.default_rng(5)

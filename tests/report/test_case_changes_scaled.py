@@ -85,6 +85,7 @@ def groups_of(found: mm.Audit, kind: str, id: int) -> dict[str, Group]:  # noqa:
 
 
 @pytest.mark.parametrize("kind", list(OUTCOMES))
+@pytest.mark.few("score")
 def test_how_many_other_outcomes_end_the_evidence(kind: str) -> None:
     found = audit(kind)
     values = sorted(Fraction(str(each)) for each in made_up()["rate"])
@@ -122,6 +123,7 @@ def test_how_many_other_outcomes_end_the_evidence(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", list(OUTCOMES))
+@pytest.mark.few("score")
 def test_every_k_is_that_of_an_audit_at_it(kind: str) -> None:
     ks = tuple(range(1, 19))
     found = audit(kind, ks=ks)
@@ -139,6 +141,7 @@ def test_every_k_is_that_of_an_audit_at_it(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", list(OUTCOMES))
+@pytest.mark.few("score")
 def test_with_herself_is_the_method_that_counts_her(kind: str) -> None:
     def decide(frame: Any) -> Any:
         worth = 0.3 * np.asarray(frame["income"])

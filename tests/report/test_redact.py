@@ -108,6 +108,7 @@ def smallest_group(audit: mm.Audit, who: Any) -> int:
     return min(int(each.sum() / max(1, *each, 0) + 1e-6) for each in places)
 
 
+@pytest.mark.few("multiple", "coupled", "matched", "cf")
 def test_her_record_and_the_verdicts_stay(any_audit: mm.Audit) -> None:
     for who in some(any_audit, 2):
         full, redacted = (document_of(any_audit, who, redact=each) for each in (False, True))
@@ -370,6 +371,7 @@ def attack(audit: mm.Audit, complainants: Sequence[Any], *, redact: bool) -> tup
     return len(knows.certain().keys() - hers), len(knows.asked - hers)
 
 
+@pytest.mark.slow
 def test_several_files_leave_every_outcome_open() -> None:
     """Groups overlap: the counts of several files are a system of equations."""
     audit = audit_table(cloud(0, rows=150), ks=(15, 30))
@@ -413,11 +415,13 @@ def check_apart(audit: mm.Audit, who: Any, keys: Sequence[tuple[str, int]]) -> i
     return sum(each > 1 for each in apart)
 
 
+@pytest.mark.few("matched-draws", "full", "coupled", "all-ties", "alone")
 def test_groups_that_are_told_differ_by_ten_people(any_audit: mm.Audit) -> None:
     for who in some(any_audit, 2):
         check_apart(any_audit, who, told(read(any_audit, who, redact=True)))
 
 
+@pytest.mark.slow
 def test_nested_groups_do_not_tell_the_people_between_them() -> None:
     audit = audit_table(
         cloud(3), ks=(5, 20, 21, 40), evidence=mm.Evidence(primary=("cst_without", 21))
@@ -459,6 +463,7 @@ def test_groups_around_both_centers_do_not_tell_the_people_between_them() -> Non
     assert near
 
 
+@pytest.mark.slow
 def test_who_is_told_does_not_depend_on_outcomes() -> None:
     table = cloud(4)
     other = table.assign(granted=np.random.default_rng(1).permutation(table.granted))

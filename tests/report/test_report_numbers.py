@@ -234,6 +234,7 @@ def test_the_loan_reports_tables_are_the_findings(check: Any) -> None:
     check(loan_audit(), loan_page())
 
 
+@pytest.mark.slow
 def test_the_law_school_reports_tables_are_the_findings(law: mm.Audit) -> None:
     page = law.report().html
     for check in CHECKS:

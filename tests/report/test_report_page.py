@@ -126,6 +126,7 @@ def pages() -> list[Any]:
 
 
 @pytest.mark.parametrize("page", pages())
+@pytest.mark.few("hostile")
 def test_a_page_runs_nothing_and_loads_nothing(page: Any) -> None:
     read = Page(page())
     tags = {tag for tag, _ in read.elements}

@@ -163,6 +163,7 @@ def test_a_redacted_document_names_no_other_person(
         assert bool(named & others) is told
 
 
+@pytest.mark.few("whole")
 def test_the_same_case_gives_the_same_bytes(written: Written, tmp_path: Path) -> None:
     first = written.word
     assert first == to_word(written.html)
