@@ -48,7 +48,7 @@ DRAWS, REFITS = 20, 20
 # with more, refits take longer than the reader of a case waits, and coefficients are known well
 _MANY_ROWS = 100_000
 # pairs of groups that are compared at once
-_TOGETHER = 1 << 16
+_TOGETHER = 1 << 13
 
 _World = dict[tuple[str, int], "Pair[Group]"]
 

@@ -71,8 +71,9 @@ _STEPS = (1, 9, 13, 17, 11, 3, 7)  # how the draws of different attributes are m
 _PARTS, _FEWER_PARTS, _LARGE = 720_720, 2_520, 2_000
 # moments are counted from the middle of a range, and nothing beyond twice the range matters
 _FARTHEST = 2.0
-# people of several worlds who are searched for at once
-_TOGETHER = 100_000
+# people of several worlds who are searched for at once; under several assumptions, where worlds
+# do not coincide, fewer than make it worth while to load kernels
+_TOGETHER, _FEW = 100_000, 5_000
 # people whose matches are weighed at a time, in the processor's cache
 _AT_ONCE = 1024
 # people from which on a kernel pays for being loaded
@@ -610,10 +611,11 @@ def _batches(worlds: Iterable[_World]) -> Iterator[list[_World]]:
     """Put worlds of few people together: draws often coincide, and are then searched for once."""
     batch: list[_World] = []
     for world in worlds:
-        batch.append(world)
-        if len(batch) * len(world[1].points) >= _TOGETHER:
+        people = len(batch) * len(world[1].points)
+        if people >= _TOGETHER or (people >= _FEW and batch[-1][0] != world[0]):
             yield batch
             batch = []
+        batch.append(world)
     if batch:
         yield batch
 

@@ -65,8 +65,9 @@ __all__ = [
     "worlds_at_once",
 ]
 
-# people of control groups and matches, in all worlds, that are added up at once
-_AT_ONCE = 300_000
+# people who are matched at once in several worlds, and places of control groups and matches that
+# are added up: beyond that it takes no less time, and libraries are loaded that small audits spare
+_MATCHED, _ADDED_UP = 10_000, 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -681,8 +682,9 @@ def worlds_at_once(situation: Situation) -> int:
     alone = situation.workers is not None or situation.scale is not None
     if alone or situation.weighted_worlds:
         return 1
-    people = MATCHES * len(situation.protected) + max(situation.ks) * len(situation.complainants)
-    return max(1, _AT_ONCE // max(1, people))
+    people = max(1, len(situation.protected))
+    places = MATCHES * people + max(situation.ks) * len(situation.complainants)
+    return max(1, min(_MATCHED // people, _ADDED_UP // places))
 
 
 PAPER_DEFINITIONS = PaperDefinitions()
