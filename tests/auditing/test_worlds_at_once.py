@@ -73,6 +73,7 @@ def numbers_of(kind: str) -> list[pd.DataFrame]:
     return [*tables, pd.DataFrame(tipping.columns())]
 
 
+@pytest.mark.few("a grid", "names", "a caliper")
 @pytest.mark.parametrize("kind", AUDITS)
 def test_no_number_changes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
