@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.auditing.tipping import find_curve
 from mutandis.evidence.group_builder import GroupBuilder
 
 _WORLDVIEW = {"x": mm.Linear("s", "g"), "y": mm.Linear("x", "s", "g")}
@@ -135,3 +136,28 @@ def test_shares_without_a_common_whole_are_joined() -> None:
         for name in ("numbers", "distance", "found"):
             one, other = getattr(each, name), getattr(joined, name)
             assert other[joined.key[mine]].tolist() == one[each.key].tolist()
+
+
+def test_averages_are_taken_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With none of the effect names stay; with a part of it, two worlds are averaged."""
+    table = people()
+    other = table.drop(columns="refused").assign(
+        job=np.where(table.s == "f", "clerk", table.job), x=table.x + 2 * (table.s == "f")
+    )
+
+    def curves() -> list[Any]:
+        audit = mm.audit(
+            table,
+            outcome="refused",
+            negative=True,
+            protected=mm.Protection("s", value="f", reference="m"),
+            attributes={"x": "continuous", "job": "nominal"},
+            counterfactuals=other,
+            ks=(12,),
+            uncertainty=mm.Uncertainty(placebo=0),
+        )
+        return [find_curve(audit, place) for place in range(4)] + [audit.findings().to_csv()]
+
+    together = curves()
+    monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 1)
+    assert together == curves()

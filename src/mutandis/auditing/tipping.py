@@ -528,25 +528,27 @@ class _Trial:
             count(len(some))
         return first
 
-    def _at_once(self, places: NDArray[np.intp]) -> int:
-        if not len(places):
-            return _BEYOND
-        return min(worlds_at_once(ground.world(places, _part(1))) for ground in self._grounds)
-
     def stands(
         self, places: NDArray[np.intp], bound: NDArray[np.float64], parts: Sequence[_Part]
     ) -> NDArray[np.bool_]:
         """Tell with which parts there is evidence with at most these p-values, on every ground."""
         stands = np.ones((len(parts), len(places)), dtype=np.bool_)
-        for ground in self._grounds:
-            left = np.flatnonzero(stands.any(axis=0))
-            if len(left):
-                found = ground.compare(places[left], self._method, parts)
-                holds = found.evidence & ~(
-                    found.interval.p_value > np.tile(bound[left], len(parts))
-                )
-                stands[:, left] &= holds.reshape(len(parts), -1)
+        at_once = self._at_once(places)
+        for start in range(0, len(parts), at_once):
+            some = slice(start, start + at_once)
+            for ground in self._grounds:
+                left = np.flatnonzero(stands[some].any(axis=0))
+                if len(left):
+                    found = ground.compare(places[left], self._method, parts[some])
+                    beyond = found.interval.p_value > np.tile(bound[left], len(parts[some]))
+                    stands[some, left] &= (found.evidence & ~beyond).reshape(-1, len(left))
         return stands
+
+    def _at_once(self, places: NDArray[np.intp]) -> int:
+        """Tell how many parts are tried at once; all of them where no one is left."""
+        if not len(places):
+            return _BEYOND
+        return min(worlds_at_once(ground.world(places, _part(1))) for ground in self._grounds)
 
 
 @dataclass(frozen=True, slots=True)

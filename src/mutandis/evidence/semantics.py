@@ -649,8 +649,8 @@ def regroup(
     for first in waiting:
         here = [first, *islice(waiting, worlds_at_once(first) - 1 if matched else 0)]
         found: list[dict[tuple[str, int], Group]] = [{} for _ in here]
-        others = methods
-        if control is not None and len(here) > 1:
+        others, averaged = methods, any(each.weighted_worlds for each in here)
+        if control is not None and len(here) > 1 and not averaged:
             others = [method for method in methods if not method.matched]
             if shared.embedding is None:
                 shared.embedding = first.embed()
