@@ -138,6 +138,42 @@ def test_shares_without_a_common_whole_are_joined() -> None:
             assert other[joined.key[mine]].tolist() == one[each.key].tolist()
 
 
+def prime_table(seed: int) -> pd.DataFrame:
+    """Make values that a prime number of men share: the whole of all shares is their product."""
+    rng, primes = np.random.default_rng(seed), [7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43]
+    men = np.repeat(np.arange(len(primes)), primes)
+    women = rng.integers(0, len(primes), 90)
+    refused = np.concatenate([np.arange(size) < rng.integers(1, size) for size in primes])
+    return pd.DataFrame(
+        {
+            "s": ["m"] * len(men) + ["f"] * len(women),
+            "x": np.concatenate([men, women]).astype(float),
+            "refused": np.concatenate([refused, rng.random(len(women)) < 0.7]),
+        }
+    )
+
+
+def test_the_last_bits_of_shares_in_large_parts_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def audit() -> mm.Audit:
+        return mm.audit(
+            prime_table(1),
+            outcome="refused",
+            negative=True,
+            protected=mm.Protection("s", value="f", reference="m"),
+            attributes={"x": "continuous"},
+            worldview=mm.Worldview({"x": mm.Linear("s")}),
+            ks=(20,),
+            methods=["cst_matched"],
+            uncertainty=mm.Uncertainty(refits=20, placebo=0, tipping=False),
+        )
+
+    together = audit()
+    share = together.grouping.at(*together.plan.methods, 0).test.share
+    assert max((share.size * share.split).tolist()) > 2**53
+    monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 1)
+    pd.testing.assert_frame_equal(together.findings(), audit().findings(), check_exact=True)
+
+
 def test_averages_are_taken_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """With none of the effect names stay; with a part of it, two worlds are averaged."""
     table = people()

@@ -153,3 +153,16 @@ def test_many_shares_with_integers_of_python_are_divided_correctly() -> None:
             continue
         whole = Fraction(negatives[place], int(size[place]) * split[place])
         assert shares[place] == float(whole)
+
+
+@settings(max_examples=100)
+@given(st.lists(groups(most=SMALL), min_size=1, max_size=5), st.integers(2**44, 2**49))
+def test_a_share_is_one_float_in_whatever_parts(chosen: list[Group], parts: int) -> None:
+    expected = [float(as_fraction(group)) for group in chosen]
+    finer = [(negatives * parts, size, split * parts) for negatives, size, split in chosen]
+    share = share_from(finer)
+    large = Share(
+        negatives=share.negatives.astype(object), size=share.size, split=share.split.astype(object)
+    )
+    assert share.values().tolist() == expected
+    assert large.values().tolist() == expected

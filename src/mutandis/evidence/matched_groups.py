@@ -150,7 +150,7 @@ def compare_matched(
             yield Places.of(k, *here, ties=control.ties, limits=reach)
 
     parts = max(int(each.down.max(initial=1)) for each in places())
-    totals = _Totals.empty((len(control.ks), worlds * len(mine)), matches, parts)
+    totals = _Totals.empty((len(control.ks), worlds * len(mine)), matches, parts, worlds)
     add = _choose_adder(len(mine) * sum(control.ks), totals)
     if has_evidence is not None and add is _add_arrays:
         among, everywhere = _repeat(everyone, worlds, 0), _repeat(same, worlds, len(mine))
@@ -231,12 +231,14 @@ class _Totals:
     unfit: NDArray[np.int16]  # why there is no comparison: see `Matching`
 
     @classmethod
-    def empty(cls, shape: tuple[int, int], matches: Matches, parts: int) -> _Totals:
-        """Make room for groups whose places have up to so many parts."""
+    def empty(
+        cls, shape: tuple[int, int], matches: Matches, parts: int, worlds: int = 1
+    ) -> _Totals:
+        """Make room for groups whose places have up to so many parts, in so many worlds."""
         whole = {name: np.zeros(shape, np.int64) for name in ("weight", "spread", "rows")}
         # shares of refusals are at most the whole, steps of scores may be more
         top = max(matches.whole, int(np.abs(matches.negatives).max(initial=0)))
-        most = parts * top * (shape[1] + len(matches.key))
+        most = parts * top * (shape[1] + len(matches.key)) // worlds
         return cls(
             negatives=np.zeros(shape, dtype=np.int64 if most < ROOM else object),
             **whole,

@@ -641,8 +641,8 @@ def regroup(
 ) -> Iterator[dict[tuple[str, int], Group]]:
     """Give the test groups of the same people in several worlds, by method and index of k.
 
-    Control groups stay as they are. Few people are matched in many worlds at once, which takes
-    hardly longer than in one.
+    Control groups stay as they are; there are none to take over where the semantics has a scale of
+    its own. Few people are matched in many worlds at once, which takes hardly longer than in one.
     """
     waiting = iter(worlds)
     matched = [method for method in methods if method.matched]

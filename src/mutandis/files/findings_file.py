@@ -93,7 +93,9 @@ def _add(
         answers = {"outcome_cf": part.outcome, "own_case": part.is_negative}
         for name, values in columns.items():
             kinds.setdefault(name, set()).update(_kinds_of(np.asarray(answers.get(name, values))))
-    if len(findings) > 1 and max(map(len, kinds.values())) > 1:  # each has types of its own
+    if (
+        len(findings) > 1 and max(map(len, kinds.values()), default=0) > 1
+    ):  # each has types of its own
         for number, found in enumerate(findings):
             _add(connection, [found], first=first and not number)
         return

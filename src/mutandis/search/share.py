@@ -47,7 +47,7 @@ class Share(ByRow):
         whole = self.size * self.split
         shares = np.full(whole.shape, np.nan)
         filled = np.flatnonzero(whole > 0)
-        shares[filled] = self.negatives[filled] / whole[filled]
+        shares[filled] = _quotients(self.negatives[filled], whole[filled])
         return shares
 
     @property
@@ -62,6 +62,17 @@ class Share(ByRow):
             size=self.size + 1,
             split=self.split,
         )
+
+
+def _quotients(up: NDArray[Any], down: NDArray[Any]) -> NDArray[np.float64]:
+    """Divide integers, each quotient rounded once, in whatever terms it is given."""
+    if object in (up.dtype, down.dtype):
+        return np.asarray(up / down, dtype=np.float64)
+    large = np.flatnonzero(np.maximum(np.abs(up), down) >= SAFE)
+    quotients: NDArray[np.float64] = up / down
+    # there int64 would be rounded before it is divided
+    quotients[large] = up[large].astype(object) / down[large].astype(object)
+    return quotients
 
 
 def difference(control: Share, test: Share) -> tuple[NDArray[Any], NDArray[Any]]:
