@@ -168,7 +168,7 @@ def test_the_last_bits_of_shares_in_large_parts_stay(monkeypatch: pytest.MonkeyP
         )
 
     together = audit()
-    share = together.grouping.at(*together.plan.methods, 0).test.share
+    share = together.grouping.at(together.plan.methods[0], 0).test.share
     assert max((share.size * share.split).tolist()) > 2**53
     monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 1)
     pd.testing.assert_frame_equal(together.findings(), audit().findings(), check_exact=True)
