@@ -231,9 +231,7 @@ class _Totals:
     unfit: NDArray[np.int16]  # why there is no comparison: see `Matching`
 
     @classmethod
-    def empty(
-        cls, shape: tuple[int, int], matches: Matches, parts: int, worlds: int = 1
-    ) -> _Totals:
+    def empty(cls, shape: tuple[int, int], matches: Matches, parts: int, worlds: int) -> _Totals:
         """Make room for groups whose places have up to so many parts, in so many worlds."""
         whole = {name: np.zeros(shape, np.int64) for name in ("weight", "spread", "rows")}
         # shares of refusals are at most the whole, steps of scores may be more

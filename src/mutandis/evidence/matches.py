@@ -184,9 +184,7 @@ class Matches:
         from scipy.sparse import vstack
 
         before = np.cumsum([0, *(len(each.found) for each in parts)])
-        common = lcm(*(each.whole for each in parts))
-        most = max(int(np.abs(each.negatives).max(initial=0)) // each.whole + 1 for each in parts)
-        kind: Any = np.int64 if common * most < ROOM else object
+        common, kind = _common_parts(parts)
         shares = [each.negatives.astype(kind) * (common // each.whole) for each in parts]
         return replace(
             first,
@@ -694,15 +692,23 @@ def _in_parts(negatives: NDArray[np.int64], whole: NDArray[np.int64], common: in
     return np.asarray(negatives.astype(kind) * common // filled)
 
 
+def _common_parts(worlds: Sequence[Matches], times: int = 1) -> tuple[int, Any]:
+    """Give a whole that shares in several worlds have in common, and integers with room for them.
+
+    There is room for so many `times` a share.
+    """
+    common = lcm(*(each.whole for each in worlds))
+    most = max(int(np.abs(each.negatives).max(initial=0)) // each.whole + 1 for each in worlds)
+    return common, np.int64 if common * times * most < ROOM else object
+
+
 def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
     """Put the matches of several worlds together, each with its weight."""
     # people whose counterfactuals are the same in every world stay one
     rows, key = group_equal(*(each.key for each, _ in drawn))
     drawn = [(replace(each, key=each.key[rows]), weight) for each, weight in drawn]
     size, first = sum(weight for _, weight in drawn), drawn[0][0]
-    common = lcm(*(each.whole for each, _ in drawn))
-    most = max(int(np.abs(each.negatives).max(initial=0)) // each.whole + 1 for each, _ in drawn)
-    kind: Any = np.int64 if common * size * most < ROOM else object
+    common, kind = _common_parts([each for each, _ in drawn], size)
 
     negatives = sum(
         each.negatives[each.key].astype(kind) * (common // each.whole * weight)

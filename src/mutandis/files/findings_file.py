@@ -93,9 +93,8 @@ def _add(
         answers = {"outcome_cf": part.outcome, "own_case": part.is_negative}
         for name, values in columns.items():
             kinds.setdefault(name, set()).update(_kinds_of(np.asarray(answers.get(name, values))))
-    if (
-        len(findings) > 1 and max(map(len, kinds.values()), default=0) > 1
-    ):  # each has types of its own
+    differ = any(len(each) > 1 for each in kinds.values())
+    if differ and len(findings) > 1:  # each has types of its own
         for number, found in enumerate(findings):
             _add(connection, [found], first=first and not number)
         return
