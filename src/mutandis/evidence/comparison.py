@@ -130,26 +130,29 @@ def _among_insufficient(
     found: Comparison, enough: NDArray[np.intp], delta_p: NDArray[np.float64]
 ) -> Comparison:
     """Put the comparisons of some among those who cannot be compared."""
-
-    def spread(values: Any) -> Any:
-        if isinstance(values, ByRow):
-            return type(values)(**{f.name: spread(getattr(values, f.name)) for f in fields(values)})
-        if values is None:
-            return None
-        column = np.full(len(delta_p), np.nan if values.dtype.kind == "f" else 0, values.dtype)
-        column[enough] = values
-        return column
-
+    count = len(delta_p)
     delta_p[enough] = found.delta_p
-    insufficient = np.ones(len(delta_p), dtype=np.bool_)
+    insufficient = np.ones(count, dtype=np.bool_)
     insufficient[enough] = False
     return Comparison(
         delta_p=delta_p,
-        evidence=spread(found.evidence),
-        significant=spread(found.significant),
-        interval=spread(found.interval),
+        evidence=_spread(found.evidence, enough, count),
+        significant=_spread(found.significant, enough, count),
+        interval=_spread(found.interval, enough, count),
         insufficient=insufficient,
     )
+
+
+def _spread(values: Any, rows: NDArray[np.intp], count: int) -> Any:
+    """Put what is known of some rows among others of which nothing is."""
+    if isinstance(values, ByRow):
+        parts = {f.name: _spread(getattr(values, f.name), rows, count) for f in fields(values)}
+        return type(values)(**parts)
+    if values is None:
+        return None
+    column = np.full(count, np.nan if values.dtype.kind == "f" else 0, values.dtype)
+    column[rows] = values
+    return column
 
 
 def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bool_]:
