@@ -149,6 +149,11 @@ def test_a_rule_names_the_conditions_that_change() -> None:
         f"The condition pay > 50 {then}; pay is 48 and 52.5.",
         f"The condition woman == 0 {then}; woman is 1 and 0.",
     )
+    # quoted as it was written, and what it reads by its label
+    assert rule.explain_change(before, after, {"pay": "income", "woman": "sex"}.__getitem__) == (
+        f"The condition pay > 50 {then}; income is 48 and 52.5.",
+        f"The condition woman == 0 {then}; sex is 1 and 0.",
+    )
     assert rule.explain_change(before, before) == ()
     assert FormulaScores(Formula.parse("pay + balance")).explain_change(before, after) == ()
 
@@ -176,6 +181,10 @@ def test_her_case_file_shows_it(table: pd.DataFrame, tmp_path: Any) -> None:
     document = found.case_file(who)
     assert document.parts[0].decision[0].startswith("The decision tree parts the two records")
     assert "How the decision maker comes to its answers" in document.to_html()
+    labels = mm.Labels(columns={"pay": "income", "balance": "savings"})
+    named = " ".join(found.with_labels(labels).case_file(who).parts[0].decision)
+    plain = " ".join(document.parts[0].decision)
+    assert named == plain.replace("pay", "income").replace("balance", "savings") != plain
     assert found.case_file(who, redact=True).parts[0].decision == ()
     # a rule is known after the results were opened again, a model is not loaded
     found.save(tmp_path / "model")

@@ -73,10 +73,22 @@ class DescribedMaker(ABC):
         """Give the same decision maker, which is to answer with scores for a threshold."""
         return self
 
-    def explain_change(self, before: Any, after: Any) -> tuple[str, ...]:  # noqa: ARG002
+    def explain_change(
+        self,
+        before: Any,  # noqa: ARG002
+        after: Any,  # noqa: ARG002
+        called: Callable[[str], str] = str,  # noqa: ARG002
+    ) -> tuple[str, ...]:
         """Say why it decides otherwise on another record: two tables of one row.
 
         Empty where its inside is not known.
+
+        Parameters
+        ----------
+        before, after
+            The record, and the other one.
+        called
+            What a column is called in the sentences.
         """
         return ()
 
@@ -103,9 +115,12 @@ class MakerWrapper(DescribedMaker):
     def queries(self) -> tuple[dict[str, Any], ...]:
         return query_records(self.maker)
 
-    def explain_change(self, before: Any, after: Any) -> tuple[str, ...]:
+    def explain_change(
+        self, before: Any, after: Any, called: Callable[[str], str] = str
+    ) -> tuple[str, ...]:
         inner = self.maker
-        return inner.explain_change(before, after) if isinstance(inner, DescribedMaker) else ()
+        known = isinstance(inner, DescribedMaker)
+        return inner.explain_change(before, after, called) if known else ()
 
     def with_progress(self, on_progress: Callable[[int, int], None]) -> Self:
         return replace(self, maker=with_progress(self.maker, on_progress))

@@ -110,10 +110,12 @@ class ModelMaker(DescribedMaker):
         # a model that was fitted on a bare matrix complains of column names
         return chosen.to_native() if self._own_columns else chosen.to_numpy()
 
-    def explain_change(self, before: Any, after: Any) -> tuple[str, ...]:
+    def explain_change(
+        self, before: Any, after: Any, called: Callable[[str], str] = str
+    ) -> tuple[str, ...]:
         from mutandis.decision.model_path import explain_model_change
 
-        return explain_model_change(self, before, after)
+        return explain_model_change(self, before, after, called)
 
     def describe(self) -> dict[str, Any]:
         """Name the model; its repr may contain anything."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,14 +24,17 @@ __all__ = ["explain_model_change"]
 _ROUNDING = 1e-9
 
 
-def explain_model_change(maker: ModelMaker, before: Any, after: Any) -> tuple[str, ...]:
+def explain_model_change(
+    maker: ModelMaker, before: Any, after: Any, called: Callable[[str], str]
+) -> tuple[str, ...]:
     """Say how a model comes to its answers on two tables of one row; empty if it is not known."""
     try:
         features = [maker.features(frame) for frame in (before, after)]
         answers = [str(maker.model.predict(each)[0]) for each in features]
         estimator, given, names = _last_step(maker, features)
         rows = [_matrix(each) for each in given]
-        names = names or [f"column {place + 1}" for place in range(rows[0].shape[1])]
+        known = list(map(called, names))
+        names = known or [f"column {place + 1}" for place in range(rows[0].shape[1])]
         if hasattr(estimator, "tree_"):
             return tuple(_tree_lines(estimator, rows, names, answers))
         if hasattr(estimator, "coef_"):

@@ -16,7 +16,7 @@ from mutandis.errors import FormulaError
 from mutandis.frames import check_columns, open_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -41,23 +41,29 @@ class _FormulaMaker(DescribedMaker):
     def describe(self) -> dict[str, Any]:
         return {"kind": "rule", "rule": self.formula.text}
 
-    def explain_change(self, before: Any, after: Any) -> tuple[str, ...]:
+    def explain_change(
+        self, before: Any, after: Any, called: Callable[[str], str] = str
+    ) -> tuple[str, ...]:
         """Name the conditions that hold for one of the records and not for the other."""
         opened = [open_frame(frame) for frame in (before, after)]
         columns = {
             name: np.concatenate([_values(each[name]) for each in opened]) for name in self.names
         }
-        return self.explain_columns(columns)
+        return self.explain_columns(columns, called)
 
-    def explain_columns(self, columns: Mapping[str, NDArray[Any]]) -> tuple[str, ...]:
+    def explain_columns(
+        self, columns: Mapping[str, NDArray[Any]], called: Callable[[str], str]
+    ) -> tuple[str, ...]:
         """Name the conditions that hold for one of two rows and not for the other.
 
         Parameters
         ----------
         columns
             Of every column that the formula names, both values.
+        called
+            What a column is called beside its values; a condition is quoted as it was written.
         """
-        found = (_compare(each, columns) for each in _conditions(self.formula.root))
+        found = (_compare(each, columns, called) for each in _conditions(self.formula.root))
         return tuple(line for line in found if line)
 
 
@@ -123,7 +129,11 @@ def _conditions(expression: Expression) -> Iterator[ComparisonChain]:
         yield from _conditions(operand)
 
 
-def _compare(condition: ComparisonChain, columns: Mapping[str, NDArray[Any]]) -> str:
+def _compare(
+    condition: ComparisonChain,
+    columns: Mapping[str, NDArray[Any]],
+    called: Callable[[str], str],
+) -> str:
     """Say that one condition holds for one record and not for the other; empty if not so."""
     try:
         holds = Formula.parse(condition.place.text).evaluate(columns, length=2).tolist()
@@ -136,7 +146,7 @@ def _compare(condition: ComparisonChain, columns: Mapping[str, NDArray[Any]]) ->
         if not isinstance(side, Constant):
             with suppress(FormulaError):  # a text is no formula by itself
                 found = Formula.parse(side.place.text).evaluate(columns, length=2)
-                sides.append((side.place.text, found))
+                sides.append((called(side.place.text), found))
     words = ("holds", "does not hold")
     first, second = words if holds[0] else words[::-1]
     values = "".join(

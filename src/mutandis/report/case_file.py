@@ -295,9 +295,10 @@ def _explain_decision(case: Case) -> tuple[str, ...]:
         # without a frame, which takes longer to load than all else here
         read = [each.as_read_by_rules for each in (her, otherwise)]
         return maker.explain_columns(
-            {name: np.concatenate([one(name) for one in read]) for name in maker.names}
+            {name: np.concatenate([one(name) for one in read]) for name in maker.names},
+            plan.labels.column,
         )
-    return maker.explain_change(her.frame(), otherwise.frame())
+    return maker.explain_change(her.frame(), otherwise.frame(), plan.labels.column)
 
 
 class _GroupLister:

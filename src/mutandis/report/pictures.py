@@ -31,7 +31,7 @@ from mutandis.pictures.worldview import draw_worldview
 from mutandis.report.context import rows_of
 from mutandis.report.formatting import count, listed, percent, value
 from mutandis.report.html import CaptionedPicture
-from mutandis.report.tables import count_verdict_grades, differences_of, sweep_records
+from mutandis.report.tables import count_verdict_grades, differences_of, shown_ks, sweep_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -143,7 +143,7 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
 
 def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
     ks = context.plan.settings.ks
-    if len(ks) < 2:
+    if len(shown_ks(context)) == len(ks):  # the table says it all
         return None
     records = sweep_records(context)
     titles = {method.name: method.title for method in context.methods}
@@ -177,8 +177,7 @@ def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
                 )
             )
             + f" Right: the mean of {context.wording.symbol} over all of them. Small groups vary "
-            "by chance; large ones reach people who are less alike. A finding that holds over a "
-            "range of k is worth more than one that depends on it."
+            "by chance; large ones reach people who are less alike."
         ),
         description=f"{'; '.join(said)}.",
     )
