@@ -20,7 +20,8 @@ from tempfile import TemporaryDirectory
 import mutandis as mm
 
 _EXAMPLE = Path(__file__).parents[1] / "examples" / "loan" / "audit.yaml"
-_ENVIRONMENT = {name: each for name, each in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+_ENVIRONMENT = dict(os.environ)
+_ENVIRONMENT.pop("PYTHONDONTWRITEBYTECODE", None)
 _AUDIT = ["-m", "mutandis", "audit", "audit.yaml", "--out", "results"]
 _LIST = """
 import runpy, sys

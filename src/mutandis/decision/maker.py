@@ -119,8 +119,9 @@ class MakerWrapper(DescribedMaker):
         self, before: Any, after: Any, called: Callable[[str], str] = str
     ) -> tuple[str, ...]:
         inner = self.maker
-        known = isinstance(inner, DescribedMaker)
-        return inner.explain_change(before, after, called) if known else ()
+        if not isinstance(inner, DescribedMaker):
+            return ()
+        return inner.explain_change(before, after, called)
 
     def with_progress(self, on_progress: Callable[[int, int], None]) -> Self:
         return replace(self, maker=with_progress(self.maker, on_progress))
