@@ -15,6 +15,7 @@ from mutandis.auditing.tipping import find_tipping, find_with_part
 from mutandis.evidence.methods import METHODS
 from mutandis.explore.person import Person, draw_dots
 from mutandis.explore.view import Lens
+from mutandis.report.case_sentences import attributes_that_change
 from mutandis.report.formatting import distance, signed
 
 if TYPE_CHECKING:
@@ -50,6 +51,29 @@ def test_the_verdict_falls_at_the_tipping_point(loan: Audit) -> None:
             there = find_with_part(loan, place, method, 20, part).comparison
             kept = there.evidence[0] & (there.interval.p_value[0] <= bound[place])
             assert kept == stands
+
+
+def test_attributes_that_change_the_verdict_are_said_as_in_her_case_file(
+    visit: Callable[[Audit], Any], loan: Audit
+) -> None:
+    said = 0
+    client = visit(loan)
+    for place in np.flatnonzero(loan.evaluate().has_pattern)[:3].tolist():
+        document = loan.case_file(int(loan.evaluate().ids[place]))
+        known = document.robustness
+        assert known is not None
+        sentences = list(attributes_that_change(document))
+        assert len(sentences) == len(set(known.stands_without.values()))
+        assert all(
+            sum(repr(name) in each for each in sentences) == 1 for name in known.stands_without
+        )
+        text = client.get(f"/person/{place}").text
+        assert text.count("<p>") + text.count("<p ") == text.count("</p>")
+        for sentence in sentences:
+            assert sentence in unescape(text)
+            assert sentence in unescape(document.to_html())
+            said += 1
+    assert said
 
 
 def test_the_page_shows_her_case(visit: Callable[[Audit], Any], loan: Audit) -> None:

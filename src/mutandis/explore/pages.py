@@ -18,6 +18,7 @@ from mutandis.explore.workbench import ROLES, Draft, Trial, editable
 from mutandis.explore.worldview_yaml import write_draft
 from mutandis.files.people_file import EXPORTS, export_people
 from mutandis.report.case_sentences import (
+    attributes_that_change,
     movement_cells,
     movement_lines,
     movement_paths,
@@ -203,6 +204,7 @@ class Explorer:
             trials=trials,
             trial_refused=refused,
             dots=lambda group: draw_dots(group, negative, own, levels),
+            attributes_that_change=attributes_that_change,
             movement_cells=movement_cells,
             movement_lines=movement_lines,
             movement_paths=movement_paths,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "assumptions_of",
+    "attributes_that_change",
     "limits_of",
     "movement_cells",
     "movement_lines",
@@ -447,8 +448,14 @@ def worldview_that_changes(document: CaseDocument) -> Iterator[str]:
     )
     if found.hidden_cause:
         yield found.hidden_cause
+    yield from attributes_that_change(document)
+
+
+def attributes_that_change(document: CaseDocument) -> Iterator[str]:
+    """Say whether the headline stands with one attribute at a time as on record."""
+    known = {} if document.robustness is None else document.robustness.stands_without
     for stands, words in ((False, "falls"), (True, "stands")):
-        names = [name for name, each in found.stands_without.items() if each is stands]
+        names = [name for name, each in known.items() if each is stands]
         if names:
             yield (
                 f"It {words} with {listed(map(document.labels.quoted, names), last='or')} as on "
