@@ -1,15 +1,16 @@
-"""Compiling kernels: numba looks types up once, and is left as it was."""
+"""Compiling kernels: numba is spared what they do not need, and left as it was."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import pytest
-from numba.core.registry import cpu_target
-from numba.core.typing.context import BaseContext
+from numba.core.types.functions import BaseFunction
 
-from mutandis.search.kernels.jit import kernel, summing_part
+from mutandis.search.kernels import quick_numba
+from mutandis.search.kernels.jit import kernel, part, summing_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,15 +24,14 @@ def _ours(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def test_types_are_looked_up_once_for_each_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_up: list[tuple[str, Any]] = []
-    look_up: Any = BaseContext.resolve_function_type
+def _subtractions_looked_up(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Compile a kernel with four subtractions; count how often numba looks up what they give."""
+    looked_up: list[str] = []
+    look_up: Any = BaseFunction.get_call_type
 
-    def noted(self: BaseContext, function: Any, arguments: Any, keywords: Any) -> Any:
-        looked_up.append((str(function), tuple(arguments)))
-        return look_up(self, function, arguments, keywords)
-
-    monkeypatch.setattr(BaseContext, "resolve_function_type", noted)
+    def noted(self: Any, context: Any, arguments: Any, keywords: Any) -> Any:
+        looked_up.append(str(self))
+        return look_up(self, context, arguments, keywords)
 
     @_ours
     def farthest_of(values: NDArray[np.float64], others: NDArray[np.float64]) -> float:
@@ -42,9 +42,55 @@ def test_types_are_looked_up_once_for_each_kernel(monkeypatch: pytest.MonkeyPatc
         return farthest
 
     values, others = np.array([1.0, 5.0, 2.0]), np.array([-3.0, 4.0, 2.5])
-    assert kernel(farthest_of)(values, others) == farthest_of(values, others)
-    subtractions = [call for call in looked_up if "function sub" in call[0]]
-    assert len(subtractions) == 1, subtractions
+    with monkeypatch.context() as patched:
+        patched.setattr(BaseFunction, "get_call_type", noted)
+        patched.setattr(quick_numba, "_signatures", {})
+        assert kernel(farthest_of)(values, others) == farthest_of(values, others)
+    return sum("function sub" in name for name in looked_up)
+
+
+def test_types_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _subtractions_looked_up(monkeypatch) == 1
+
+
+def test_a_numba_that_was_not_tried_compiles_as_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba, "__version__", "9.9.9")
+    assert _subtractions_looked_up(monkeypatch) >= 4
+
+
+def test_the_numba_that_is_installed_was_tried() -> None:
+    assert numba.__version__.startswith(quick_numba.TRIED)
+
+
+def test_a_part_can_be_pasted_twice_and_index_from_behind() -> None:
+    @part
+    @_ours
+    def moved(values: NDArray[np.float64], by: int) -> float:
+        last: float = values[-1]
+        for place in range(len(values) - 1, 0, -1):
+            values[place] = values[place - 1] + by
+        values[0] = last
+        return last
+
+    @kernel
+    @_ours
+    def move_rows(rows: NDArray[np.float64]) -> float:
+        total = 0.0
+        for row in range(len(rows)):
+            total += moved(rows[row], 1) if row % 2 else moved(rows[-1 - row], 2)
+            rows[row, -1] += rows[-1, row]
+        return total
+
+    rows = np.arange(16.0).reshape(4, 4)
+    expected = rows.copy()
+    # parts are what they are in Python, too
+    move: Any = moved.py_func  # type: ignore[attr-defined]
+    total = 0.0
+    for row in range(4):
+        total += move(expected[row], 1) if row % 2 else move(expected[-1 - row], 2)
+        expected[row, -1] += expected[-1, row]
+    assert move_rows(rows) == total
+    np.testing.assert_array_equal(rows, expected)
 
 
 def test_sums_in_any_order_stay_where_they_are_allowed() -> None:
@@ -83,8 +129,13 @@ def test_numba_is_left_as_it_was() -> None:
     def fails(values: Any) -> Any:
         return values.no_such_attribute
 
+    replaced = [(owner, name) for owner, name, _ in quick_numba._replacements()]
+    before = [vars(owner)[name] for owner, name in replaced]
+    with quick_numba.quick_numba():
+        within = [vars(owner)[name] for owner, name in replaced]
+    assert all(ours is not numbas for ours, numbas in zip(within, before, strict=True))
     assert first_of(np.ones(3)) == 1.0
-    assert "resolve_function_type" not in vars(cpu_target.typing_context)
+    assert [vars(owner)[name] for owner, name in replaced] == before
     with pytest.raises(Exception, match="no_such_attribute"):
         fails(np.ones(3))
-    assert "resolve_function_type" not in vars(cpu_target.typing_context)
+    assert [vars(owner)[name] for owner, name in replaced] == before

@@ -9,14 +9,15 @@ The first search on a machine waits for the compiler, so kernels are written to 
 types are inferred: compiled by itself, it would be optimized, translated and stored by itself, and
 then once more with each caller. Kernels allocate nothing, and fill arrays in loops: `array[:] = 0`
 takes numba ten times as long. Python collects no garbage meanwhile: the compiler makes millions of
-objects, and nearly all of them are in use until the end. And numba looks up what `int64 + int64`
-gives once for each kernel, not once for each place where it is written.
+objects, and nearly all of them are in use until the end. And numba is spared what kernels do not
+need (`quick_numba.py`).
 """
 
 from __future__ import annotations
 
 import gc
 import sys
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -24,10 +25,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numba
 from numba.core import event
 from numba.core.options import DefaultOptions
-from numba.core.registry import cpu_target
-from numba.core.targetconfig import ConfigStack
 
 from mutandis.limits import cache_folder
+from mutandis.search.kernels.quick_numba import quick_numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ class _FirstUse(event.Listener):
         self.depth = 0
         self.collects = False
         self.said = False
-        self.types: Any = cpu_target.typing_context
+        self.quick = ExitStack()
 
     def on_start(self, started: Any) -> None:
         if not _is_ours(started):
@@ -116,7 +116,7 @@ class _FirstUse(event.Listener):
             self._say()
             self.collects = gc.isenabled()
             gc.disable()
-            self.types.resolve_function_type = _remembering(self.types.resolve_function_type)
+            self.quick.enter_context(quick_numba())
         self.depth += 1
 
     def on_end(self, ended: Any) -> None:
@@ -124,7 +124,7 @@ class _FirstUse(event.Listener):
             return
         self.depth -= 1
         if not self.depth:
-            del self.types.resolve_function_type  # numba's own again
+            self.quick.close()
             if self.collects:
                 gc.enable()
 
@@ -133,28 +133,6 @@ class _FirstUse(event.Listener):
             sys.stderr.write("compiling the search once for this machine (about 10 s)\n")
             sys.stderr.flush()
         self.said = True
-
-
-def _remembering(resolve: Callable[..., Any]) -> Callable[..., Any]:
-    """Look up the signature of a call once for all places with the same types and flags.
-
-    numba tries every definition of an operator, for arrays, lists, texts and dates, at each place.
-    What it finds is compiled with the flags of the caller, such as those that allow sums in any
-    order: so it is the same for the same flags only. The flags are held, so that no others can have
-    their id.
-    """
-    known: dict[Any, tuple[Any, Any]] = {}
-
-    def remembered(function: Any, arguments: Any, keywords: Any) -> Any:
-        if keywords or not all(isinstance(each, numba.types.Type) for each in arguments):
-            return resolve(function, arguments, keywords)  # rare, or told apart by a constant
-        flags = cast("Any", ConfigStack).top_or_none()
-        call = function, tuple(arguments), id(flags)
-        if call not in known:
-            known[call] = flags, resolve(function, arguments, keywords)
-        return known[call][1]
-
-    return remembered
 
 
 def _is_ours(compiled: Any) -> bool:

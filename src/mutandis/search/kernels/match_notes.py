@@ -75,7 +75,7 @@ class Noted(NamedTuple):
 
 @repeated_part
 def _count(value: float, ruler: Ruler) -> np.int64:
-    most = ruler.farthest**2
+    most = ruler.farthest * ruler.farthest
     return np.int64(np.rint(min(max(value, -most), most) * ruler.one))
 
 
@@ -159,7 +159,7 @@ def _note_numbers(
             point = listed.points[entry]
             number = _number(ruler, axis, reference.coordinates[point, axis])
             count = reference.counts[point]
-            value, square = count * _count(number, ruler), count * _count(number**2, ruler)
+            value, square = count * _count(number, ruler), count * _count(number * number, ruler)
             if listed.distances[entry] < here.radius:
                 inside += value
                 inside_square += square
@@ -170,7 +170,7 @@ def _note_numbers(
         numbers[1 + axis] = _average(inside, rim, here, ruler)
         numbers[1 + axes + axis] = _average(inside_square, rim_square, here, ruler)
         numbers[1 + 2 * axes + axis] = _count(own, ruler)
-        numbers[1 + 3 * axes + axis] = _count(own**2, ruler)
+        numbers[1 + 3 * axes + axis] = _count(own * own, ruler)
 
 
 @part

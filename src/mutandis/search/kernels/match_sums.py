@@ -346,7 +346,7 @@ def _average(sums: NDArray[np.int64], at: int, place: float, whole: float) -> fl
 
 @repeated_part
 def _variance(square: float, mean: float, rounding: float) -> float:
-    found = square - mean**2
+    found = square - mean * mean
     return found if found > rounding * square else 0.0
 
 
@@ -355,7 +355,8 @@ def _excess(difference: float, spread: float, allowed: float, rounding: float) -
     """Tell how many times a squared difference exceeds what is allowed."""
     if not abs(difference) > rounding:
         return 0.0
-    return 2 * difference**2 / (allowed * spread) if allowed * spread != 0.0 else np.inf
+    square = difference * difference
+    return 2 * square / (allowed * spread) if allowed * spread != 0.0 else np.inf
 
 
 @part
