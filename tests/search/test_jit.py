@@ -14,6 +14,7 @@ from mutandis.search.kernels.jit import kernel, part, summing_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -22,6 +23,12 @@ def _ours(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function pass for one of the package: others are compiled as numba does it."""
     function.__module__ = "mutandis.search.kernels.tried"
     return function
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Compile in each run: what numba keeps of functions without a module, it cannot load."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 
 
 def _subtractions_looked_up(monkeypatch: pytest.MonkeyPatch) -> int:
