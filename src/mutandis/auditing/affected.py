@@ -23,7 +23,7 @@ from mutandis.data.equal_rows import sort_order
 from mutandis.evidence.methods import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,7 +42,7 @@ __all__ = [
     "cases_of",
     "find_rules",
     "mean_by_attribute",
-    "sort_bytes",
+    "sort_masks",
 ]
 
 _CONDITIONS = 3
@@ -55,6 +55,8 @@ _MOST_LEVELS = 12
 _MOST_SEARCHED = 5_000
 # kinds of people that are added up at a time
 _TILE = 256
+# people who are sorted by what they meet at a time
+_BLOCK = 1 << 14
 _QUANTILES = (0.25, 0.5, 0.75)
 LEAST = 10
 """How many a rule covers at least; of fewer cases, or fewer others, there are no rules."""
@@ -170,17 +172,21 @@ def _sample(
     """Give the complainants to search among: all, or some drawn in an order of what they meet."""
     if len(is_case) <= _MOST_SEARCHED:
         return np.arange(len(is_case))
-    order = sort_bytes(np.packbits([*masks, is_case], axis=0))
+    order = sort_masks([*masks, is_case])
     return order[rng.choice(len(order), _MOST_SEARCHED, replace=False)]
 
 
-def sort_bytes(rows: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Sort columns of bytes as `np.lexsort` does; up to eight bytes as one number."""
-    if len(rows) > 8:
-        return np.lexsort(rows)
-    numbers = np.zeros((rows.shape[1], 8), dtype=np.uint8)
-    numbers[:, : len(rows)] = rows.T
-    return sort_order(numbers.view("<u8")[:, 0])
+def sort_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.intp]:
+    """Sort people by what they meet, as `np.lexsort` does the bytes of eight masks each."""
+    if len(masks) > 64:
+        return np.lexsort(np.packbits(masks, axis=0))
+    numbers = np.zeros(len(masks[0]), dtype=np.uint64)
+    for start in range(0, len(numbers), _BLOCK):
+        block = numbers[start : start + _BLOCK]
+        for place, mask in enumerate(masks):
+            bit = np.uint64(place // 8 * 8 + 7 - place % 8)
+            block |= mask[start : start + _BLOCK].astype(np.uint64) << bit
+    return sort_order(numbers)
 
 
 class _Search:
@@ -275,7 +281,7 @@ class _Search:
 
     def _met(self, members: frozenset[int]) -> float:
         """Count the people who meet all conditions of a rule."""
-        if len(members) <= 2:  # noqa: PLR2004 - two, or one and the same
+        if len(members) <= 2:
             return float(self._pairs[min(members), max(members)])
         if members not in self._more:
             met = np.multiply.reduce(self._masks[sorted(members)])

@@ -20,6 +20,7 @@ from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value, plain_values
+from mutandis.data.equal_rows import number_equal
 from mutandis.data.score import ScoreScale
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError, printable
 from mutandis.evidence.agreement import Agreement
@@ -474,7 +475,9 @@ class Audit:
             if key not in self._tested:
                 self._tested.clear()  # of one person, all methods are asked for, and once
             groups = self.test_everyone(method, k)
-            values, which = np.unique(groups.q_value, return_inverse=True)
+            which = number_equal(groups.q_value.view(np.int64))  # as bits, for what is missing
+            values = np.empty(int(which.max(initial=-1)) + 1)
+            values[which] = groups.q_value
             self._q_values[key] = values, which.astype(np.min_scalar_type(len(values)))
         values, which = self._q_values[key]
         groups = Pair(control=groups.control.take(only), test=groups.test.take(only))
