@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import mutandis as mm
+from mutandis.auditing import affected
 from mutandis.auditing.affected import (
     RULE_COLUMNS,
     SHUFFLES,
     cases_of,
     find_rules,
     mean_by_attribute,
-    sort_bytes,
+    sort_masks,
 )
 
 if TYPE_CHECKING:
@@ -231,7 +232,25 @@ def test_means_are_those_of_the_findings(people: Audit) -> None:
     assert [bar.label for bar in charts["rank"].bars] == ["low", "middle", "high"]
 
 
-@pytest.mark.parametrize("size", [1, 3, 8, 9])
-def test_bytes_are_sorted_as_one_row_after_the_other(size: int) -> None:
-    rows = np.random.default_rng(size).integers(0, 3, (size, 200)).astype(np.uint8) * 127
-    assert sort_bytes(rows).tolist() == np.lexsort(rows).tolist()
+@pytest.mark.parametrize("size", [1, 3, 8, 9, 64, 65])
+def test_people_are_sorted_by_the_bytes_of_what_they_meet(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(affected, "_BLOCK", 70)
+    masks = list(np.random.default_rng(size).random((size, 200)) < 0.5)
+    by_bytes = np.lexsort(np.packbits(masks, axis=0))
+    assert sort_masks(masks).tolist() == by_bytes.tolist()
+
+
+def test_the_best_rule_of_shuffles_is_the_best_of_all_that_are_listed() -> None:
+    rng = np.random.default_rng(11)
+    masks = rng.random((9, 700)) < rng.random((9, 1))
+    search = affected._Search(masks)
+    for _ in range(20):
+        is_case = rng.random(700) < 0.2
+        rules = search.rules(is_case)
+        assert search.best(is_case) == max((quality for quality, _ in rules), default=0.0)
+        for quality, members in rules:
+            covered = np.logical_and.reduce(masks[sorted(members)])
+            assert covered.sum() >= max(10, 0.02 * 700)
+            assert quality == 700 * (covered & is_case).sum() - is_case.sum() * covered.sum()

@@ -13,7 +13,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.group_comparison import compare_groups
-from mutandis.evidence.findings import Findings, Verdict
+from mutandis.evidence.findings import Verdict
 
 
 def audited(**changes: Any) -> mm.Audit:
@@ -139,15 +139,27 @@ def test_a_report_compares_the_groups_of_each_method_and_k_once(
     monkeypatch.setattr(module, "_FEW", 0)
     audit = audited(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
     asked: Counter[tuple[str, int]] = Counter()
-    compute = mm.Audit.compute_findings
 
-    def counted(self: mm.Audit, method: str, k: int, **options: Any) -> Findings:
-        asked[method, k] += 1
-        return compute(self, method, k, **options)
+    def count_calls(name: str) -> None:
+        compute = getattr(mm.Audit, name)
 
-    monkeypatch.setattr(mm.Audit, "compute_findings", counted)
+        def counted(self: mm.Audit, method: str, k: int, **options: Any) -> Any:
+            asked[method, k] += 1
+            return compute(self, method, k, **options)
+
+        monkeypatch.setattr(mm.Audit, name, counted)
+
+    count_calls("compute_findings")
+    count_calls("_digest")
     audit.report()
     assert asked == {(method, k): 1 for method in audit.methods for k in audit.ks}
+    # where cases have been counted, no groups are compared again but the headline's
+    counted = audited(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
+    counted.counts()
+    asked.clear()
+    assert counted.report().html == audit.report().html
+    assert asked == {counted.plan.settings.primary: 1}
+    asked.update((method, k) for method in audit.methods for k in audit.ks)
     # findings that were written to a file are not worked out again
     again = audited(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
     assert sum(1 for _ in again.each_findings()) == len(asked)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mutandis.pictures import attributes
 from mutandis.pictures.attributes import (
     Box,
     Spread,
@@ -42,6 +43,22 @@ def test_a_few_far_values_do_not_squeeze_the_others() -> None:
     edges = bin_edges([values])
     assert -5 < edges[0] < edges[-1] < 5
     assert len(edges) == 41
+
+
+@pytest.mark.parametrize("size", [1, 3, 999, 1000, 1001, 7000])
+def test_bars_end_at_quantiles_however_values_are_sorted(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    values = np.random.default_rng(size).normal(size=size) ** 3
+    low, high = np.quantile(values, [0.001, 0.999], method="inverted_cdf").tolist()
+    # the values that are looked at first may be any, such as the smallest alone
+    for looked_at in (1, 30, 20_000):
+        monkeypatch.setattr(attributes, "_LOOKED_AT", looked_at)
+        for given_values in (values, np.sort(values), np.sort(values)[::-1]):
+            edges = bin_edges([given_values[: size // 3], given_values[size // 3 :]])
+            if size < 4:  # so few are on a grid, or all the same
+                continue
+            assert (edges[0], edges[-1]) == (low, high)
 
 
 @given(

@@ -19,10 +19,11 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers, write_number
+from mutandis.data.equal_rows import sort_order
 from mutandis.evidence.methods import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,7 +42,7 @@ __all__ = [
     "cases_of",
     "find_rules",
     "mean_by_attribute",
-    "sort_bytes",
+    "sort_masks",
 ]
 
 _CONDITIONS = 3
@@ -54,6 +55,8 @@ _MOST_LEVELS = 12
 _MOST_SEARCHED = 5_000
 # kinds of people that are added up at a time
 _TILE = 256
+# people who are sorted by what they meet at a time
+_BLOCK = 1 << 14
 _QUANTILES = (0.25, 0.5, 0.75)
 LEAST = 10
 """How many a rule covers at least; of fewer cases, or fewer others, there are no rules."""
@@ -169,17 +172,21 @@ def _sample(
     """Give the complainants to search among: all, or some drawn in an order of what they meet."""
     if len(is_case) <= _MOST_SEARCHED:
         return np.arange(len(is_case))
-    order = sort_bytes(np.packbits([*masks, is_case], axis=0))
+    order = sort_masks([*masks, is_case])
     return order[rng.choice(len(order), _MOST_SEARCHED, replace=False)]
 
 
-def sort_bytes(rows: NDArray[np.uint8]) -> NDArray[np.intp]:
-    """Sort columns of bytes as `np.lexsort` does; up to eight bytes as one number."""
-    if len(rows) > 8:
-        return np.lexsort(rows)
-    numbers = np.zeros((rows.shape[1], 8), dtype=np.uint8)
-    numbers[:, : len(rows)] = rows.T
-    return np.argsort(numbers.view("<u8")[:, 0], kind="stable")
+def sort_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.intp]:
+    """Sort people by what they meet, as `np.lexsort` does the bytes of eight masks each."""
+    if len(masks) > 64:
+        return np.lexsort(np.packbits(masks, axis=0))
+    numbers = np.zeros(len(masks[0]), dtype=np.uint64)
+    for start in range(0, len(numbers), _BLOCK):
+        block = numbers[start : start + _BLOCK]
+        for place, mask in enumerate(masks):
+            bit = np.uint64(place // 8 * 8 + 7 - place % 8)
+            block |= mask[start : start + _BLOCK].astype(np.uint64) << bit
+    return sort_order(numbers)
 
 
 class _Search:
@@ -198,11 +205,16 @@ class _Search:
         )
         # numpy 2.0 gives them the shape of a column
         self._kinds = kinds.ravel()
-        self._masks = masks[:, first].astype(np.float64)
+        # filled up with kinds of no people, so that tiles are whole
+        size = -(-len(people) // _TILE) * _TILE
+        self._masks, self._people = np.zeros((len(masks), size)), np.zeros(size)
+        self._masks[:, : len(people)], self._people[: len(people)] = masks[:, first], people
         self._tiles = _tiled(self._masks).transpose(1, 2, 0).copy()
-        self._people = people.astype(np.float64)
         self._total = masks.shape[1]
         self._least = max(LEAST, _LEAST_SHARE * self._total)
+        # how many meet each two conditions
+        self._pairs = self._sum(self._masks * self._people)
+        self._more: dict[frozenset[int], float] = {}  # and each more, once asked for
 
     def best(self, is_case: NDArray[np.bool_]) -> float:
         """Give the quality of the best rule."""
@@ -229,21 +241,22 @@ class _Search:
 
         For larger products, BLAS starts threads that wait for each other longer than they work.
         """
-        tiles = _tiled(values).transpose(1, 0, 2)
-        return np.asarray((tiles @ self._tiles).sum(axis=0))
+        return np.asarray((_tiled(values).transpose(1, 0, 2) @ self._tiles).sum(axis=0))
 
     def _best(self, cases: NDArray[np.float64]) -> float:
-        return max((quality for quality, _ in self._search(cases)), default=0.0)
+        return max((quality for quality, _ in self._search(cases, last=1)), default=0.0)
 
-    def _search(self, cases: NDArray[np.float64]) -> Iterator[tuple[float, frozenset[int]]]:
+    def _search(
+        self, cases: NDArray[np.float64], *, last: int = _BEAM
+    ) -> Iterator[tuple[float, frozenset[int]]]:
+        """Give the best rules of one condition, of two, and so many (`last`) of the most."""
         masks, number = self._masks, len(self._masks)
         # what each kind of people adds to the quality
         gains = self._total * cases - cases.sum() * self._people
         groups = [frozenset[int]()]
         covers = np.ones((1, masks.shape[1]))
-        for _ in range(_CONDITIONS):
+        for conditions in range(1, _CONDITIONS + 1):
             quality = self._sum(covers * gains)
-            quality[self._sum(covers * self._people) < self._least] = -np.inf
             for row, members in enumerate(groups):
                 quality[row, sorted(members)] = -np.inf
             order = np.argsort(-quality, axis=None, kind="stable")
@@ -251,9 +264,11 @@ class _Search:
             places = []
             for place in order.tolist():
                 row, literal = divmod(place, number)
-                if len(seen) == _BEAM or not np.isfinite(quality[row, literal]):
+                most = last if conditions == _CONDITIONS else _BEAM
+                if len(seen) == most or not np.isfinite(quality[row, literal]):
                     break
-                if (members := groups[row] | {literal}) not in seen:
+                members = groups[row] | {literal}
+                if members not in seen and self._met(members) >= self._least:
                     seen[members] = float(quality[row, literal])
                     places.append((row, literal))
             yield from ((each, members) for members, each in seen.items())
@@ -261,15 +276,22 @@ class _Search:
             if not groups:
                 return
             rows, literals = zip(*places, strict=True)
-            covers = covers[list(rows)] * masks[list(literals)]
+            if conditions < _CONDITIONS:
+                covers = covers[list(rows)] * masks[list(literals)]
+
+    def _met(self, members: frozenset[int]) -> float:
+        """Count the people who meet all conditions of a rule."""
+        if len(members) <= 2:
+            return float(self._pairs[min(members), max(members)])
+        if members not in self._more:
+            met = np.multiply.reduce(self._masks[sorted(members)])
+            self._more[members] = float((met * self._people).sum())
+        return self._more[members]
 
 
 def _tiled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cut rows into tiles of equal length, the last one filled up with zeros."""
-    rows, size = values.shape
-    padded = np.zeros((rows, -(-size // _TILE) * _TILE))
-    padded[:, :size] = values
-    return padded.reshape(rows, -1, _TILE)
+    """Cut rows into tiles."""
+    return values.reshape(len(values), -1, _TILE)
 
 
 def _overlap(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:

@@ -20,10 +20,11 @@ from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value, plain_values
+from mutandis.data.equal_rows import number_equal
 from mutandis.data.score import ScoreScale
 from mutandis.errors import MutandisWarning, PlanError, UnknownIdError, printable
 from mutandis.evidence.agreement import Agreement
-from mutandis.evidence.findings import Findings, answer_own_case, column_names, count_cases
+from mutandis.evidence.findings import Digest, Findings, answer_own_case
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
     from mutandis.evidence.comparison import Comparison, Depth
-    from mutandis.evidence.findings import Digest
     from mutandis.evidence.groups import Group, Members
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Grouping, Situation
@@ -475,7 +475,9 @@ class Audit:
             if key not in self._tested:
                 self._tested.clear()  # of one person, all methods are asked for, and once
             groups = self.test_everyone(method, k)
-            values, which = np.unique(groups.q_value, return_inverse=True)
+            which = number_equal(groups.q_value.view(np.int64))  # as bits, for what is missing
+            values = np.empty(int(which.max(initial=-1)) + 1)
+            values[which] = groups.q_value
             self._q_values[key] = values, which.astype(np.min_scalar_type(len(values)))
         values, which = self._q_values[key]
         groups = Pair(control=groups.control.take(only), test=groups.test.take(only))
@@ -519,19 +521,26 @@ class Audit:
         method, k
             The method and the group size.
         """
-        if (method, k) not in self._digests:
-            self._noted(self.test_everyone(method, k))
-        return self._digests[method, k]
+        key = (method, k)
+        if key not in self._digests:
+            if key == self.plan.settings.primary or key in {*self._findings, *self._tested}:
+                self._noted(self.test_everyone(method, k))
+            else:
+                self._note(key, self._digest(method, k))
+        return self._digests[key]
 
     def _noted(self, found: Findings) -> Findings:
         """Keep the digest of findings; these themselves are kept if they are the headline's."""
         key, primary = (found.method, found.k), self.plan.settings.primary
         if key not in self._digests:
-            self._digests[key] = found.digest(whole=found.k == primary[1])
-            self._counts.setdefault(key, dict(self._digests[key].counts))
+            self._note(key, found.digest(whole=found.k == primary[1]))
         if key == primary:
             self._tested[key] = found
         return found
+
+    def _note(self, key: tuple[str, int], digest: Digest) -> None:
+        self._digests[key] = digest
+        self._counts.setdefault(key, dict(digest.counts))
 
     def graded(self, found: Findings, place: int | None = None) -> Findings:
         """Give findings with their robustness, where the settings ask for it.
@@ -559,7 +568,8 @@ class Audit:
         """
         key = (method, k)
         if key not in self._counts:
-            self._counts[key] = {"method": method, "k": k, **self._count(method, k)}
+            # a report says more about everyone, which is noted while it is known
+            self._note(key, self._digest(method, k))
         return self._counts[key]
 
     def support(self, method: str | None = None, *, k: int | None = None) -> Any:
@@ -1489,23 +1499,23 @@ class Audit:
         untested = np.isnan(p_values)
         return np.where(untested, np.nan, self.adjust(np.where(untested, 1.0, p_values)))
 
-    def _count(self, method: str, k: int) -> dict[str, Any]:
+    def _digest(self, method: str, k: int) -> Digest:
         # the groups are not kept: they take much memory
         groups = self.grouping.at(METHODS[method], self.ks.index(k))
         comparison = compare_groups(self.plan, METHODS[method], groups, depth="significance")
         own = self.situation.is_negative[self.situation.complainants]
         is_negative = self._had_it_worse(own, groups)
         del groups
-        counts = count_cases(
+        return Digest.of(
             comparison,
             self._adjust(comparison, METHODS[method]),
+            method=method,
+            k=k,
             alpha=self.plan.settings.alpha,
             is_negative=is_negative,
+            scale=self.situation.scale,
+            whole=k == self.plan.settings.primary[1],
         )
-        scale = self.situation.scale
-        if scale is None:
-            return counts
-        return {column_names(scale).get(name, name): each for name, each in counts.items()}
 
     def sweep(self, sizes: tuple[int, ...]) -> Sweep:
         """Search once for other group sizes.

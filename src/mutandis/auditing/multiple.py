@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.data.labels import Labels
     from mutandis.evidence.comparison import Depth
-    from mutandis.evidence.findings import Findings
+    from mutandis.evidence.findings import Digest, Findings
     from mutandis.evidence.groups import Members, Pair
 
 __all__ = ["MultipleAudit", "run_multiple"]
@@ -135,8 +135,9 @@ class MultipleAudit(Audit):
             adjust=partial(self._adjust, method=METHODS[method]),
         )
 
-    def _count(self, method: str, k: int) -> dict[str, Any]:
-        return self.compute_findings(method, k, depth="significance").counts()
+    def _digest(self, method: str, k: int) -> Digest:
+        found = self.compute_findings(method, k, depth="significance")
+        return found.digest(whole=k == self.plan.settings.primary[1])
 
     def sweep(self, sizes: tuple[int, ...]) -> Sweep:
         """Search once for other group sizes, on each attribute."""

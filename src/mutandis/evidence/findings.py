@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,9 @@ def column_names(scale: Scale) -> dict[str, str]:
     """Give what columns are called, by their names where outcomes have two sides."""
     return LEVEL_COLUMNS if isinstance(scale, LevelScale) else SCORE_COLUMNS
 
+
+# numbers that are added up at a time
+_BLOCK = 1 << 15
 
 FIRM = 0.9
 """The share of draws and refits under which a verdict has to stay, or it is fragile."""
@@ -264,12 +268,7 @@ class Findings(ByRow):
 
     def verdict_codes(self) -> NDArray[np.int8]:
         """Give each complainant's verdict as its place among all verdicts."""
-        found, codes = self.comparison, np.zeros(len(self), dtype=np.int8)
-        # each takes precedence over those before it
-        given = (found.evidence, found.significant, self.significant_adjusted, found.insufficient)
-        for code, mask in enumerate(given, start=1):
-            codes[mask] = code
-        return codes
+        return _verdict_codes(self.comparison, self.q_value, self.alpha)
 
     def named(self, column: str) -> str:
         """Give the name of a column for this kind of outcome."""
@@ -344,22 +343,16 @@ class Findings(ByRow):
 
     def digest(self, *, whole: bool) -> Digest:
         """Say in short what was found; on the `whole`, with everyone's difference."""
-        found = self.comparison
-        compared, kept = found.delta_p[~found.insufficient], slice(None if whole else 0)
-        return Digest(
-            counts=self.counts(),
-            verdicts=self.count_verdicts(),
-            mean=fsum(compared.tolist()) / len(compared) if len(compared) else float("nan"),
-            # copies: a part of an array would keep the whole of it
-            delta_p=found.delta_p[kept].copy(),
-            evidence=found.evidence[kept].copy(),
-            insufficient=found.insufficient[kept].copy(),
+        return Digest.of(
+            self.comparison,
+            self.q_value,
+            method=self.method,
+            k=self.k,
+            alpha=self.alpha,
+            is_negative=self.is_negative,
+            scale=self.scale,
+            whole=whole,
         )
-
-    def count_verdicts(self) -> dict[Verdict, int]:
-        """Count the verdicts, as `verdicts` gives them."""
-        counts = np.bincount(self.verdict_codes(), minlength=len(Verdict)).tolist()
-        return dict(zip(Verdict, counts, strict=True))
 
     def counts(self) -> dict[str, Any]:
         """Count the cases: one row of the counts table."""
@@ -381,6 +374,52 @@ class Digest:
     delta_p: NDArray[np.float64]
     evidence: NDArray[np.bool_]
     insufficient: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        found: Comparison,
+        q_value: NDArray[np.float64],
+        *,
+        method: str,
+        k: int,
+        alpha: float,
+        is_negative: NDArray[np.bool_],
+        scale: Scale | None,
+        whole: bool,
+    ) -> Digest:
+        """Say in short what was found; on the `whole`, with everyone's difference."""
+        counts = count_cases(found, q_value, alpha=alpha, is_negative=is_negative)
+        names = {} if scale is None else column_names(scale)
+        verdicts = np.bincount(_verdict_codes(found, q_value, alpha), minlength=len(Verdict))
+        compared, kept = found.delta_p[~found.insufficient], slice(None if whole else 0)
+        # some at a time: as objects, numbers take four times the memory
+        blocks = (compared[start : start + _BLOCK] for start in range(0, len(compared), _BLOCK))
+        total = fsum(chain.from_iterable(block.tolist() for block in blocks))
+        return cls(
+            counts={"method": method, "k": k}
+            | {names.get(name, name): each for name, each in counts.items()},
+            verdicts=dict(zip(Verdict, verdicts.tolist(), strict=True)),
+            mean=total / len(compared) if len(compared) else float("nan"),
+            # copies: a part of an array would keep the whole of it
+            delta_p=found.delta_p[kept].copy(),
+            evidence=found.evidence[kept].copy(),
+            insufficient=found.insufficient[kept].copy(),
+        )
+
+
+def _verdict_codes(
+    found: Comparison, q_value: NDArray[np.float64], alpha: float
+) -> NDArray[np.int8]:
+    """Give each complainant's verdict as its place among all verdicts."""
+    codes = np.zeros(len(q_value), dtype=np.int8)
+    adjusted = found.significant & (q_value <= alpha)
+    # each takes precedence over those before it
+    for code, mask in enumerate(
+        (found.evidence, found.significant, adjusted, found.insufficient), start=1
+    ):
+        codes[mask] = code
+    return codes
 
 
 def count_cases(

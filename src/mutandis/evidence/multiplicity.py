@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from mutandis.data.equal_rows import number_equal, sort_order
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -47,9 +49,14 @@ def adjust(p_values: NDArray[np.float64], *, method: Adjustment) -> NDArray[np.f
     """
     q_values = np.array(p_values, dtype=np.float64)
     tested = ~np.isnan(q_values)
-    # equal p-values have equal q-values
-    distinct, places, counts = np.unique(q_values[tested], return_inverse=True, return_counts=True)
-    q_values[tested] = _METHODS[method](distinct, counts)[places]
+    # equal p-values have equal q-values, and many are equal
+    kinds = number_equal(q_values[tested])
+    counts = np.bincount(kinds)
+    distinct = np.empty(len(counts))
+    distinct[kinds] = q_values[tested]
+    order = sort_order(distinct)
+    distinct[order] = _METHODS[method](distinct[order], counts[order])
+    q_values[tested] = distinct[kinds]
     return q_values
 
 

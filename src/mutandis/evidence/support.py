@@ -241,8 +241,10 @@ def _outside_range(
                 values, column = here.coordinates[:, place], there.coordinates[:, place]
                 outside[axis.name][mine] |= (values < column.min()) | (values > column.max())
             for place, name in enumerate(embedding.nominal):
-                known = np.unique(there.codes[:, place])
-                outside[name][mine] |= ~np.isin(here.codes[:, place], known)
+                codes = there.codes[:, place], here.codes[:, place]
+                known = np.zeros(1 + max(int(each.max(initial=0)) for each in codes), np.bool_)
+                known[codes[0]] = True
+                outside[name][mine] |= ~known[codes[1]]
     return outside
 
 

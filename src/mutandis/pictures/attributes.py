@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +35,8 @@ _MOST_BINS = 40
 _MOST_STEPS = 60
 # a few far values would squeeze all others into one bar: they are counted in the outermost ones
 _TAIL = 0.001
+# values that tell where the far ones begin
+_LOOKED_AT = 20_000
 _NAME = 230.0
 _TOP = 6.0
 _ROW_OF_KEYS = 620.0
@@ -51,10 +54,14 @@ class Spread:
 
 def bin_edges(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Choose the edges of bars, the same for every group."""
-    pooled = np.concatenate(groups)
-    low, high = np.quantile(pooled, [_TAIL, 1 - _TAIL], method="inverted_cdf").tolist()
+    size = sum(map(len, groups))
+    # the ranks of inverted_cdf, the higher one from above
+    low = _nth_smallest(groups, max(0, ceil(size * _TAIL - 1)))
+    above = size - 1 - max(0, ceil(size * (1 - _TAIL) - 1))
+    high = -_nth_smallest([-each for each in groups], above)
     if low == high:
-        low, high = float(pooled.min()), float(pooled.max())
+        low = min(float(each.min()) for each in groups if len(each))
+        high = max(float(each.max()) for each in groups if len(each))
     if low == high:
         return np.array([low - 0.5, high + 0.5])
     # around values at equal steps (whole numbers, tens of thousands), bars of any other width would
@@ -65,8 +72,22 @@ def bin_edges(groups: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         first = start + np.floor((low - start) / step + 0.5) * step
         count = int(np.floor((high - first) / step + 0.5)) + 1
         return np.asarray(first + (np.arange(count + 1) - 0.5) * step)
-    count = int(np.clip(np.sqrt(len(pooled)), 8, _MOST_BINS))
+    count = int(np.clip(np.sqrt(size), 8, _MOST_BINS))
     return np.linspace(low, high, count + 1)
+
+
+def _nth_smallest(groups: Sequence[NDArray[np.float64]], rank: int) -> float:
+    """Give the value at a low rank of all groups together, exactly.
+
+    Some values tell below which others it is worth looking for it.
+    """
+    size = sum(map(len, groups))
+    some = np.concatenate([each[:: 1 + size // _LOOKED_AT] for each in groups])
+    bound = np.quantile(some, min(1.0, 2 * (rank + 1) / size + 0.001), method="higher")
+    near = np.concatenate([each[each <= bound] for each in groups])
+    if len(near) <= rank:
+        near = np.concatenate(groups)
+    return float(np.partition(near, rank)[rank])
 
 
 def _grid(values: NDArray[np.float64]) -> tuple[float, float] | None:

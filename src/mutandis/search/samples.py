@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.data.equal_rows import sort_order
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -28,6 +30,8 @@ _BESIDE = 4096
 _MOST_CELLS, _MOST_LEVELS = 1024, 1 << 20
 # further coordinates by which points are parted, and into how many parts
 _BINNED, _BINS = 2, 24
+# bits of the steps at which such parts may begin
+_STEPS = 12
 # points that tell along which coordinate others lie far apart
 _LOOKED_AT = 4096
 
@@ -50,13 +54,13 @@ def rows_at_ranks(
     if not keys:
         return ranks if among is None else among[ranks]
     values = keys[0] if among is None else keys[0][among]
-    order = np.argsort(values)
+    order = sort_order(values)
     ordered = values[order]
     first, last = (np.searchsorted(ordered, ordered[ranks], side) for side in ("left", "right"))
     found = order[ranks] if among is None else among[order[ranks]]
     for start, stop in set(zip(first.tolist(), last.tolist(), strict=True)):
         if stop - start > 1:
-            equal = np.sort(order[start:stop])
+            equal = order[start:stop]
             mine = np.flatnonzero(first == start)
             equal = equal if among is None else among[equal]
             found[mine] = rows_at_ranks(keys[1:], ranks[mine] - start, equal, further=further)
@@ -92,11 +96,10 @@ class SortedPoints:
         some = points.coordinates[:: 1 + len(points) // _LOOKED_AT]
         low, high = np.percentile(some, [25, 75], axis=0)
         axes = np.argsort(low - high).tolist()  # the one on which points lie far apart first
-        edges = {each: _edges(some[:, each]) for each in axes[1 : 1 + _BINNED]}
-        binned = [
-            np.searchsorted(within, points.coordinates[:, each], "right")
-            for each, within in edges.items()
-        ]
+        edges, binned = {}, []
+        for each in axes[1 : 1 + _BINNED]:
+            edges[each], bins_of = _part(points.coordinates[:, each], some[:, each])
+            binned.append(bins_of)
         known, cell = _cells([*points.codes.T, *binned], len(points))
         codes, places = known[:, : points.codes.shape[1]], known[:, points.codes.shape[1] :].T
         bins = {}
@@ -109,7 +112,7 @@ class SortedPoints:
         least, most = int(along.min()), int(along.max())
         shift = max(0, (most - least).bit_length() + len(known).bit_length() - 62)
         key = cell * (((most - least) >> shift) + 1) + ((along - least) >> shift)
-        order = np.argsort(key)
+        order = sort_order(key)
         return cls(
             points=points.take(order),
             order=order,
@@ -193,10 +196,22 @@ def _nth(distances: NDArray[np.int64], k: int) -> int:
     return int(np.partition(distances, k - 1)[k - 1])
 
 
-def _edges(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give values between which about equally many lie."""
-    parts = np.arange(1, _BINS) / _BINS
-    return np.unique(np.quantile(values, parts, method="lower").astype(np.int64))
+def _part(
+    values: NDArray[np.int64], some: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Part values into bins that about equally many of `some` lie in.
+
+    Give the values at which bins begin, but for the first, and the bin of each value. Bins begin
+    at steps of the range, so that one look at a table finds the bin.
+    """
+    low, high = int(some.min()), int(some.max())
+    shift = max(0, (high - low).bit_length() - _STEPS)
+    parts = np.quantile(some, np.arange(1, _BINS) / _BINS, method="lower").astype(np.int64)
+    begins = np.unique((parts - low) >> shift)
+    begins = begins[begins > 0]
+    steps = np.arange(((high - low) >> shift) + 1)
+    bins = np.searchsorted(begins, steps, "right").astype(np.uint8)
+    return low + (begins << shift), bins[np.clip((values - low) >> shift, 0, len(bins) - 1)]
 
 
 def _cells(
