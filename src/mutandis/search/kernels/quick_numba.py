@@ -6,7 +6,8 @@ pasted together from parts. Much of what numba does for others is done for them 
 - At each place where `int64 + int64` is written, it looks up what that gives, among definitions for
   arrays, lists, texts and dates. At each access to an array it looks for a way to convert it into
   one, and copies its description to the stack; and it compiles a type to measure its size.
-- It clears each variable that goes out of use, in case that it owned something.
+- It clears each variable that goes out of use, in case that it owned something; and to rename one
+  that is written to twice, it takes up every statement anew.
 - It copies a part that is pasted once for each of its blocks, with all names of the whole part.
 - It optimizes three times: each function by itself, then all of them before counts of references
   are pruned, and after. There are none to prune here, and the last time does it all.
@@ -25,7 +26,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import numba
-from numba.core import codegen, inline_closurecall, ir
+from numba.core import codegen, inline_closurecall, ir, ssa
 from numba.core.base import BaseContext
 from numba.core.lowering import Lower
 from numba.core.targetconfig import ConfigStack
@@ -76,6 +77,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (arrayobj, "make_array", _read_in_place(cache(arrayobj.make_array))),
         (lower, "delvar", _leave_unowned(lower.delvar)),
         (inline_closurecall, "copy", SimpleNamespace(deepcopy=_copy)),
+        (ssa, "_run_ssa_block_pass", _pass_over_others(ssa._run_ssa_block_pass)),  # noqa: SLF001
         (library, "_optimize_functions", _leave_wrappers),
         (library, "_optimize_final_module", _optimize),
     ]
@@ -180,6 +182,29 @@ def _copy(node: Any) -> Any:
     copied = object.__new__(type(node))
     copied.__dict__.update((name, _copy(each)) for name, each in vars(node).items())
     return copied
+
+
+def _pass_over_others(visit: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    """Visit the statements with the variable that is renamed, when there is one; give all."""
+    names: dict[
+        int, tuple[Any, set[str]]
+    ] = {}  # statements are held, so that no others have their id
+
+    def visit_some(states: dict[str, Any], block: Any, handler: Any) -> Iterator[Any]:
+        if "varname" not in states:
+            yield from visit(states, block, handler)
+            return
+        for statement in block.body:
+            if id(statement) not in names:
+                names[id(statement)] = statement, {each.name for each in statement.list_vars()}
+            if states["varname"] not in names[id(statement)][1]:
+                yield statement
+            elif isinstance(statement, ir.Assign):
+                yield handler.on_assign(states, statement)
+            else:
+                yield handler.on_other(states, statement)
+
+    return visit_some
 
 
 def _leave_wrappers(library: Any, module: Any) -> None:
