@@ -27,12 +27,14 @@ from numba.core import event
 from numba.core.options import DefaultOptions
 
 from mutandis.limits import cache_folder
-from mutandis.search.kernels.quick_numba import quick_numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["kernel", "part", "repeated_part", "summing_part"]
+__all__ = ["TRIED", "kernel", "part", "repeated_part", "summing_part"]
+
+TRIED = ("0.68.",)
+"""How versions of numba begin whose private parts `quick_numba.py` was tried with."""
 
 # a private option of numba: without it, kernels are slower and just as right
 _OWNS_NOTHING: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
@@ -116,7 +118,10 @@ class _FirstUse(event.Listener):
             self._say()
             self.collects = gc.isenabled()
             gc.disable()
-            self.quick.enter_context(quick_numba())
+            if numba.__version__.startswith(TRIED):
+                from mutandis.search.kernels.quick_numba import quick_numba
+
+                self.quick.enter_context(quick_numba())
         self.depth += 1
 
     def on_end(self, ended: Any) -> None:

@@ -14,8 +14,8 @@ pasted together from parts. Much of what numba does for others is done for them 
 - It optimizes the code that unpacks Python objects, which is as long as the kernel itself and runs
   once for thousands of queries.
 
-Kernels are as fast without. All of this is private to numba, so it is replaced in the versions that
-it was tried with; others compile kernels as they are, in half as much time again.
+Kernels are as fast without. All of this is private to numba, so it is replaced, and this file is
+imported, in the versions that it was tried with (`jit.py`); others take half as much time again.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from numba.np import arrayobj
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["TRIED", "quick_numba"]
+__all__ = ["quick_numba"]
 
-TRIED = ("0.68.",)
 # how the names of functions begin that unpack what Python or C gives to a kernel
 _WRAPPERS = ("_ZN7cpython", "cfunc.")
 
@@ -51,9 +50,6 @@ _sizes: dict[str, int] = {}
 @contextmanager
 def quick_numba() -> Iterator[None]:
     """Replace within the block what kernels do not need. numba compiles under a lock."""
-    if not numba.__version__.startswith(TRIED):
-        yield
-        return
     replaced = _replacements()
     before = [vars(owner)[name] for owner, name, _ in replaced]
     for owner, name, made in replaced:
