@@ -39,7 +39,6 @@ __all__ = [
     "as_shares",
     "column_names",
     "combine_findings",
-    "count_cases",
 ]
 
 COLUMNS = (
@@ -356,11 +355,15 @@ class Findings(ByRow):
 
     def counts(self) -> dict[str, Any]:
         """Count the cases: one row of the counts table."""
-        counts = count_cases(
-            self.comparison, self.q_value, alpha=self.alpha, is_negative=self.is_negative
+        return _count_cases(
+            self.comparison,
+            self.q_value,
+            method=self.method,
+            k=self.k,
+            alpha=self.alpha,
+            is_negative=self.is_negative,
+            scale=self.scale,
         )
-        counts = {self.named(name): each for name, each in counts.items()}
-        return {"method": self.method, "k": self.k, **counts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,16 +392,22 @@ class Digest:
         whole: bool,
     ) -> Digest:
         """Say in short what was found; on the `whole`, with everyone's difference."""
-        counts = count_cases(found, q_value, alpha=alpha, is_negative=is_negative)
-        names = {} if scale is None else column_names(scale)
+        counts = _count_cases(
+            found,
+            q_value,
+            method=method,
+            k=k,
+            alpha=alpha,
+            is_negative=is_negative,
+            scale=scale,
+        )
         verdicts = np.bincount(_verdict_codes(found, q_value, alpha), minlength=len(Verdict))
         compared, kept = found.delta_p[~found.insufficient], slice(None if whole else 0)
         # some at a time: as objects, numbers take four times the memory
         blocks = (compared[start : start + _BLOCK] for start in range(0, len(compared), _BLOCK))
         total = fsum(chain.from_iterable(block.tolist() for block in blocks))
         return cls(
-            counts={"method": method, "k": k}
-            | {names.get(name, name): each for name, each in counts.items()},
+            counts=counts,
             verdicts=dict(zip(Verdict, verdicts.tolist(), strict=True)),
             mean=total / len(compared) if len(compared) else float("nan"),
             # copies: a part of an array would keep the whole of it
@@ -422,18 +431,23 @@ def _verdict_codes(
     return codes
 
 
-def count_cases(
+def _count_cases(
     comparison: Comparison,
     q_value: NDArray[np.float64],
     *,
+    method: str,
+    k: int,
     alpha: float,
     is_negative: NDArray[np.bool_],
+    scale: Scale | None,
 ) -> dict[str, Any]:
-    """Count the complainants for whom a comparison finds evidence."""
+    """Count the complainants for whom a comparison finds evidence: a row of the counts table."""
     complainants = len(q_value)
     cases = int(comparison.evidence.sum())
     significant = int(comparison.significant.sum())
-    return {
+    counts = {
+        "method": method,
+        "k": k,
         "complainants": complainants,
         "cases": cases,
         "share": cases / complainants,
@@ -442,6 +456,8 @@ def count_cases(
         "significant_share": significant / complainants,
         "significant_adjusted": int((comparison.significant & (q_value <= alpha)).sum()),
     }
+    names = {} if scale is None else column_names(scale)
+    return {names.get(name, name): each for name, each in counts.items()}
 
 
 def combine_findings(

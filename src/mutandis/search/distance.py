@@ -128,16 +128,13 @@ class Metric:
         center, points = self.as_center(self.place(center)), self.place(points)
         numbers = zip(points.coordinates.T, center.coordinates[0], repeat(None))
         names = zip(points.codes.T, center.codes[0], self.mismatch, strict=True)
-        near, total = np.arange(0), np.zeros(1, dtype=np.int64)
+        near, total = np.arange(len(points)), np.zeros(len(points), dtype=np.int64)
         # whoever is too far already is not measured any further
-        for number, (column, value, cost) in enumerate(chain(numbers, names)):
-            here = column[near] if number else column
-            total = total + (self.terms(here - value) if cost is None else (here != value) * cost)
+        for column, value, cost in chain(numbers, names):
+            here = column if len(near) == len(column) else column[near]
+            total += self.terms(here - value) if cost is None else (here != value) * cost
             some = np.flatnonzero(total <= limit)
-            near, total = near[some] if number else some, total[some]
-        if not points.coordinates.shape[1] + points.codes.shape[1]:  # all are at distance 0
-            near = np.arange(len(points) if limit >= 0 else 0)
-            total = np.zeros(len(near), dtype=np.int64)
+            near, total = near[some], total[some]
         return near, total
 
     def split(self, center: Points, points: Points) -> NDArray[np.int64]:
