@@ -302,11 +302,13 @@ def constrained_shares(
     linear = delta**2 + delta * (2 * p_control + cubic) + p_control + ratio * p_test
     constant = -p_control * delta * (1 + delta)
     third = square / (3 * cubic)
-    v = third**3 - square * linear / (6 * cubic**2) + constant / (2 * cubic)
+    # cubes as products: a power of a negative number takes a hundred times as long, and its last
+    # bits depend on the processor
+    v = third * third * third - square * linear / (6 * cubic**2) + constant / (2 * cubic)
     u = np.sqrt(np.maximum(third**2 - linear / (3 * cubic), 0.0))
     u = np.where(v >= 0, u, -u)
     with np.errstate(divide="ignore", invalid="ignore"):
-        angle = np.arccos(np.clip(np.where(u == 0, 0.0, v / u**3), -1.0, 1.0))
+        angle = np.arccos(np.clip(np.where(u == 0, 0.0, v / (u * u * u)), -1.0, 1.0))
     first = 2 * u * np.cos((np.pi + angle) / 3) - third
     first = np.where(delta == 0, (p_control + ratio * p_test) / cubic, first)
     low, high = np.maximum(0.0, delta), np.minimum(1.0, 1 + delta)

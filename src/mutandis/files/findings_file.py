@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mutandis.causal.fitting.ordering import order_of_ids
+from mutandis.data.equal_rows import number_equal
 from mutandis.mapped import uses_files
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _TYPES: dict[str, tuple[str, Any]] = {
 _TEXT: tuple[str, Any] = ("VARCHAR", np.object_)
 _BLOCK = 1 << 18  # rows that are made ready to be written at a time
 _SMALL = 1 << 15  # findings of fewer rows wait for others
+_WORDS = 64  # texts of more than these different ones are handed over one by one
 
 
 def write_findings(path: Path, findings: Iterable[Findings]) -> None:
@@ -120,47 +122,67 @@ def _insert(
     types: Mapping[str, tuple[str, Any]],
 ) -> None:
     sizes = [len(each) for each in parts]
-    arrays: dict[str, NDArray[Any]] = {
-        "method": np.repeat(np.array([each.method for each in parts], dtype=np.object_), sizes),
-        "k": np.repeat([each.k for each in parts], sizes),
-    }
-    read = ["method", "k"]
+    methods = _Named([each.method for each in parts], np.repeat(np.arange(len(parts)), sizes))
+    arrays: dict[str, NDArray[Any]] = {"k": np.repeat([each.k for each in parts], sizes)}
+    texts: list[str | None] = []
+    read = [_read_text("method", methods, arrays, texts), "k"]
     for place, (name, values) in enumerate(columns.items()):
-        arrays[f"c{place}"], missing = _typed(np.asarray(values), types[name][1])
-        read.append(f"c{place}")
-        if missing is not None:
-            arrays[f"m{place}"] = missing
-            read[-1] = f"CASE WHEN m{place} THEN NULL ELSE c{place} END"
+        column = f"c{place}"
+        if values.dtype.kind in _TYPES:
+            arrays[column] = values
+            read.append(column)
+        elif types[name] is _TEXT:
+            read.append(_read_text(column, _Named.of(values), arrays, texts))
+        else:
+            named, missing = _Named.of(values), f"m{place}"
+            lacks = np.array([each is None or each != each for each in named.levels])  # noqa: PLR0124
+            filled = [0 if lack else each for each, lack in zip(named.levels, lacks, strict=True)]
+            arrays[column] = np.array(filled, dtype=types[name][1])[named.codes]
+            arrays[missing] = lacks[named.codes]
+            read.append(f"CASE WHEN {missing} THEN NULL ELSE {column} END")
     connection.register("part", arrays)
-    connection.execute(f"INSERT INTO findings SELECT {', '.join(read)} FROM part")  # noqa: S608 - ours
+    connection.execute(f"INSERT INTO findings SELECT {', '.join(read)} FROM part", texts)  # noqa: S608 - ours
     connection.unregister("part")
 
 
-def _typed(values: NDArray[Any], dtype: Any) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Give a column the type that its values have in common, and say which are missing.
+def _read_text(
+    column: str, named: _Named, arrays: dict[str, NDArray[Any]], texts: list[str | None]
+) -> str:
+    """Hand a column of texts over: numbers of a few words, and the words once, or all texts."""
+    said = [None if each is None else str(each) for each in named.levels]
+    if len(said) > _WORDS:
+        arrays[column] = np.array(said, dtype=np.object_)[named.codes]
+        return column
+    arrays[column] = named.codes.astype(np.uint8)
+    texts += said
+    cases = " ".join(f"WHEN {code} THEN ?" for code in range(len(said)))
+    return f"CAST(CASE {column} {cases} END AS VARCHAR)" if said else "CAST(NULL AS VARCHAR)"
 
-    DuckDB reads NaN, and None among texts, as null.
+
+class _Named(NamedTuple):
+    """Objects by numbers: each different one, and which of them each row has.
+
+    Millions of values are a few words, mostly.
     """
-    if values.dtype.kind in _TYPES:
-        return values, None
-    if dtype is np.object_:
+
+    levels: Sequence[Any]
+    codes: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> _Named:
+        """Tell objects apart, not values: True is not 1."""
         everyone = values.tolist()
-        texts = {key: None if each is None else str(each) for key, each in _objects(everyone)}
-        return np.array([*map(texts.__getitem__, map(id, everyone))], dtype=np.object_), None
-    missing = np.array([each is None or each != each for each in values.tolist()])  # noqa: PLR0124
-    return np.where(missing, 0, values).astype(dtype), missing
+        codes = number_equal(np.fromiter(map(id, everyone), np.int64, len(everyone)))
+        levels = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.object_)
+        levels[codes] = everyone
+        return cls(levels.tolist(), codes)
 
 
 def _kinds_of(values: NDArray[Any]) -> set[str]:
     if values.dtype.kind != "O":
         return {values.dtype.kind}
-    distinct = (value for _, value in _objects(values.tolist()) if value is not None)
-    return {np.asarray(value).dtype.kind for value in distinct}
-
-
-def _objects(values: list[Any]) -> Iterable[tuple[int, Any]]:
-    """Give each different object once: millions of values are a few words, mostly."""
-    return dict(zip(map(id, values), values, strict=True)).items()
+    known = (value for value in _Named.of(values).levels if value is not None)
+    return {np.asarray(value).dtype.kind for value in known}
 
 
 def compare_findings(first: Path, second: Path) -> dict[str, int]:
