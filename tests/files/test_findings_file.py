@@ -120,6 +120,17 @@ def test_blocks_are_written_as_all_together(
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+def test_words_are_written_as_texts_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = []
+    for name, words in (("a", 64), ("b", 0)):
+        monkeypatch.setattr(findings_file, "_WORDS", words)
+        (tmp_path / name).mkdir()
+        found = written(audit((False, True), ids=["x", "y", "z", "p", "q", "r"]), tmp_path / name)
+        assert found.aggregate("count(DISTINCT id), count(outcome_cf)").fetchall() == [(2, 10)]
+        paths.append(tmp_path / name / "findings.parquet")
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
 def test_differences_are_counted_to_the_last_bit(tmp_path: Path) -> None:
     written(audit(("no", "yes"), methods=["st", "cst_without", "cst_with", "cf"]), tmp_path)
     first, second = tmp_path / "findings.parquet", tmp_path / "other.parquet"

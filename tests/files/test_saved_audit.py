@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -68,6 +70,29 @@ def test_it_answers_as_before(tmp_path: Path, id: str | None) -> None:  # noqa: 
     who = 0 if id is None else "p0"
     assert str(again.case(who)) == str(found.case(who))
     assert repr(again.case(who).balance("st", 2)) == repr(found.case(who).balance("st", 2))
+
+
+def test_what_gets_no_smaller_is_stored_as_it_is(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    woman = rng.random(2000) < 0.4
+    table = {"woman": woman, "pay": rng.normal(size=2000) - woman, "no": rng.random(2000) < 0.5}
+    found = mm.audit(
+        table,
+        outcome="no",
+        negative=True,
+        protected=mm.Protection("woman", value=True, reference=False),
+        attributes={"pay": "continuous"},
+        ks=(15,),
+        uncertainty=mm.Uncertainty(placebo=0),
+    )
+    found.save(tmp_path / "out")
+    with zipfile.ZipFile(tmp_path / "out" / "audit.npz") as archive:
+        kinds = {each.compress_type for each in archive.infolist()}
+        sizes = {each.file_size // each.compress_size for each in archive.infolist()}
+    assert kinds == {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+    assert max(sizes) > 5
+    again = mm.open_results(tmp_path / "out")
+    pd.testing.assert_frame_equal(again.findings(), found.findings(), check_exact=True)
 
 
 def test_its_table_has_the_columns_that_were_used(tmp_path: Path) -> None:
