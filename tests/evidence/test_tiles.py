@@ -201,7 +201,30 @@ _SLOW = {"robustness"}
 )
 @pytest.mark.few("numbers", "names and draws", "multiple", "learned names")
 def test_tiles_change_no_number(audit: str, tmp_path: Path, small_arrays_in_files: None) -> None:
+    check_tiles(make_plan(audit), tmp_path)
+
+
+@pytest.mark.parametrize("audit", AUDITS)
+@pytest.mark.few("names and draws", "two values")
+def test_trees_in_files_change_no_number(
+    audit: str, tmp_path: Path, small_arrays_in_files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel_search = pytest.importorskip("mutandis.search.kernel_search")
+    monkeypatch.setattr("mutandis.search.choose._WORTH_LOADING", 0.0)
+    monkeypatch.setitem(kernel_search.CompiledSearch.__init__.__kwdefaults__, "leaf", 8)
     plan = make_plan(audit)
+    searched = check_tiles(plan, tmp_path).provenance.computed["search"]
+    metric = plan.run().grouping.nearest["control"].metric if plan.combine != "multiple" else None
+    grown = list((tmp_path / "tasks").glob("*/grown-order.npy"))
+    if metric is None or metric.weighing is None:
+        assert grown
+        assert all("compiled" in name for name in searched.values())
+    else:
+        assert not grown
+
+
+def check_tiles(plan: mm.Plan, tmp_path: Path) -> mm.Audit:
+    """Compare an audit that is cut into tiles with the same audit in one piece."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mm.MutandisWarning)
         alone = plan.run()
@@ -223,6 +246,7 @@ def test_tiles_change_no_number(audit: str, tmp_path: Path, small_arrays_in_file
         for mine, its in ((one.control, other.control), (one.test, other.test)):
             assert mine.ids.tolist() == its.ids.tolist()
             assert mine.place.tolist() == its.place.tolist()
+    return tiled
 
 
 def test_results_are_the_same_bytes(tmp_path: Path, small_arrays_in_files: None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,9 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mutandis.search.brute import BruteSearch
+from mutandis.search.choose import ChosenSearch
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Listing, Queries, Space
-from mutandis.search.shards import Cells, ShardedSearch, sample_space, sort_in_space
+from mutandis.search.shards import (
+    Cells,
+    NearbySearch,
+    ShardedSearch,
+    sample_space,
+    sort_in_space,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def make_space(rng: np.random.Generator, size: int, *, squared: bool, names: int) -> Space:
@@ -76,7 +87,7 @@ def test_cells_answer_as_all_points_do(
 
 
 def listed(
-    search: ShardedSearch | BruteSearch,
+    search: ShardedSearch | BruteSearch | NearbySearch,
     queries: Queries,
     limits: np.ndarray,
     rows: np.ndarray,
@@ -91,6 +102,56 @@ def listed(
 
     search.visit(queries, limits, rows, use)
     return found
+
+
+@pytest.mark.parametrize("kernel", ["tree", "scan"])
+@pytest.mark.parametrize("names", [0, 2])
+def test_a_tree_in_files_answers_as_all_points_do(kernel: str, names: int, tmp_path: Path) -> None:
+    kernels = pytest.importorskip("mutandis.search.kernel_search")
+    rng = np.random.default_rng(names)
+    space = make_space(rng, 900, squared=False, names=names)
+    ordered, some = in_cells(space, 16)
+    grown = {}
+    for name, array in kernels.CompiledSearch(ordered, leaf=16, threads=2).arrays().items():
+        np.save(tmp_path / f"{name}.npy", array)
+        grown[name] = np.asarray(np.load(tmp_path / f"{name}.npy", mmap_mode="c"))
+    taken_up = kernels.CompiledSearch(ordered, threads=2, kernel=kernel, grown=grown)
+    search = ShardedSearch(
+        ordered,
+        some._cells,
+        None,
+        rows=0,
+        threads=2,
+        whole=ChosenSearch.of(ordered, ordered.metric, taken_up),
+    )
+    oracle = BruteSearch(space=ordered)
+    own = rng.choice(len(ordered.points), 40)
+    inside = Queries(
+        points=ordered.points.take(own), own=own, own_negative=ordered.negatives[own] > 0
+    )
+    outside = Queries.outside(
+        Points(
+            coordinates=rng.integers(-40, 100, (60, 2)),
+            codes=rng.integers(0, 4, (60, names)).astype(np.int32),
+        )
+    )
+    for queries in (outside, inside):
+        found, expected = (each.neighbourhoods(queries, (1, 20)) for each in (search, oracle))
+        for each in fields(found):
+            assert np.array_equal(getattr(found, each.name), getattr(expected, each.name))
+        limits, rows = expected.radius[:, 1], (expected.inside + expected.rim)[:, 1] + 1
+        within, known = (each.within(queries, limits) for each in (search, oracle))
+        assert np.array_equal(within.people, known.people)
+        everyone = listed(oracle, queries, limits, rows)
+        assert listed(search, queries, limits, rows) == everyone
+        few = queries.take(np.arange(5))
+        index, near = search.near(few, limits[:5])
+        assert len(index) < len(ordered.points)
+        here = replace(few, own=np.where(few.own < 0, -1, np.searchsorted(index, few.own)))
+        places = listed(near, here, limits[:5], rows[:5])
+        numbers = {n: [(int(index[p]), d) for p, d in each] for n, each in places.items()}
+        assert numbers == {number: everyone[number] for number in range(5)}
+    assert search.name == f"compiled {kernel}"
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
@@ -112,7 +173,7 @@ def test_a_search_near_one_place_loads_little() -> None:
     space, _ = Space.of(points, rng.random(20_000) < 0.5, metric)
     ordered, search = in_cells(space, 100)
     near = Points(coordinates=rng.integers(0, 1000, (5, 2)), codes=np.empty((5, 0), np.int32))
-    index, _ = search.load_within(Queries.outside(near), np.full(5, 50_000))
+    index, _ = search.near(Queries.outside(near), np.full(5, 50_000))
     assert 0 < len(index) < len(ordered.points) / 20
 
 

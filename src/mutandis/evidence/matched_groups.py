@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.matches import Matches, Scale
     from mutandis.search.embedding import LazyEmbedding
     from mutandis.search.engine import Listing, Queries, Search
+    from mutandis.search.shards import NearbySearch
     from mutandis.search.ties import Neighbourhoods
 
 __all__ = ["HasEvidence", "MatchedGroups", "MatchedSpace", "compare_matched", "reach_of"]
@@ -113,7 +114,7 @@ def compare_matched(
     rows: NDArray[np.intp],
     queries: Queries,
     standing: NDArray[np.intp],
-    search: Search,
+    search: Search | NearbySearch,
     matches: Matches,
     scale: Scale,
     names: tuple[str, ...],

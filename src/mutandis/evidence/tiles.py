@@ -34,7 +34,7 @@ from mutandis.evidence.matches import ROOM, Matches, SpaceFacts, parts_for
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.spaces import Stratum
 from mutandis.mapped import empty, in_file
-from mutandis.search.choose import choose
+from mutandis.search.choose import ChosenSearch, choose
 from mutandis.search.distance import Points
 from mutandis.search.engine import Queries, Space, discard_progress
 from mutandis.search.shards import CELL, Cells, ShardedSearch, sample_space, sort_in_space
@@ -64,6 +64,9 @@ _TILES, _OF_MEMORY = 8, 8
 # under which names an answer says which search has answered, and holds matches
 _BACKEND, _MATCHES = "backend:", "matches:"
 _WHOLE = f"{_MATCHES}whole"
+# how the names of files begin that hold the tree over a space, its points where they are measured,
+# and some of its points
+_GROWN, _PLACED, _SAMPLE = "grown-", "placed-", "sample-"
 # what is counted of a group
 _COUNTED = tuple(f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind))
 
@@ -186,18 +189,24 @@ def _stored(
         same = known.stratum.control is stratum.control and known.stratum.test is stratum.test
         if same:
             return cast("_StoredStratum", replace(known, stratum=stratum))
+    complainants = len(stratum.complainants)
     spaces: list[Space] = []
-    files, orders = [], []
-    for rows in (stratum.control, stratum.test):
+    files, orders, backends = [], [], {}
+    for side, rows in (("control", stratum.control), ("test", stratum.test)):
         points = embedding.apply(situation.population, rows).points
         space, standing = Space.of(points, situation.summed[rows], embedding.metric)
-        path, order = _store_space(workers, space, standing if not spaces else None)
+        backends[side] = choose(_placed(space), complainants)
+        path, order = _store_space(
+            workers,
+            space,
+            standing if side == "control" else None,
+            threads=situation.threads if backends[side] == "compiled" else 0,
+        )
         spaces.append(space)
         files.append(path)
         orders.append(order)
     at = stratum.control[orders[0]]
     people = {name: situation.population.part(name, at) for name in embedding.names}
-    complainants = len(stratum.complainants)
     stored = _StoredStratum(
         stratum=stratum,
         control=files[0],
@@ -209,10 +218,7 @@ def _stored(
         },
         rows=orders[0],
         points=orders[1],
-        backends={
-            side: choose(_placed(space), complainants)
-            for side, space in zip(("control", "test"), spaces, strict=True)
-        },
+        backends=backends,
     )
     shared.stored.append(stored)
     return stored
@@ -224,17 +230,19 @@ def _placed(space: Space) -> Space:
 
 
 def _store_space(
-    workers: Workers, space: Space, standing: NDArray[np.intp] | None
+    workers: Workers, space: Space, standing: NDArray[np.intp] | None, *, threads: int
 ) -> tuple[Path, NDArray[np.intp]]:
-    """Store points as they are sorted in space; give the file, and the order of rows or points."""
+    """Store points as they are sorted in space; give the file, and the order of rows or points.
+
+    With `threads` the tree over them is grown here, once for all tasks.
+    """
     placed, metric = space.metric.place(space.points), space.metric.in_place
     size = max(1, min(CELL, workers.rows // 64))
     order, start = sort_in_space(placed, metric, size=size)
-    cells = Cells.around(placed.take(order), start, space.counts[order])
-    del placed
     space = space.take(order)
+    placed = space.points if space.metric.move is None else placed.take(order)
+    cells = Cells.around(placed, start, space.counts)
     arrays = _space_arrays(space) | {f.name: getattr(cells, f.name) for f in fields(Cells)}
-    arrays |= {f"sample-{name}": each for name, each in _space_arrays(sample_space(space)).items()}
     rows = order
     if standing is not None:
         place = np.empty_like(order)
@@ -242,7 +250,19 @@ def _store_space(
         here = place[standing]
         rows = np.argsort(here, kind="stable")
         arrays["standing"] = here[rows]
-    return workers.store(digest(arrays), arrays), rows
+    name = digest(arrays, threads != 0)
+    if not threads:
+        sample = _space_arrays(sample_space(space))
+        arrays |= {f"{_SAMPLE}{name}": each for name, each in sample.items()}
+    elif not (workers.folder / name).is_dir():
+        from mutandis.search.kernel_search import CompiledSearch
+
+        measured = replace(space, points=placed, metric=metric)
+        grown = CompiledSearch(measured, threads=threads).arrays()
+        arrays |= {f"{_GROWN}{name}": each for name, each in grown.items()}
+        if space.metric.move is not None:
+            arrays |= {f"{_PLACED}{name}": each for name, each in _space_arrays(measured).items()}
+    return workers.store(name, arrays), rows
 
 
 def _space_arrays(space: Space) -> _Arrays:
@@ -445,7 +465,7 @@ def compare_tile(
     if control.caliper is not None:
         reach = np.minimum(reach, control.caliper.limits)
     queries = Queries(points=points, own=own, own_negative=np.zeros(len(own), dtype=np.bool_))
-    index, search = tile.control_search.load_within(queries, reach)
+    index, search = tile.control_search.near(queries, reach)
     start, stop = (np.searchsorted(tile.standing, index, side) for side in ("left", "right"))
     number = stop - start  # how many rows stand on each point, one after the other
     rows = np.arange(number.sum()) + np.repeat(start - np.cumsum(number) + number, number)
@@ -530,17 +550,35 @@ def _open_search(asked: _Asked, side: str) -> ShardedSearch:
     space = _space(asked, side)
     # numbers of refusals and sums of marks may be the same files
     key = (folder, digest(asked.embedding.metric), threads, space.marks is None)
-    whole = len(space.points) <= asked.rows // 2
-    if whole and key in _OPENED:
+    if key in _OPENED:
         return _OPENED[key]
     cells = Cells(**{f.name: np.load(folder / f"{f.name}.npy") for f in fields(Cells)})
-    sample = _space(asked, side, "sample-")
-    made = ShardedSearch(space, cells, sample, rows=asked.rows // 2, threads=threads)
-    if whole:
+    grown = {each.stem.removeprefix(_GROWN): each for each in folder.glob(f"{_GROWN}*.npy")}
+    made = ShardedSearch(
+        space,
+        cells,
+        None if grown else _space(asked, side, _SAMPLE),
+        rows=asked.rows // 2,
+        threads=threads,
+        whole=_take_up(asked, side, grown, threads) if grown else None,
+    )
+    if grown or len(space.points) <= asked.rows // 2:
         while len(_OPENED) > 1:
             del _OPENED[next(iter(_OPENED))]
         _OPENED[key] = made
     return made
+
+
+def _take_up(asked: _Asked, side: str, grown: Mapping[str, Path], threads: int) -> ChosenSearch:
+    """Search in a tree that lies in files."""
+    from mutandis.search.kernel_search import CompiledSearch
+
+    metric = asked.embedding.metric
+    space = _space(asked, side, "" if metric.move is None else _PLACED)
+    space = replace(space, metric=metric.in_place)
+    arrays = {name: _mapped(path) for name, path in grown.items()}
+    search = CompiledSearch(space, threads=threads, grown=arrays)
+    return ChosenSearch.of(space, metric, search)
 
 
 # --- matches in files ---

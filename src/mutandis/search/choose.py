@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.search.distance import Points
+    from mutandis.search.distance import Metric, Points
     from mutandis.search.engine import Listing, Progress, Queries, Search, Space
     from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
@@ -55,6 +55,14 @@ class ChosenSearch:
         self._threads = threads
         self._made: dict[str, Search] = {}
         self._latest = ""
+
+    @classmethod
+    def of(cls, space: Space, metric: Metric, compiled: Search) -> ChosenSearch:
+        """Take a search that is there already, of points that are where they are measured."""
+        made = cls(space)
+        made._metric, made._made, made._latest = metric, {"compiled": compiled}, "compiled"
+        made._space = space if metric.squared else None
+        return made
 
     @property
     def name(self) -> str:

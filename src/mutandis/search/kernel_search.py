@@ -1,8 +1,8 @@
 """Search by compiled kernels: a tree with boxes, or a scan of bytes where boxes prune nothing.
 
-Which of the two is faster depends on the data, not on the number of columns. So a few of the
-queries go down the tree first, and the points they had to examine are counted: counted, not timed,
-so that the same table is always searched in the same way. Both are exact.
+Which of the two is faster depends on the data, not on the number of columns. So a few of the points
+go down the tree first, and the points they had to examine are counted: counted, not timed, so that
+the same table is always searched in the same way. Both are exact.
 
 Queries run in chunks, in the order of the tree, on as many threads as asked for. No query's result
 depends on another, so neither chunks nor threads can change an answer.
@@ -14,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from math import isqrt
 from os import cpu_count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.mapped import empty
+from mutandis.search.distance import Points
 from mutandis.search.engine import Listing, Queries, discard_progress
 from mutandis.search.kernels.bounds import Costs, choose_signs, level_bits, slants_of
 from mutandis.search.kernels.descent import (
@@ -38,18 +40,25 @@ from mutandis.search.kernels.scan import (
     turns_for,
 )
 from mutandis.search.kernels.selection import HALF, ONE_PERSON, Answers
-from mutandis.search.kernels.steps import MOST_ATTRIBUTES, take_steps
-from mutandis.search.kernels.tree import Exact, Grid, boxes_over, exact_in_floats, exact_rows, grow
+from mutandis.search.kernels.steps import MOST_ATTRIBUTES, Steps, take_steps
+from mutandis.search.kernels.tree import (
+    Boxes,
+    Exact,
+    Grid,
+    Tree,
+    boxes_over,
+    exact_in_floats,
+    exact_rows,
+    grow,
+)
 from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.search.distance import Points
     from mutandis.search.engine import Progress, Space
-    from mutandis.search.kernels.steps import Steps
 
 __all__ = ["CompiledSearch"]
 
@@ -57,7 +66,7 @@ __all__ = ["CompiledSearch"]
 LEAF = 384
 # queries that a thread answers at a time
 _CHUNK = 2048
-# queries that go first, to measure how much of the space the tree has to examine
+# points that go first, to measure how much of the space the tree has to examine
 _PILOT = 64
 # A scan takes about a fifth of the time per point that the tree does.
 _SCAN_FROM = 0.8
@@ -65,47 +74,82 @@ _SCAN_FROM = 0.8
 _SAMPLE_SHARE, _SMALLEST_SAMPLE = 32, 1024
 # a guess from further down than this would take longer than it saves
 _LARGEST_RANK = 256
-
-
-# points that are listed at a time
-_LISTED = 1 << 21
+# points that are listed at a time, and whose people are noted at a time
+_LISTED, _AT_ONCE = 1 << 21, 1 << 16
 
 
 class CompiledSearch:
     """Search with kernels that numba compiles; see `kernels/` for how they work.
 
     `kernel` ("tree" or "scan") overrides the choice by the data; `leaf` is how many points a leaf
-    of the tree may hold.
+    of the tree may hold; `grown` is what `arrays` gives of a search of the same space, so that no
+    tree need be built.
     """
 
     def __init__(
-        self, space: Space, *, threads: int = -1, kernel: str | None = None, leaf: int = LEAF
+        self,
+        space: Space,
+        *,
+        threads: int = -1,
+        kernel: str | None = None,
+        leaf: int = LEAF,
+        grown: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         self._threads = threads if threads > 0 else cpu_count() or 1
         self._kernel = kernel
         self.name = "compiled tree"
-        points = space.points
-        self._low = points.coordinates.min(axis=0)
-        self._high = points.coordinates.max(axis=0)
-        # kernels are compiled for one array layout: C order, writeable
-        coordinates = np.require(points.coordinates, requirements=["C", "W"])
-        self._signs = choose_signs(coordinates)
-        slants = slants_of(coordinates, self._low, self._signs)
-        self._grid: Grid | None = Grid(
-            coordinates,
-            slants,
-            np.require(points.codes, requirements=["C", "W"]),
-            np.concatenate([self._low, np.zeros(slants.shape[1], dtype=np.int64)]),
-        )
         self._squared = space.metric.squared
         self._mismatch = space.metric.mismatch
         self._costs = Costs(self._mismatch.astype(np.float64), (2,) if self._squared else ())
-        self._order = np.arange(len(points), dtype=np.int32)
+        self._arranged: tuple[Points, NDArray[np.intp]] | None = None  # who was searched for last
+        # until it is settled which kernel reads them
+        self._given: Points | None = space.points
+        self._grid: Grid | None = None
+        if grown is None:
+            self._grow(space, leaf)
+        else:
+            self._take_up(grown)
+
+    def _grow(self, space: Space, leaf: int) -> None:
+        points = space.points
+        self._low, self._high = points.coordinates.min(axis=0), points.coordinates.max(axis=0)
+        self._signs = choose_signs(points.coordinates)
+        self._order = empty(len(points), np.int32)
+        self._order[:] = np.arange(len(points), dtype=np.int32)
         # sides of boxes are compared with what names cost: for squares, with its root
         sides = space.metric.lengths(self._mismatch)
         self._tree = grow(self._points, sides, self._order, leaf=leaf, threads=self._threads)
-        self._arranged: tuple[Points, NDArray[np.intp]] | None = None  # who was searched for last
-        self._crowd = (space.counts[self._order] << HALF) + space.negatives[self._order]
+        self._crowd = empty(len(points), np.int64)
+        for start in range(0, len(points), _AT_ONCE):
+            some = self._order[start : start + _AT_ONCE]
+            crowd = (space.counts[some] << HALF) + space.negatives[some]
+            self._crowd[start : start + _AT_ONCE] = crowd
+
+    def _take_up(self, grown: Mapping[str, NDArray[Any]]) -> None:
+        self._low, self._high, self._signs = (grown[name] for name in ("low", "high", "signs"))
+        self._order, self._place, self._crowd = (grown[n] for n in ("order", "place", "crowd"))
+        boxes = Boxes(*(grown[f"box-{name}"] for name in Boxes._fields))
+        self._tree = Tree(grown["start"], grown["stop"], grown["right"], boxes)
+        self._exact = Exact(grown["exact"], self._crowd, self._costs)
+        self._steps = Steps(*(grown[f"step-{name}"] for name in Steps._fields))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give what the search is made of, as arrays by name."""
+        start, stop, right, boxes = self._tree
+        return {
+            "low": self._low,
+            "high": self._high,
+            "signs": self._signs,
+            "order": self._order,
+            "place": self._place,
+            "crowd": self._crowd,
+            "start": start,
+            "stop": stop,
+            "right": right,
+            **{f"box-{name}": each for name, each in boxes._asdict().items()},
+            "exact": self._exact.points,
+            **{f"step-{name}": each for name, each in self._steps._asdict().items()},
+        }
 
     @staticmethod
     def can_search(space: Space) -> bool:
@@ -131,7 +175,7 @@ class CompiledSearch:
         order = self._in_tree_order(queries)
         if (queries.own < 0).all():  # others have a place in the tree
             self._arranged = (queries.points, order)
-        scan = self._wants_scan(queries, order, rising)
+        scan = self._wants_scan(rising)
 
         def work(rows: NDArray[np.intp]) -> None:
             chunk = queries.take(rows)
@@ -219,14 +263,21 @@ class CompiledSearch:
     @property
     def _points(self) -> Grid:
         if self._grid is None:
-            raise RuntimeError("the points were released in favour of the blocks of the tree")
+            if self._given is None:
+                raise RuntimeError("the points were released in favour of the blocks of the tree")
+            # kernels are compiled for one array layout: C order, writeable
+            coordinates = np.require(self._given.coordinates, requirements=["C", "W"])
+            codes = np.require(self._given.codes, requirements=["C", "W"])
+            slants = slants_of(coordinates, self._low, self._signs)
+            low = np.concatenate([self._low, np.zeros(slants.shape[1], dtype=np.int64)])
+            self._grid = Grid(coordinates, slants, codes, low)
         return self._grid
 
     @cached_property
     def _place(self) -> NDArray[np.int32]:
         """The position of each point in the order of the tree."""
-        place = np.empty_like(self._order)
-        place[self._order] = np.arange(len(self._order), dtype=place.dtype)
+        place = empty(len(self._order), np.int32)
+        place[self._order] = np.arange(len(self._order), dtype=np.int32)
         return place
 
     def _in_tree_order(self, queries: Queries) -> NDArray[np.intp]:
@@ -280,19 +331,25 @@ class CompiledSearch:
             raise RuntimeError("the search found fewer rows than there are: please report this")
         return answers, examined
 
-    def _wants_scan(self, queries: Queries, order: NDArray[np.intp], ks: NDArray[np.int64]) -> bool:
-        """Send a few queries down the tree, and see whether it prunes enough."""
+    def _wants_scan(self, ks: NDArray[np.int64]) -> bool:
+        """Send some of the points themselves down the tree, and see whether it prunes enough.
+
+        So it depends on the space alone: whoever is searched for, and by how many processes.
+        """
         if self._kernel is None:
-            few = order[np.linspace(0, len(order) - 1, min(_PILOT, len(order))).astype(np.intp)]
-            _, examined = self._descend(self._centers(queries.take(few))[1], ks)
-            wants = examined > _SCAN_FROM * len(few) * len(self._order)
-            self._kernel = "scan" if wants else "tree"
+            size = len(self._order)
+            few = self._order[np.linspace(0, size - 1, min(_PILOT, size)).astype(np.intp)]
+            points = Points(
+                coordinates=self._points.coordinates[few], codes=self._points.codes[few]
+            )
+            _, examined = self._descend(self._centers(Queries.outside(points))[1], ks)
+            self._kernel = "scan" if examined > _SCAN_FROM * len(few) * size else "tree"
         self.name = f"compiled {self._kernel}"
         # one copy of the points is enough: the one that the kernel reads
         if self._kernel == "scan":
             self.__dict__.pop("_steps", None)
         elif self._steps.values.size:
-            self._grid = None
+            self._grid = self._given = None
         return self._kernel == "scan"
 
     # --- the scan ---

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mutandis.search.distance import Metric, Points
     from mutandis.search.engine import Progress, Search, Space
 
-__all__ = ["Cells", "ShardedSearch", "sample_space", "sort_in_space"]
+__all__ = ["Cells", "NearbySearch", "ShardedSearch", "sample_space", "sort_in_space"]
 
 CELL = 4096
 """Points in a cell."""
@@ -134,18 +134,26 @@ class ShardedSearch:
     """Search points that were sorted in space, loading the cells that are needed.
 
     `cells` are the boxes of the space's points, which may be mapped from files, and `sample` is
-    what `sample_space` gives; up to `rows` points are simply loaded.
+    what `sample_space` gives; up to `rows` points are simply loaded. A search of the `whole` space
+    that lies in files itself answers without any of this.
     """
 
     def __init__(
-        self, space: Space, cells: Cells, sample: Space, *, rows: int, threads: int = -1
+        self,
+        space: Space,
+        cells: Cells,
+        sample: Space | None,
+        *,
+        rows: int,
+        threads: int = -1,
+        whole: Search | None = None,
     ) -> None:
         self._space, self._cells, self._threads = space, cells, threads
-        self._loaded = np.full(len(cells), len(space.points) <= rows)
-        self._search: Search | None = None
+        self._loaded = np.full(len(cells), whole is not None or len(space.points) <= rows)
+        self._search = whole
         self._sample = sample
         self._sample_search: Search | None = None
-        self._index = np.empty(0, dtype=np.intp)
+        self._index: NDArray[np.intp] | None = None  # the points that are loaded; None: all
 
     @property
     def name(self) -> str:
@@ -196,23 +204,23 @@ class ShardedSearch:
         search, index = self._ready(), self._index
 
         def use_here(chosen: NDArray[np.intp], listing: Listing) -> None:
-            use(chosen, replace(listing, points=index[listing.points]))
+            use(chosen, replace(listing, points=index[listing.points]))  # type: ignore[index]
 
-        search.visit(self._moved(queries), limits, rows, use_here)
+        search.visit(self._moved(queries), limits, rows, use if index is None else use_here)
 
-    def load_within(
+    def near(
         self, queries: Queries, limits: NDArray[np.int64]
-    ) -> tuple[NDArray[np.intp], Search]:
-        """Load everything within limits; give the numbers of the points loaded, and their search.
-
-        What that search is asked, and what it answers, are places among these points.
-        """
-        self._load(queries.points, limits.astype(np.float64))
-        search = self._ready()
-        return self._index, search
+    ) -> tuple[NDArray[np.intp], NearbySearch]:
+        """Give the numbers of the points that queries can reach, and a search of these."""
+        reached = np.zeros(len(self._cells), dtype=np.bool_)
+        self._mark(reached, queries.points, limits.astype(np.float64))
+        index = np.flatnonzero(np.repeat(reached, np.diff(self._cells.start)))
+        return index, NearbySearch(self, index)
 
     def _guess(self, queries: Queries, k: int) -> NDArray[np.float64]:
         """Guess how far the k nearest of each query reach, from those in a sample of the points."""
+        if self._sample is None:
+            raise RuntimeError("there is no sample to guess from: please report this")
         if self._sample_search is None:
             sample = replace(self._sample, marks=None)  # nothing is summed
             self._sample_search = choose_search(sample, threads=self._threads)
@@ -229,21 +237,27 @@ class ShardedSearch:
         if a point itself reaches it, and not the box around many: nothing is loaded anew when the
         same points are asked about again.
         """
-        if self._loaded.all() or not len(points):
-            return
-        if self._space.metric.weighing is not None:  # no box says how near its points are
-            self._loaded[:], self._search = True, None
-            return
-        metric = self._space.metric
-        placed = metric.place(points)
-        order, _ = sort_in_space(placed, metric.in_place, size=_NEAR)
-        waiting = np.flatnonzero(~self._loaded)
-        self._mark_needed(placed.take(order), reach[order], waiting, _SIZES)
-        if self._loaded[waiting].any():
+        before = np.count_nonzero(self._loaded)
+        self._mark(self._loaded, points, reach)
+        if np.count_nonzero(self._loaded) > before:
             self._search = None
 
-    def _mark_needed(
+    def _mark(self, marked: NDArray[np.bool_], points: Points, reach: NDArray[np.float64]) -> None:
+        """Mark the cells that points reach."""
+        if marked.all() or not len(points):
+            return
+        metric = self._space.metric
+        if metric.weighing is not None:  # no box says how near its points are
+            marked[:] = True
+            return
+        placed = metric.place(points)
+        order, _ = sort_in_space(placed, metric.in_place, size=_NEAR)
+        waiting = np.flatnonzero(~marked)
+        self._mark_some(marked, placed.take(order), reach[order], waiting, _SIZES)
+
+    def _mark_some(
         self,
+        marked: NDArray[np.bool_],
         points: Points,
         reach: NDArray[np.float64],
         some: NDArray[np.intp],
@@ -253,30 +267,57 @@ class ShardedSearch:
         cells, metric = self._cells, self._space.metric.in_place
         if not sizes:
             alone = Cells.around(points, np.arange(len(points) + 1))
-            self._loaded[cells.within(some, alone, reach, metric)] = True
+            marked[cells.within(some, alone, reach, metric)] = True
             return
         for first in range(0, len(points), sizes[0]):
             part = slice(first, first + sizes[0])
             here, far = points.take(part), reach[part]
             box = Cells.around(here, np.array([0, len(here)]))
-            some = some[~self._loaded[some]]
+            some = some[~marked[some]]
             near = cells.within(some, box, far.max(keepdims=True), metric)
             if len(near):
-                self._mark_needed(here, far, near, sizes[1:])
+                self._mark_some(marked, here, far, near, sizes[1:])
 
     def _ready(self) -> Search:
         """Give the search of what is loaded."""
         if self._search is None:
             space, start = self._space, self._cells.start
             size = np.diff(start)
-            self._index = np.flatnonzero(np.repeat(self._loaded, size))
-            self._search = choose_search(space.take(self._index), threads=self._threads)
+            index = np.flatnonzero(np.repeat(self._loaded, size))
+            self._search = choose_search(space.take(index), threads=self._threads)
+            self._index = None if len(index) == len(space.points) else index
         return self._search
 
     def _moved(self, queries: Queries) -> Queries:
         """Give queries whose own points are places among those that are loaded."""
         own = queries.own
-        if not (own >= 0).any():
+        if self._index is None or not (own >= 0).any():
             return queries
         place = np.searchsorted(self._index, own)
         return replace(queries, own=np.where(own >= 0, place, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class NearbySearch:
+    """Lists some points of a search: what it is asked, and what it answers, are places among them.
+
+    No query may reach any others.
+    """
+
+    search: ShardedSearch
+    index: NDArray[np.intp]
+
+    def visit(
+        self,
+        queries: Queries,
+        limits: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        use: Callable[[NDArray[np.intp], Listing], None],
+    ) -> None:
+        """List the points within each query's own limit, as every search does."""
+
+        def use_here(chosen: NDArray[np.intp], listing: Listing) -> None:
+            use(chosen, replace(listing, points=np.searchsorted(self.index, listing.points)))
+
+        own = np.where(queries.own >= 0, self.index[queries.own], -1)
+        self.search.visit(replace(queries, own=own), limits, rows, use_here)

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from mutandis.mapped import empty
 from mutandis.search.kernels.jit import kernel, part
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def take_steps(tree: Tree, exact: Exact, is_told: NDArray[np.bool_]) -> Steps:
     """Lay the points out in steps, leaf by leaf."""
     stretches = np.where(tree.right < 0, -(-(tree.stop - tree.start) // STRETCH), 0)
     ends = np.cumsum(stretches * STRETCH * exact.points.shape[1])
-    values = np.zeros(ends[-1], np.uint16)
+    values = empty(int(ends[-1]), np.uint16)
     first = np.concatenate([[0], ends[:-1]])
     per_unit = np.ones(len(tree.start), np.float64)
     _write_steps(tree, exact, values, first, per_unit)

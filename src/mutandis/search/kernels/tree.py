@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mutandis.mapped import empty
 from mutandis.search.kernels.jit import kernel, part
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _enclose_blocks(grid: Grid, order: NDArray[np.int32], block: int, boxes: Box
 def exact_rows(grid: Grid, order: NDArray[np.int32]) -> NDArray[np.float64]:
     """Lay the points out row by row, in an order: see `Exact`."""
     numbers, names = grid.coordinates.shape[1], grid.codes.shape[1]
-    rows = np.empty((len(order), numbers + names), np.float64)
+    rows = empty((len(order), numbers + names), np.float64)
     for first in range(0, len(order), _AT_ONCE):
         some = order[first : first + _AT_ONCE]
         part_of_rows = rows[first : first + len(some)]
