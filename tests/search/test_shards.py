@@ -1,4 +1,4 @@
-"""A search that loads cells as it needs them finds what a search of all points does."""
+"""Trees in files answer as all points do, and cells tell what points can be reached."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ from mutandis.search.brute import BruteSearch
 from mutandis.search.choose import ChosenSearch
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Listing, Queries, Space
-from mutandis.search.shards import (
-    Cells,
-    NearbySearch,
-    ShardedSearch,
-    sample_space,
-    sort_in_space,
-)
+from mutandis.search.shards import Cells, NearbySearch, sort_in_space
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mutandis.search.engine import Search
 
 
 def make_space(rng: np.random.Generator, size: int, *, squared: bool, names: int) -> Space:
@@ -36,17 +32,22 @@ def make_space(rng: np.random.Generator, size: int, *, squared: bool, names: int
     return space
 
 
-def in_cells(space: Space, size: int, rows: int = 0) -> tuple[Space, ShardedSearch]:
+def in_cells(space: Space, size: int) -> tuple[Space, Cells]:
     order, start = sort_in_space(space.points, space.metric, size=size)
-    points = space.points.take(order)
-    ordered = Space(
-        points=points,
-        counts=space.counts[order],
-        negatives=space.negatives[order],
-        metric=space.metric,
+    ordered = space.take(order)
+    return ordered, Cells.around(ordered.points, start)
+
+
+def queries_in(rng: np.random.Generator, space: Space, number: int) -> tuple[Queries, Queries]:
+    """Make centers that are rows of a space, and others, some of them far away."""
+    own = rng.choice(len(space.points), number)
+    inside = Queries(points=space.points.take(own), own=own, own_negative=space.negatives[own] > 0)
+    names = space.points.codes.shape[1]
+    outside = Points(
+        coordinates=rng.integers(-40, 100, (number, 2)),
+        codes=rng.integers(0, 4, (number, names)).astype(np.int32),
     )
-    cells = Cells.around(points, start, ordered.counts)
-    return ordered, ShardedSearch(ordered, cells, sample_space(ordered), rows=rows, threads=1)
+    return inside, Queries.outside(outside)
 
 
 @settings(max_examples=60, deadline=None)
@@ -54,40 +55,46 @@ def in_cells(space: Space, size: int, rows: int = 0) -> tuple[Space, ShardedSear
     st.integers(0, 2**32 - 1),
     st.integers(40, 250),
     st.sampled_from([1, 4, 30]),
-    st.booleans(),
+    st.sampled_from(["plain", "squared", "weighs", "missing"]),
     st.integers(0, 2),
 )
-def test_cells_answer_as_all_points_do(
-    seed: int, size: int, cell: int, squared: bool, names: int
+def test_what_is_near_are_the_points_that_are_listed(
+    seed: int, size: int, cell: int, kind: str, names: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    space = make_space(rng, size, squared=squared, names=names)
-    ordered, search = in_cells(space, cell)
+    space = make_space(rng, size, squared=kind == "squared", names=names)
+    if kind == "weighs":
+        metric = Metric(mismatch=np.empty(0, np.int64), unit=100.0, weighing=CountBackwards())
+        space = replace(space, metric=metric)
+    elif kind == "missing":
+        missing = np.array([2, -1], dtype=np.int32)[:names]
+        space = replace(space, metric=replace(space.metric, missing=missing))
+    ordered, cells = in_cells(space, cell)
     oracle = BruteSearch(space=ordered)
-    # some far away, some in the space, in the order in which they happen to come
-    centers = Points(
-        coordinates=rng.integers(-40, 100, (17, 2)),
-        codes=rng.integers(0, 4, (17, names)).astype(np.int32),
-    )
-    own = rng.choice(len(ordered.points), 9)
-    inside = Queries(
-        points=ordered.points.take(own), own=own, own_negative=ordered.negatives[own] > 0
-    )
-    ks = (1, 3, min(20, int(ordered.counts.sum()) - 1))
-    for queries in (Queries.outside(centers), inside):
-        found, expected = (each.neighbourhoods(queries, ks) for each in (search, oracle))
-        for each in fields(found):
-            assert np.array_equal(getattr(found, each.name), getattr(expected, each.name))
-        limits = expected.radius[:, 1]
-        within, known = (each.within(queries, limits) for each in (search, oracle))
-        assert np.array_equal(within.people, known.people)
-        assert np.array_equal(within.negatives, known.negatives)
-        rows = (expected.inside + expected.rim)[:, 1] + 1
-        assert listed(search, queries, limits, rows) == listed(oracle, queries, limits, rows)
+    for queries in queries_in(rng, ordered, 7):
+        found = oracle.neighbourhoods(queries, (3,))
+        limits, rows = found.radius[:, 0], (found.inside + found.rim)[:, 0] + 1
+        check_nearby(oracle, ordered, cells, queries, limits, rows)
+
+
+def check_nearby(
+    search: Search,
+    space: Space,
+    cells: Cells,
+    queries: Queries,
+    limits: np.ndarray,
+    rows: np.ndarray,
+) -> None:
+    """Compare what is listed among near points with what is listed among all."""
+    index = cells.points_near(queries.points, limits.astype(np.float64), space.metric)
+    here = replace(queries, own=np.where(queries.own < 0, -1, np.searchsorted(index, queries.own)))
+    places = listed(NearbySearch(search, index), here, limits, rows)
+    numbers = {n: [(int(index[p]), d) for p, d in each] for n, each in places.items()}
+    assert numbers == listed(BruteSearch(space=space), queries, limits, rows)
 
 
 def listed(
-    search: ShardedSearch | BruteSearch | NearbySearch,
+    search: Search | NearbySearch,
     queries: Queries,
     limits: np.ndarray,
     rows: np.ndarray,
@@ -106,51 +113,30 @@ def listed(
 
 @pytest.mark.parametrize("kernel", ["tree", "scan"])
 @pytest.mark.parametrize("names", [0, 2])
-def test_a_tree_in_files_answers_as_all_points_do(kernel: str, names: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("squared", [False, True])
+def test_a_tree_in_files_answers_as_all_points_do(
+    kernel: str, names: int, squared: bool, tmp_path: Path
+) -> None:
     kernels = pytest.importorskip("mutandis.search.kernel_search")
     rng = np.random.default_rng(names)
-    space = make_space(rng, 900, squared=False, names=names)
-    ordered, some = in_cells(space, 16)
+    space = make_space(rng, 900, squared=squared, names=names)
+    ordered, cells = in_cells(space, 16)
     grown = {}
     for name, array in kernels.CompiledSearch(ordered, leaf=16, threads=2).arrays().items():
         np.save(tmp_path / f"{name}.npy", array)
         grown[name] = np.asarray(np.load(tmp_path / f"{name}.npy", mmap_mode="c"))
     taken_up = kernels.CompiledSearch(ordered, threads=2, kernel=kernel, grown=grown)
-    search = ShardedSearch(
-        ordered,
-        some._cells,
-        None,
-        rows=0,
-        threads=2,
-        whole=ChosenSearch.of(ordered, ordered.metric, taken_up),
-    )
+    search = ChosenSearch.of(ordered, ordered.metric, taken_up)
     oracle = BruteSearch(space=ordered)
-    own = rng.choice(len(ordered.points), 40)
-    inside = Queries(
-        points=ordered.points.take(own), own=own, own_negative=ordered.negatives[own] > 0
-    )
-    outside = Queries.outside(
-        Points(
-            coordinates=rng.integers(-40, 100, (60, 2)),
-            codes=rng.integers(0, 4, (60, names)).astype(np.int32),
-        )
-    )
-    for queries in (outside, inside):
+    for queries in queries_in(rng, ordered, 50):
         found, expected = (each.neighbourhoods(queries, (1, 20)) for each in (search, oracle))
         for each in fields(found):
             assert np.array_equal(getattr(found, each.name), getattr(expected, each.name))
         limits, rows = expected.radius[:, 1], (expected.inside + expected.rim)[:, 1] + 1
         within, known = (each.within(queries, limits) for each in (search, oracle))
         assert np.array_equal(within.people, known.people)
-        everyone = listed(oracle, queries, limits, rows)
-        assert listed(search, queries, limits, rows) == everyone
-        few = queries.take(np.arange(5))
-        index, near = search.near(few, limits[:5])
-        assert len(index) < len(ordered.points)
-        here = replace(few, own=np.where(few.own < 0, -1, np.searchsorted(index, few.own)))
-        places = listed(near, here, limits[:5], rows[:5])
-        numbers = {n: [(int(index[p]), d) for p, d in each] for n, each in places.items()}
-        assert numbers == {number: everyone[number] for number in range(5)}
+        assert np.array_equal(within.negatives, known.negatives)
+        check_nearby(search, ordered, cells, queries, limits, rows)
     assert search.name == f"compiled {kernel}"
 
 
@@ -171,9 +157,9 @@ def test_a_search_near_one_place_loads_little() -> None:
     points = Points(coordinates=coordinates, codes=np.empty((20_000, 0), dtype=np.int32))
     metric = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1e6)
     space, _ = Space.of(points, rng.random(20_000) < 0.5, metric)
-    ordered, search = in_cells(space, 100)
+    ordered, cells = in_cells(space, 100)
     near = Points(coordinates=rng.integers(0, 1000, (5, 2)), codes=np.empty((5, 0), np.int32))
-    index, _ = search.near(Queries.outside(near), np.full(5, 50_000))
+    index = cells.points_near(near, np.full(5, 50_000.0), metric)
     assert 0 < len(index) < len(ordered.points) / 20
 
 
@@ -185,29 +171,3 @@ class CountBackwards:
         differs = 10 * (points.codes != center.codes).astype(np.int64)
         odd = center.coordinates[0, 0] % 2 == 1
         return np.concatenate([100 - apart if odd else apart, differs], axis=1)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(60, 250), st.booleans())
-def test_cells_answer_so_where_centers_weigh_and_where_names_are_missing(
-    seed: int, size: int, weighs: bool
-) -> None:
-    rng = np.random.default_rng(seed)
-    space = make_space(rng, size, squared=False, names=2)
-    if weighs:
-        metric = Metric(mismatch=np.empty(0, np.int64), unit=100.0, weighing=CountBackwards())
-    else:
-        metric = replace(space.metric, missing=np.array([2, -1], dtype=np.int32))
-    ordered, search = in_cells(replace(space, metric=metric), 4)
-    oracle = BruteSearch(space=ordered)
-    own = rng.choice(len(ordered.points), 20)
-    inside = Queries(
-        points=ordered.points.take(own), own=own, own_negative=ordered.negatives[own] > 0
-    )
-    ks = (1, 3, 20)
-    for queries in (Queries.outside(ordered.points.take(own)), inside):
-        found, expected = (each.neighbourhoods(queries, ks) for each in (search, oracle))
-        for each in fields(found):
-            assert np.array_equal(getattr(found, each.name), getattr(expected, each.name))
-        limits, rows = expected.radius[:, 1], (expected.inside + expected.rim)[:, 1] + 1
-        assert listed(search, queries, limits, rows) == listed(oracle, queries, limits, rows)

@@ -34,10 +34,10 @@ from mutandis.evidence.matches import ROOM, Matches, SpaceFacts, parts_for
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.spaces import Stratum
 from mutandis.mapped import empty, in_file
-from mutandis.search.choose import ChosenSearch, choose
+from mutandis.search.choose import ChosenSearch, choose, choose_search
 from mutandis.search.distance import Points
 from mutandis.search.engine import Queries, Space, discard_progress
-from mutandis.search.shards import CELL, Cells, ShardedSearch, sample_space, sort_in_space
+from mutandis.search.shards import CELL, Cells, NearbySearch, sort_in_space
 from mutandis.search.ties import Neighbourhoods, RadiusCounts
 from mutandis.workers import Task, digest, threads_of_task
 
@@ -64,9 +64,8 @@ _TILES, _OF_MEMORY = 8, 8
 # under which names an answer says which search has answered, and holds matches
 _BACKEND, _MATCHES = "backend:", "matches:"
 _WHOLE = f"{_MATCHES}whole"
-# how the names of files begin that hold the tree over a space, its points where they are measured,
-# and some of its points
-_GROWN, _PLACED, _SAMPLE = "grown-", "placed-", "sample-"
+# how the names of files begin that hold the tree over a space, and points where they are measured
+_GROWN, _PLACED = "grown-", "placed-"
 # what is counted of a group
 _COUNTED = tuple(f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind))
 
@@ -123,11 +122,10 @@ class _Asked:
     weighted: bool  # whether these worlds have weights
     complaining: Path
     known: Path | None
-    rows: int = field(default=0)  # that a worker may hold
 
     def task(self, function: Any, *more: Any, people: int = 0) -> Task:
         """Name a task by all that its answer depends on."""
-        name = digest(version("mutandis"), function.__name__, replace(self, rows=0), *more)
+        name = digest(version("mutandis"), function.__name__, self, *more)
         return Task(function=function, arguments=(self, *more), name=name, people=people)
 
 
@@ -241,7 +239,7 @@ def _store_space(
     order, start = sort_in_space(placed, metric, size=size)
     space = space.take(order)
     placed = space.points if space.metric.move is None else placed.take(order)
-    cells = Cells.around(placed, start, space.counts)
+    cells = Cells.around(placed, start)
     arrays = _space_arrays(space) | {f.name: getattr(cells, f.name) for f in fields(Cells)}
     rows = order
     if standing is not None:
@@ -251,10 +249,7 @@ def _store_space(
         rows = np.argsort(here, kind="stable")
         arrays["standing"] = here[rows]
     name = digest(arrays, threads != 0)
-    if not threads:
-        sample = _space_arrays(sample_space(space))
-        arrays |= {f"{_SAMPLE}{name}": each for name, each in sample.items()}
-    elif not (workers.folder / name).is_dir():
+    if threads and not (workers.folder / name).is_dir():
         from mutandis.search.kernel_search import CompiledSearch
 
         measured = replace(space, points=placed, metric=metric)
@@ -328,7 +323,6 @@ def _ask(
         weighted=bool(situation.worlds),
         complaining=workers.store(digest(complaining), {"complaining": complaining}),
         known=known,
-        rows=workers.rows,
     )
 
 
@@ -406,6 +400,11 @@ class _Tile:
             to_match=self.rows,
         )
 
+    def cells(self) -> Cells:
+        """Give the boxes around the points of the control space."""
+        names = (f.name for f in fields(Cells))
+        return Cells(**{name: np.load(self.asked.control / f"{name}.npy") for name in names})
+
     def known_control(self, answer: Path) -> Counted:
         """Give what was counted of the control groups: by the first task, or before."""
         if self.asked.known is None:
@@ -465,7 +464,7 @@ def compare_tile(
     if control.caliper is not None:
         reach = np.minimum(reach, control.caliper.limits)
     queries = Queries(points=points, own=own, own_negative=np.zeros(len(own), dtype=np.bool_))
-    index, search = tile.control_search.near(queries, reach)
+    index = tile.cells().points_near(points, reach.astype(np.float64), asked.embedding.metric)
     start, stop = (np.searchsorted(tile.standing, index, side) for side in ("left", "right"))
     number = stop - start  # how many rows stand on each point, one after the other
     rows = np.arange(number.sum()) + np.repeat(start - np.cumsum(number) + number, number)
@@ -478,7 +477,7 @@ def compare_tile(
         rows=places,
         queries=replace(queries, own=np.searchsorted(index, own)),
         standing=np.repeat(np.arange(len(index)), number),
-        search=search,
+        search=NearbySearch(tile.control_search, index),
         matches=matches,
         scale=scale,
         names=asked.embedding.names,
@@ -541,44 +540,33 @@ def _space(asked: _Asked, side: str, part: str = "") -> Space:
 
 
 # The searches of the last task, which the next one often asks again.
-_OPENED: dict[tuple[Path, str, int, bool], ShardedSearch] = {}
+_OPENED: dict[tuple[Path, str, int, bool], ChosenSearch] = {}
 
 
-def _open_search(asked: _Asked, side: str) -> ShardedSearch:
+def _open_search(asked: _Asked, side: str) -> ChosenSearch:
+    """Search in the tree that lies in files, or in points that are read."""
     folder = asked.control if side == "control" else asked.test
-    threads = threads_of_task()
+    threads, metric = threads_of_task(), asked.embedding.metric
     space = _space(asked, side)
     # numbers of refusals and sums of marks may be the same files
-    key = (folder, digest(asked.embedding.metric), threads, space.marks is None)
+    key = (folder, digest(metric), threads, space.marks is None)
     if key in _OPENED:
         return _OPENED[key]
-    cells = Cells(**{f.name: np.load(folder / f"{f.name}.npy") for f in fields(Cells)})
     grown = {each.stem.removeprefix(_GROWN): each for each in folder.glob(f"{_GROWN}*.npy")}
-    made = ShardedSearch(
-        space,
-        cells,
-        None if grown else _space(asked, side, _SAMPLE),
-        rows=asked.rows // 2,
-        threads=threads,
-        whole=_take_up(asked, side, grown, threads) if grown else None,
-    )
-    if grown or len(space.points) <= asked.rows // 2:
-        while len(_OPENED) > 1:
-            del _OPENED[next(iter(_OPENED))]
-        _OPENED[key] = made
+    if grown:
+        from mutandis.search.kernel_search import CompiledSearch
+
+        measured = _space(asked, side, "" if metric.move is None else _PLACED)
+        measured = replace(measured, metric=metric.in_place)
+        arrays = {name: _mapped(path) for name, path in grown.items()}
+        search = CompiledSearch(measured, threads=threads, grown=arrays)
+        made = ChosenSearch.of(measured, metric, search)
+    else:
+        made = choose_search(space, threads=threads)
+    while len(_OPENED) > 1:
+        del _OPENED[next(iter(_OPENED))]
+    _OPENED[key] = made
     return made
-
-
-def _take_up(asked: _Asked, side: str, grown: Mapping[str, Path], threads: int) -> ChosenSearch:
-    """Search in a tree that lies in files."""
-    from mutandis.search.kernel_search import CompiledSearch
-
-    metric = asked.embedding.metric
-    space = _space(asked, side, "" if metric.move is None else _PLACED)
-    space = replace(space, metric=metric.in_place)
-    arrays = {name: _mapped(path) for name, path in grown.items()}
-    search = CompiledSearch(space, threads=threads, grown=arrays)
-    return ChosenSearch.of(space, metric, search)
 
 
 # --- matches in files ---
