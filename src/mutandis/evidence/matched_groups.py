@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from mutandis.evidence.groups import Members, NearestGroups
     from mutandis.evidence.matches import Matches, Scale
+    from mutandis.search.cells import NearbySearch
     from mutandis.search.embedding import LazyEmbedding
     from mutandis.search.engine import Listing, Queries, Search
-    from mutandis.search.shards import NearbySearch
     from mutandis.search.ties import Neighbourhoods
 
 __all__ = ["HasEvidence", "MatchedGroups", "MatchedSpace", "compare_matched", "reach_of"]

@@ -1,12 +1,13 @@
 """Groups of an audit that many workers search for, or one with little memory: tile by tile.
 
-The rows of each control space are sorted in space, stored in files together with the points of the
-test space, and cut into tiles of neighbours. A first task of each tile finds the groups of its
+The points of both spaces are sorted in space, a tree is grown over them, and both are stored in
+files that every task maps: what it looks at is read, and the system takes the memory back. The
+control space is cut into tiles of neighbours. A first task of each tile finds the groups of its
 complainants and the matches of its people; a second one compares them, with the matches that the
-first tasks of tiles around it have found. A task runs the code of an audit on one machine
-(`GroupBuilder`, `compare_matched`), on searches that load no more than they need
-(`search/shards.py`). All that it counts are integers that no other tile has a part in, so that the
-number of tiles and workers, their order, and failures change no bit of the result.
+first tasks of tiles around it have found (`search/cells.py`). A task runs the code of an audit on
+one machine (`GroupBuilder`, `compare_matched`). All that it counts are integers that no other tile
+has a part in, so that the number of tiles and workers, their order, and failures change no bit of
+the result.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from mutandis.evidence.matches import ROOM, Matches, SpaceFacts, parts_for
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.spaces import Stratum
 from mutandis.mapped import empty, in_file
+from mutandis.search.cells import CELL, Cells, NearbySearch, sort_in_space
 from mutandis.search.choose import ChosenSearch, choose, choose_search
 from mutandis.search.distance import Points
 from mutandis.search.engine import Queries, Space, discard_progress
-from mutandis.search.shards import CELL, Cells, NearbySearch, sort_in_space
 from mutandis.search.ties import Neighbourhoods, RadiusCounts
 from mutandis.workers import Task, digest, threads_of_task
 
@@ -539,7 +540,7 @@ def _space(asked: _Asked, side: str, part: str = "") -> Space:
     )
 
 
-# The searches of the last task, which the next one often asks again.
+# The searches of the last tasks, which the next one often asks again.
 _OPENED: dict[tuple[Path, str, int, bool], ChosenSearch] = {}
 
 

@@ -14,12 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from math import isqrt
 from os import cpu_count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from mutandis.mapped import empty
-from mutandis.search.distance import Points
 from mutandis.search.engine import Listing, Queries, discard_progress
 from mutandis.search.kernels.bounds import Costs, choose_signs, level_bits, slants_of
 from mutandis.search.kernels.descent import (
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.search.distance import Points
     from mutandis.search.engine import Progress, Space
 
 __all__ = ["CompiledSearch"]
@@ -339,9 +339,7 @@ class CompiledSearch:
         if self._kernel is None:
             size = len(self._order)
             few = self._order[np.linspace(0, size - 1, min(_PILOT, size)).astype(np.intp)]
-            points = Points(
-                coordinates=self._points.coordinates[few], codes=self._points.codes[few]
-            )
+            points = cast("Points", self._given).take(few)
             _, examined = self._descend(self._centers(Queries.outside(points))[1], ks)
             self._kernel = "scan" if examined > _SCAN_FROM * len(few) * size else "tree"
         self.name = f"compiled {self._kernel}"

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mutandis.search.brute import BruteSearch
+from mutandis.search.cells import Cells, NearbySearch, sort_in_space
 from mutandis.search.choose import ChosenSearch
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Listing, Queries, Space
-from mutandis.search.shards import Cells, NearbySearch, sort_in_space
 
 if TYPE_CHECKING:
     from pathlib import Path
