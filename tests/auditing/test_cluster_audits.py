@@ -42,7 +42,7 @@ def workers(
         yield made
 
 
-@pytest.fixture(scope="module", params=["law school", "loan", "mixed"])
+@pytest.fixture(scope="module", params=["law school", "loan", "mixed", "two grounds"])
 def plan(request: pytest.FixtureRequest, data_folder: Path, plan_loan: MakePlan) -> mm.Plan:
     if request.param == "loan":  # all methods, which ask b() too
         return plan_loan(
@@ -52,7 +52,9 @@ def plan(request: pytest.FixtureRequest, data_folder: Path, plan_loan: MakePlan)
             uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
             seed=1,
         )
-    return law_school(data_folder) if request.param == "law school" else mixed()
+    if request.param == "law school":
+        return law_school(data_folder)
+    return mixed() if request.param == "mixed" else two_grounds()
 
 
 def law_school(data_folder: Path) -> mm.Plan:
@@ -92,6 +94,28 @@ def mixed() -> mm.Plan:
         worldview=mm.Worldview({"pay": mm.Linear("group"), "job": mm.Categorical("group")}),
         ks=(10, 25),
         uncertainty=mm.Uncertainty(draws=3, refits=0, placebo=2, tipping=True),
+    )
+
+
+def two_grounds() -> mm.Plan:
+    """Multiple discrimination, with refits and placebos."""
+    rng = np.random.default_rng(6)
+    sex, origin = rng.random((2, 500)) < np.array([[0.4], [0.3]])
+    pay = np.round(rng.normal(size=500) - 0.5 * sex - 0.5 * origin, 1)
+    refused = rng.random(500) < 1 / (1 + np.exp(0.5 + 2 * pay - sex - origin))
+    return mm.plan(
+        {"sex": sex, "origin": origin, "pay": pay, "refused": refused},
+        outcome="refused",
+        negative=True,
+        protected=[
+            mm.Protection("sex", value=True, reference=False),
+            mm.Protection("origin", value=True, reference=False),
+        ],
+        combine="multiple",
+        attributes={"pay": "continuous"},
+        worldview=mm.Worldview({"pay": mm.Linear("sex", "origin")}),
+        ks=(10, 20),
+        uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
     )
 
 

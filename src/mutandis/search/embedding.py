@@ -23,7 +23,7 @@ import numpy as np
 from mutandis.data.attribute import MISSING, AttributeKind
 from mutandis.data.by_row import ByRow
 from mutandis.errors import InputError, MutandisWarning, PlanError
-from mutandis.mapped import empty
+from mutandis.mapped import empty, uses_files
 from mutandis.search.distance import Metric, Points
 from mutandis.search.lattice import FINE_STEPS, Lattice, find_lattice, float_noise
 
@@ -47,7 +47,7 @@ _LEAST = 2**19
 _REACH = 32.0
 # rows per block, which stays in the processor's cache
 _BLOCK = 1 << 14
-# rows that are remembered where they stand, beside the last ones
+# rows that are remembered where they stand, beside the last ones, if they are in memory
 _REMEMBERED = 5_000_000
 FINEST = 2**53
 """All ranges together measure at most this: float64 holds it, and 32 times as much fits int64."""
@@ -175,7 +175,7 @@ class Embedding:
             # for another distance, what lies out of reach lies where the reach ends
             if rest.any() and self.metric.move is None:
                 overflow = overflow + rest * (axis.length / self.metric.unit)
-        codes = np.empty((size, len(self.nominal)), dtype=np.int32)
+        codes = empty((size, len(self.nominal)), np.int32)
         for index, name in enumerate(self.nominal):
             codes[:, index] = part(name).data
         points = Points(coordinates=coordinates, codes=codes)
@@ -238,7 +238,11 @@ class LazyEmbedding:
             if known is rows:
                 return points
         chosen = rows if self.among is None else self.among[rows]
-        few = [each for each in self._last[:1] if len(each[0]) + len(rows) <= _REMEMBERED]
+        few = [
+            each
+            for each in self._last[:1]
+            if uses_files() or len(each[0]) + len(rows) <= _REMEMBERED
+        ]
         self._last[:] = [(rows, self.embedding.apply(self.population, chosen).points), *few]
         return self._last[0][1]
 
