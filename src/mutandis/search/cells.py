@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CELL", "Cells", "NearbySearch", "sort_in_space"]
 
-CELL = 4096
+CELL = 1024
 """Points in a cell."""
 
 # points whose order among each other does not matter, and those that share boxes
