@@ -561,7 +561,7 @@ def _open_search(asked: _Asked, side: str) -> ChosenSearch:
         measured = replace(measured, metric=metric.in_place)
         arrays = {name: _mapped(path) for name, path in grown.items()}
         search = CompiledSearch(measured, threads=threads, grown=arrays)
-        made = ChosenSearch.of(measured, metric, search)
+        made = ChosenSearch.of(measured, metric, search, threads=threads)
     else:
         made = choose_search(space, threads=threads)
     while len(_OPENED) > 1:

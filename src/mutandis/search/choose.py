@@ -57,9 +57,11 @@ class ChosenSearch:
         self._latest = ""
 
     @classmethod
-    def of(cls, space: Space, metric: Metric, compiled: Search) -> ChosenSearch:
+    def of(
+        cls, space: Space, metric: Metric, compiled: Search, *, threads: int = -1
+    ) -> ChosenSearch:
         """Take a search that is there already, of points that are where they are measured."""
-        made = cls(space)
+        made = cls(space, threads=threads)
         made._metric, made._made, made._latest = metric, {"compiled": compiled}, "compiled"
         made._space = space if metric.squared else None
         return made
