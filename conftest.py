@@ -3,6 +3,4 @@
 from importlib.util import find_spec
 
 # their tests, in tests/dowhy, are skipped and say why
-collect_ignore = (
-    [] if find_spec("dowhy") else ["docs/dowhy.md", "src/mutandis/causal/equations/dowhy_models.py"]
-)
+collect_ignore = [] if find_spec("dowhy") else ["docs/dowhy.md", "src/mutandis/scm/dowhy_models.py"]

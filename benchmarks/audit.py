@@ -32,10 +32,10 @@ import pandas as pd
 from search_data import describe_shape, simulate
 
 import mutandis as mm
-from mutandis.causal.worldview import FittedWorldview, Worldview
 from mutandis.data.population import Population
 from mutandis.evidence import group_builder as finder
 from mutandis.evidence import matched_groups, matches
+from mutandis.scm.worldview import FittedWorldview, Worldview
 from mutandis.search import choose
 from mutandis.search import engine as search
 from mutandis.search.embedding import Embedding

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from mutandis.causal import Linear, Worldview
-from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
+from mutandis.numeric.order import canonical_order
+from mutandis.scm import Linear, Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Callable

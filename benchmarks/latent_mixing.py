@@ -22,8 +22,8 @@ import numpyro.distributions as dist
 import pandas as pd
 from numpyro.infer import MCMC, NUTS
 
-from mutandis.causal import Count, Latent, Linear
 from mutandis.data.population import Population
+from mutandis.scm import Count, Latent, Linear
 
 CAUSES = ("sex", "race_nonwhite")
 WARMUP, DRAWS, SEED = 500, 500, 7

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from mutandis.auditing.prevention import Prevention
     from mutandis.auditing.worldview_comparison import compare_worldviews
     from mutandis.auditing.worldview_variants import vary_worldview
-    from mutandis.causal import (
-        Additive,
-        Categorical,
-        Count,
-        Diagnosis,
-        Latent,
-        Linear,
-        Ordinal,
-        Stated,
-        Worldview,
-    )
     from mutandis.data.attribute import Attribute, AttributeKind
     from mutandis.data.labels import Labels
     from mutandis.data.ordered import Ordered
@@ -45,6 +34,17 @@ if TYPE_CHECKING:
     from mutandis.files.saved_audit import open_results
     from mutandis.files.verification import verify_results
     from mutandis.report.case_file import save_case
+    from mutandis.scm import (
+        Additive,
+        Categorical,
+        Count,
+        Diagnosis,
+        Latent,
+        Linear,
+        Ordinal,
+        Stated,
+        Worldview,
+    )
 
 __version__ = "0.1.0"
 
@@ -102,7 +102,7 @@ _HOMES = {
     "auditing.prevention": "Prevention",
     "auditing.worldview_comparison": "compare_worldviews",
     "auditing.worldview_variants": "vary_worldview",
-    "causal": "Additive Categorical Count Diagnosis Latent Linear Ordinal Stated Worldview",
+    "scm": "Additive Categorical Count Diagnosis Latent Linear Ordinal Stated Worldview",
     "data.attribute": "Attribute AttributeKind",
     "data.labels": "Labels",
     "data.population": "Population",

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import mutandis as mm
-from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.errors import GroupSizeError, PlanError
+from mutandis.numeric.order import canonical_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

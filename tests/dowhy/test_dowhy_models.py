@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.causal import Linear, Worldview
-from mutandis.causal.equations.dowhy_models import DowhyMechanism
 from mutandis.data.population import Population
 from mutandis.errors import RootError, WorldviewError
+from mutandis.scm import Linear, Worldview
+from mutandis.scm.dowhy_models import DowhyMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

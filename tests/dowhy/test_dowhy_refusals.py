@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.causal import Worldview
 from mutandis.data.population import Population
 from mutandis.errors import CycleError, EquationError, WorldviewError
+from mutandis.scm import Worldview
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,8 +18,8 @@ from scipy.stats import poisson
 import mutandis as mm
 
 if TYPE_CHECKING:
-    from mutandis.causal.equations.equation import FittedEquation
     from mutandis.data.columns import Column, Columns
+    from mutandis.scm.family import FittedEquation
 
 pytestmark = [
     pytest.mark.slow,

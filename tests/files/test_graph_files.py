@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mutandis as mm
-from mutandis.causal import Linear, Worldview
 from mutandis.errors import (
     CycleError,
     MutandisError,
@@ -22,6 +21,7 @@ from mutandis.errors import (
 )
 from mutandis.files.graph_files import read_dot, read_gml, worldview_from_graph
 from mutandis.files.worldview_file import read_worldview
+from mutandis.scm import Linear, Worldview
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mutandis as mm
-from mutandis.causal import Additive, Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
 from mutandis.errors import (
     CycleError,
     EquationError,
@@ -24,6 +23,7 @@ from mutandis.errors import (
 )
 from mutandis.files.worldview_file import read_worldview, worldview_from_node, write_worldview
 from mutandis.files.yaml_nodes import Entries, read_yaml
+from mutandis.scm import Additive, Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
 
 if TYPE_CHECKING:
     from pathlib import Path

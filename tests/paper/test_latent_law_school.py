@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.causal.equations.count import FittedCount
 from mutandis.data.formula import Formula
 from mutandis.data.population import Population
 from mutandis.published.scenarios import SCENARIOS
+from mutandis.scm.count import FittedCount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from mutandis.causal import Worldview
-    from mutandis.causal.counterfactual import Counterfactuals
-    from mutandis.causal.latent.latent import FittedLatent
+    from mutandis.scm import Worldview
+    from mutandis.scm.counterfactual import Counterfactuals
+    from mutandis.scm.latent.latent import FittedLatent
 
     ShareOfDraws = Callable[[mm.Audit, str, int], NDArray[np.float64]]
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.causal import Count, Latent, Linear, Worldview
 from mutandis.errors import CycleError, PlanError
 from mutandis.pictures.svg import printable
 from mutandis.pictures.worldview import draw_worldview
+from mutandis.scm import Count, Latent, Linear, Worldview
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCRIPT = "</text><script>alert('x')</script>"

@@ -10,9 +10,9 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.causal import Linear, Worldview
 from mutandis.data.columns import Categories, Column
 from mutandis.data.population import Population
+from mutandis.scm import Linear, Worldview
 
 LEVELS = ("p", "q", "r")
 

@@ -12,18 +12,18 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from mutandis.causal import Categorical, Count, Linear, Ordinal, Worldview
-from mutandis.causal.equations.categorical import (
+from mutandis.data.attribute import Attribute, AttributeKind
+from mutandis.data.columns import Categories, Column, Numbers
+from mutandis.data.population import Population
+from mutandis.errors import EquationError
+from mutandis.scm import Categorical, Count, Linear, Ordinal, Worldview
+from mutandis.scm.categorical import (
     counterfactual_probabilities,
     draw_race,
     most_probable,
     winners,
 )
-from mutandis.causal.equations.count import abduct_counts, predict_counts
-from mutandis.data.attribute import Attribute, AttributeKind
-from mutandis.data.columns import Categories, Column, Numbers
-from mutandis.data.population import Population
-from mutandis.errors import EquationError
+from mutandis.scm.count import abduct_counts, predict_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

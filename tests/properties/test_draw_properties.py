@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.causal import Categorical, Count, Latent, Linear, Ordinal, Worldview
 from mutandis.data.columns import Categories
 from mutandis.data.population import Population
+from mutandis.scm import Categorical, Count, Latent, Linear, Ordinal, Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.auditing.tipping import Tipping
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
-    from mutandis.causal import Diagnosis, Worldview
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from mutandis.report.case_model import CaseDocument
     from mutandis.report.compliance import ComplianceText
     from mutandis.report.report import Report
+    from mutandis.scm import Diagnosis, Worldview
 
 __all__ = ["Audit", "Flips", "Sweep", "Swept"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.equations.numeric import AdditiveEquation
 from mutandis.data.columns import Numbers
 from mutandis.data.score import ScoreScale
 from mutandis.evidence.sentences import list_reasons
+from mutandis.scm.numeric import AdditiveEquation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.ordered import LevelScale
 from mutandis.data.score import ScoreScale
 from mutandis.decision.maker import decide
 from mutandis.errors import printable
 from mutandis.frames import open_frame
+from mutandis.numeric.order import canonical_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mutandis.auditing.plan import Plan
-    from mutandis.causal import Diagnosis
+    from mutandis.scm import Diagnosis
     from mutandis.search.distances import DistanceName
 
 __all__ = ["PlanCheck", "check_plan"]

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.tipping import moved_attributes
-from mutandis.causal.fitting.least_squares import CollinearError, least_squares
-from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import PlanError
 from mutandis.frames import to_frame
+from mutandis.numeric.least_squares import CollinearError, least_squares
+from mutandis.numeric.order import canonical_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

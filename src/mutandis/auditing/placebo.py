@@ -24,7 +24,6 @@ import numpy as np
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.run import run_quietly
-from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.columns import Categories
 from mutandis.data.score import ScoreScale
 from mutandis.errors import GroupSizeError, PlanError
@@ -32,6 +31,7 @@ from mutandis.evidence.null_outcomes import model_null_outcomes
 from mutandis.evidence.settings import Uncertainty
 from mutandis.evidence.spaces import check_group_sizes, restrict_complainants
 from mutandis.frames import columns_of, to_frame
+from mutandis.numeric.order import canonical_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

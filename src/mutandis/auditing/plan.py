@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.check import PlanCheck
     from mutandis.auditing.progress import Report
-    from mutandis.causal import Diagnosis, Worldview
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.population import Missing
     from mutandis.data.protection import Protection
     from mutandis.decision.maker import DecisionMaker
     from mutandis.evidence.settings import MethodName, Preset
     from mutandis.evidence.spaces import Combine
+    from mutandis.scm import Diagnosis, Worldview
     from mutandis.workers import Workers
 
 __all__ = ["Origin", "Plan", "audit", "plan", "settle_robustness"]

@@ -37,13 +37,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.equations.categorical import Categorical
-from mutandis.causal.fitting.likelihood import Design, row_products, solve_positive
-from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, PlanError
 from mutandis.evidence.intervals import critical_value
+from mutandis.numeric.order import canonical_order
+from mutandis.scm.categorical import Categorical
+from mutandis.scm.likelihood import Design, row_products, solve_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from mutandis.causal import Worldview
 from mutandis.data.protection import Protection
 from mutandis.errors import PlanError
 from mutandis.evidence.spaces import (
@@ -13,6 +12,7 @@ from mutandis.evidence.spaces import (
     draw_joint_strata,
     draw_multiple_strata,
 )
+from mutandis.scm import Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.data.columns import Numbers
 from mutandis.decision.maker import describe_maker
+from mutandis.numeric.order import order_of_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
-    from mutandis.causal.counterfactual import Counterfactuals
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
     from mutandis.evidence.semantics import Grouping
+    from mutandis.scm.counterfactual import Counterfactuals
 
 __all__ = ["Provenance", "current_versions", "describe_settings", "hash_population", "record"]
 

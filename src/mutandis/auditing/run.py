@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.progress import Report
     from mutandis.auditing.provenance import Provenance
-    from mutandis.causal.counterfactual import Counterfactuals
     from mutandis.data.outcome import Outcome
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
     from mutandis.decision.maker import DecisionMaker
+    from mutandis.scm.counterfactual import Counterfactuals
     from mutandis.search.engine import Progress
     from mutandis.workers import Workers
 

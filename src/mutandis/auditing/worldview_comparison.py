@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.causal import Worldview
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import MethodName, Settings
     from mutandis.pictures.picture import Picture
+    from mutandis.scm import Worldview
 
 __all__ = [
     "WorldviewComparison",

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.auditing.worldview_comparison import WorldviewVerdicts, exchange_worldview
-from mutandis.causal.equations.categorical import Categorical
-from mutandis.causal.equations.linear import Linear
-from mutandis.causal.equations.ordinal import Ordinal
-from mutandis.causal.worldview import Worldview
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import MutandisError, MutandisWarning, PlanError
 from mutandis.evidence.settings import AS_GIVEN
+from mutandis.scm.categorical import Categorical
+from mutandis.scm.linear import Linear
+from mutandis.scm.ordinal import Ordinal
+from mutandis.scm.worldview import Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.causal.equations.equation import Equation
     from mutandis.data.population import Population
+    from mutandis.scm.family import Equation
 
 __all__ = ["find_worldview_verdicts", "merge_worldviews", "vary_worldview"]
 

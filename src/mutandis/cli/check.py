@@ -14,7 +14,7 @@ from mutandis.files.audit_file import read_plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mutandis.causal import Diagnosis
+    from mutandis.scm import Diagnosis
 
 __all__ = ["run_check"]
 

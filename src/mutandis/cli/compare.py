@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
-    from mutandis.causal import Worldview
+    from mutandis.scm import Worldview
 
 __all__ = ["run_compare"]
 

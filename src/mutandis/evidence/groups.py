@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from mutandis.causal.fitting.ordering import rank_ids
 from mutandis.data.by_row import ByRow
+from mutandis.numeric.order import rank_ids
 from mutandis.search.engine import find_within
 from mutandis.search.share import Share
 from mutandis.search.ties import Neighbourhoods, RadiusCounts, share_of

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.fitting.ordering import canonical_order
 from mutandis.data.ordered import LevelScale
+from mutandis.numeric.order import canonical_order
 from mutandis.search.choose import choose_search
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 from mutandis.search.ties import share_of

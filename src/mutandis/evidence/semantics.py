@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mutandis.causal.equations.categorical import Categorical
 from mutandis.data.columns import Categories
 from mutandis.data.ordered import LevelScale
 from mutandis.errors import PlanError
@@ -27,6 +26,7 @@ from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
 from mutandis.evidence.matches import MATCHES
 from mutandis.evidence.measures import RISK_DIFFERENCE, measure_named
 from mutandis.evidence.methods import METHODS, Center
+from mutandis.scm.categorical import Categorical
 from mutandis.search.distances import Sample, check_distance, fit_distance
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.causal.fitting.predictor import LinearPredictor
-    from mutandis.causal.worldview import Worldview
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Columns
     from mutandis.data.ordered import Scale
@@ -51,6 +49,8 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings, Similarity
     from mutandis.evidence.spaces import Stratum
+    from mutandis.scm.predictor import LinearPredictor
+    from mutandis.scm.worldview import Worldview
     from mutandis.search.engine import Progress
     from mutandis.search.share import Share
     from mutandis.workers import Workers

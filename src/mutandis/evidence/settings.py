@@ -27,7 +27,7 @@ from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
 
 if TYPE_CHECKING:
-    from mutandis.causal import Worldview
+    from mutandis.scm import Worldview
 
 __all__ = [
     "AS_GIVEN",
@@ -173,7 +173,7 @@ def _read_draws(name: str, value: Any) -> int:
 
 
 def _read_worldviews(name: str, value: Any) -> Mapping[str, Worldview]:
-    from mutandis.causal import Worldview
+    from mutandis.scm import Worldview
 
     if not isinstance(value, Mapping) or not value:
         raise PlanError(f"{name}= takes worldviews by name. Write {name}={{'bank': Worldview(…)}}.")

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
 from mutandis.data.score import ScoreScale
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
+from mutandis.numeric.order import order_of_ids
 from mutandis.report.formatting import capitalised
 
 if TYPE_CHECKING:

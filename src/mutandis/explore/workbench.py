@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.plan import plan as make_plan
-from mutandis.causal import Worldview
 from mutandis.data.columns import plain_value
 from mutandis.data.protection import Protection
 from mutandis.decision.maker import describe_maker
@@ -14,12 +13,13 @@ from mutandis.errors import PlanError
 from mutandis.explore.jobs import Job
 from mutandis.explore.view import Lens
 from mutandis.files.worldview_file import FAMILIES
+from mutandis.scm import Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mutandis.auditing.plan import Plan
-    from mutandis.causal.equations.equation import Equation
+    from mutandis.scm.family import Equation
 
 __all__ = ["ROLES", "Draft", "Trial", "editable"]
 

@@ -17,8 +17,8 @@ from mutandis.files.worldview_file import (
 from mutandis.files.yaml_nodes import Entries, read_yaml
 
 if TYPE_CHECKING:
-    from mutandis.causal import Worldview
     from mutandis.explore.workbench import Draft
+    from mutandis.scm import Worldview
 
 __all__ = ["write_draft"]
 

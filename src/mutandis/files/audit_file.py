@@ -61,11 +61,11 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
-    from mutandis.causal import Worldview
     from mutandis.data.attribute import Attribute, AttributeDeclaration
     from mutandis.data.population import Population
     from mutandis.decision.maker import DecisionMaker
     from mutandis.files.sources import Source
+    from mutandis.scm import Worldview
 
 __all__ = [
     "FILL_IN",

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.data.equal_rows import number_equal
 from mutandis.mapped import uses_files
+from mutandis.numeric.order import order_of_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

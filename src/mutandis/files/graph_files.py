@@ -12,10 +12,10 @@ from contextlib import redirect_stdout
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from mutandis.causal import Linear, Worldview
 from mutandis.errors import MutandisWarning, SettingsError, WorldviewError, listed, shown
 from mutandis.files.yaml_nodes import located
 from mutandis.limits import explain_limit, limit
+from mutandis.scm import Linear, Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping

@@ -76,13 +76,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
-    from mutandis.causal import Diagnosis
     from mutandis.data.columns import Column
     from mutandis.data.outcome import Outcome
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.settings import Settings
     from mutandis.files.results_folder import AuditRecord
+    from mutandis.scm import Diagnosis
 
 __all__ = [
     "open_results",

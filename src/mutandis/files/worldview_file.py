@@ -11,8 +11,6 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mutandis.causal import Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
-from mutandis.causal.graph import Graph
 from mutandis.data.attribute import CATEGORICAL
 from mutandis.data.columns import plain_value
 from mutandis.errors import SettingsError, WorldviewError, listed, shown, suggest
@@ -40,12 +38,14 @@ from mutandis.files.yaml_nodes import (
     read_yaml,
     write_yaml,
 )
+from mutandis.scm import Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
+from mutandis.scm.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from mutandis.causal.equations.equation import Equation
     from mutandis.files.yaml_nodes import Reader
+    from mutandis.scm.family import Equation
 
 __all__ = [
     "FAMILIES",

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from mutandis.causal.graph import Graph
 from mutandis.errors import PlanError
 from mutandis.pictures.layout import Layout, Rectangle, Spacing, lay_out, longest_paths
 from mutandis.pictures.picture import Picture
 from mutandis.pictures.svg import element, number, printable, shortened, text_width
+from mutandis.scm.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from mutandis.causal import Worldview
+    from mutandis.scm import Worldview
 
 _FONT = 14.0
 _SMALL = 12.0

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mutandis.causal import Linear, Worldview
 from mutandis.data.formula import Formula
 from mutandis.data.protection import Protection
 from mutandis.errors import InputError
+from mutandis.scm import Linear, Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

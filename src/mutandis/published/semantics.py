@@ -19,9 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.equations.equation import Predicted, numbers_of
-from mutandis.causal.equations.linear import Linear
-from mutandis.causal.worldview import Worldview
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Categories, Numbers
@@ -32,6 +29,9 @@ from mutandis.evidence.intervals import INTERVALS, no_interval
 from mutandis.evidence.measures import RISK_DIFFERENCE
 from mutandis.evidence.methods import Center
 from mutandis.evidence.semantics import Grouping, Situation
+from mutandis.scm.family import Predicted, numbers_of
+from mutandis.scm.linear import Linear
+from mutandis.scm.worldview import Worldview
 from mutandis.search.distance import Points
 from mutandis.search.engine import Progress, discard_progress, group_rows
 from mutandis.search.share import Share
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.causal.equations.equation import Equation
-    from mutandis.causal.equations.linear import FittedLinear
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
@@ -60,6 +58,8 @@ if TYPE_CHECKING:
     from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Evidence, Settings
+    from mutandis.scm.family import Equation
+    from mutandis.scm.linear import FittedLinear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal import Linear, Worldview
-from mutandis.causal.contributions import decompose, paths_between
 from mutandis.data.columns import Numbers, plain_value
 from mutandis.report.case_model import Cause, Movement
+from mutandis.scm import Linear, Worldview
+from mutandis.scm.contributions import decompose, paths_between
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mutandis.auditing.audit import Audit
-    from mutandis.causal.contributions import Decomposition
-    from mutandis.causal.worldview import FittedWorldview
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
+    from mutandis.scm.contributions import Decomposition
+    from mutandis.scm.worldview import FittedWorldview
 
 __all__ = ["movements_of", "value_at"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.causal.fitting.ordering import order_of_ids
 from mutandis.evidence.methods import CST_MATCHED
+from mutandis.numeric.order import order_of_ids
 from mutandis.report.formatting import count, listed, plural
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.placebo import Placebo
-    from mutandis.causal import Diagnosis
+    from mutandis.scm import Diagnosis
 
 __all__ = ["Report", "make_report"]
 

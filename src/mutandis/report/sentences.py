@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
-    from mutandis.causal import Diagnosis
     from mutandis.decision.agreement import ScaledAgreement
     from mutandis.report.context import ReportContext
+    from mutandis.scm import Diagnosis
 
 __all__ = [
     "Caution",

@@ -1,1 +1,0 @@
-"""What the data say about a worldview, in plain sentences."""

@@ -1,1 +1,0 @@
-"""Structural equations: the protocol, and one file per family."""

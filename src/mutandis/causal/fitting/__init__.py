@@ -1,1 +1,0 @@
-"""Estimation without a trace of row order or threads."""

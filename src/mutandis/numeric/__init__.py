@@ -1,0 +1,1 @@
+"""Canonical order of rows and least squares: independent of row order and threads."""

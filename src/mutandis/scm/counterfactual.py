@@ -1,0 +1,295 @@
+"""Pearl's three steps from facts to counterfactuals: abduction, action, prediction; and draws.
+
+The paper describes them in its section "Structural Causal Models and Counterfactuals" and works an
+example in its Appendix A.1 (where the printed abduction of U3 has a plus that must be a minus:
+U3 = X3 - β1·X1 - β2·X2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from mutandis.data.columns import Categories, Column, Numbers, describe_levels
+from mutandis.errors import EquationError, PlanError, UnknownColumnError
+from mutandis.mapped import in_file
+from mutandis.numeric.order import canonical_order
+from mutandis.scm.family import naming
+from mutandis.scm.numeric import require_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from mutandis.data.columns import Columns
+    from mutandis.data.population import Population
+    from mutandis.scm.family import FittedEquation, Predicted, Rng
+    from mutandis.scm.latent.latent import FittedLatent
+
+
+# More column names than these do not help to find the right one.
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Draws(Sequence["Population"]):
+    """A sequence of counterfactual populations, each made when it is asked for.
+
+    Where the facts do not determine a person's noise, one counterfactual is a choice among many.
+    Draws show the others. Each has a generator of its own: the i-th draw is the same whichever were
+    made before it, on however many threads, and however the table is sorted.
+    """
+
+    states: tuple[np.random.SeedSequence, ...] = ()
+    """The seed of each draw."""
+    make: Callable[[np.random.Generator], Population] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    @overload
+    def __getitem__(self, index: int) -> Population: ...
+    @overload
+    def __getitem__(self, index: slice) -> Draws: ...
+    def __getitem__(self, index: int | slice) -> Population | Draws:
+        """Make a draw, or choose some of them."""
+        if isinstance(index, slice):
+            return Draws(self.states[index], self.make)
+        state = self.states[index]
+        if self.make is None:
+            raise IndexError("these counterfactuals were made without draws")
+        return self.make(np.random.default_rng(state))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuralEquation:
+    """A fitted equation of M', and the columns it takes its causes from."""
+
+    parents: tuple[str, ...]
+    fitted: FittedEquation[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterfactuals:
+    """D^CF: the population as it would have been.
+
+    Parameters
+    ----------
+    population
+        The same people in the same rows, with the intervened and the recomputed columns exchanged.
+    moved
+        The attributes that were recomputed, causes before their effects. Empty if the intervened
+        attributes cause nothing in this worldview.
+    clipped
+        For each of them, how many values were cut off at the equation's bounds.
+    held
+        Resolving attributes that would have moved, had the worldview not held them fixed.
+    couplings
+        For each moved attribute whose noise the facts leave open, the coupling between the two
+        worlds that is assumed for it, and that no data can test.
+    draws
+        Further counterfactual populations, where they were asked for.
+    """
+
+    population: Population
+    moved: tuple[str, ...]
+    clipped: Mapping[str, int]
+    held: tuple[str, ...] = ()
+    couplings: Mapping[str, str] = field(default_factory=dict)
+    draws: Draws = field(default_factory=Draws)
+
+
+def abduct(
+    population: Population,
+    equations: Mapping[str, StructuralEquation],
+    latents: Iterable[FittedLatent] = (),
+    *,
+    rng: Rng = None,
+) -> Mapping[str, Any]:
+    """Abduct: recover each row's noise from the facts (the first step, P(U | X, A))."""
+    noise: dict[str, Any] = {}
+    for latent in latents:
+        if not equations.keys().isdisjoint(latent.equations):
+            require_columns(population, latent.latent.names)
+            noise.update(latent.abduct(population.columns, rng=rng))
+    for child, equation in equations.items():
+        if child not in noise:
+            require_columns(population, (*equation.parents, child))
+            causes = _causes(population, equation)
+            with naming(child):
+                noise[child] = equation.fitted.abduct(population.columns[child], causes, rng=rng)
+    return MappingProxyType(noise)
+
+
+def act(population: Population, do: Mapping[str, Any]) -> Population:
+    """Act: set the intervened attributes in every row (the second step, do(A := a'))."""
+    if not do:
+        raise PlanError(
+            "The intervention is empty: do={} changes nothing. "
+            "Name an attribute and the value it is set to: do={'Gender': 0}."
+        )
+    require_columns(population, do)
+    return population.with_columns(
+        {name: _constant(name, population.columns[name], value) for name, value in do.items()}
+    )
+
+
+def predict(
+    intervened: Population, equations: Mapping[str, StructuralEquation], noise: Mapping[str, Any]
+) -> Counterfactuals:
+    """Predict: carry the change on to all effects (the third step, P(X^CF | X, A))."""
+    # causes come before their effects: each sees the counterfactual values of those before it
+    population = intervened
+    clipped = {}
+    for child, equation in equations.items():
+        with naming(child):
+            predicted = equation.fitted.predict(_causes(population, equation), noise[child])
+            column = _checked(predicted, rows=len(population))
+        clipped[child] = predicted.clipped
+        kept = column.with_data(in_file(column.data))
+        population = population.with_columns({child: kept})
+    return Counterfactuals(
+        population=population, moved=tuple(equations), clipped=MappingProxyType(clipped)
+    )
+
+
+def take_three_steps(
+    population: Population,
+    do: Mapping[str, Any],
+    equations: Mapping[str, StructuralEquation],
+    latents: Iterable[FittedLatent] = (),
+    *,
+    rng: Rng = None,
+) -> Counterfactuals:
+    """Abduct, act and predict, one attribute after the other."""
+    # noise follows from the facts alone, so it is abducted when its attribute is predicted: that of
+    # all attributes at once would take as much memory as the table
+    latents = tuple(latents)
+    driven = {name for latent in latents for name in latent.equations}
+    together = {child: equation for child, equation in equations.items() if child in driven}
+    hidden = abduct(population, together, latents, rng=rng)
+    changed = act(population, do)
+    clipped: dict[str, int] = {}
+    for child, equation in equations.items():
+        alone = {child: equation}
+        noise = hidden if child in hidden else abduct(population, alone, rng=rng)
+        made = predict(changed, alone, noise)
+        changed = made.population
+        clipped.update(made.clipped)
+    return Counterfactuals(
+        population=changed, moved=tuple(equations), clipped=MappingProxyType(clipped)
+    )
+
+
+def make_draws(
+    population: Population,
+    names: Iterable[str],
+    *,
+    do: Mapping[str, Any],
+    draws: int,
+    rng: Rng,
+    draw: Callable[[Population, np.random.Generator], Counterfactuals],
+) -> Draws:
+    """Prepare draws, made from rows in an order that depends on what they hold."""
+    # Random numbers are handed out row by row, so the rows are put into the canonical order of the
+    # named columns first, and back afterwards: sorting the table in another way changes no person's
+    # draw. Rows that are equal there are told apart by the other columns, then by their ids.
+    states = _spawn(draws, rng)
+    if not states:
+        return Draws()
+    names = tuple(dict.fromkeys([*names, *do]))
+    first = {name: population.columns[name] for name in names}
+    others = {name: column for name, column in population.columns.items() if name not in first}
+    order = canonical_order(first, others=others, ids=population.ids)
+    ordered = take_rows(population, order, names)
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+
+    def make(generator: np.random.Generator) -> Population:
+        made = draw(ordered, generator)
+        moved = {name: made.population.columns[name].take(back) for name in made.moved}
+        return act(population, do).with_columns(moved)
+
+    return Draws(states, make)
+
+
+def _spawn(draws: int, rng: Rng) -> tuple[np.random.SeedSequence, ...]:
+    if draws < 0:
+        raise PlanError(f"draws={draws} is negative. Give how many to make, or 0.")
+    if not draws:
+        return ()
+    if rng is None:
+        raise PlanError(
+            f"draws={draws} needs a generator, so that the draws can be repeated. "
+            "Pass rng=numpy.random.default_rng(SEED)."
+        )
+    # four words of the generator's own stream, then a tree of seeds: no draw depends on another
+    root = np.random.SeedSequence(rng.integers(0, 2**32, size=4).tolist())
+    return tuple(root.spawn(draws))
+
+
+def take_rows(population: Population, rows: NDArray[np.intp], names: Iterable[str]) -> Population:
+    """Take some rows of some columns, to compute with: the source stays as it is."""
+    columns = {name: population.columns[name].take(rows) for name in names}
+    return replace(
+        population,
+        columns=MappingProxyType(columns),
+        ids=population.ids[rows],
+        positions=population.positions[rows],
+    )
+
+
+def require_columns(population: Population, names: Iterable[str]) -> None:
+    unknown = [name for name in dict.fromkeys(names) if name not in population.columns]
+    if unknown:
+        have = list(population.columns)
+        shown = ", ".join(map(repr, have[:_SHOWN])) + (", …" if len(have) > _SHOWN else "")
+        raise UnknownColumnError(
+            f"The worldview or the intervention names {', '.join(map(repr, unknown))}, which the "
+            f"population does not have. It holds {shown}. Correct the name, or read that column "
+            "into the population too."
+        )
+
+
+def _causes(population: Population, equation: StructuralEquation) -> Columns:
+    return {name: population.columns[name] for name in equation.parents}
+
+
+def _constant(name: str, column: Column, value: object) -> Column:
+    if np.ndim(value) != 0:  # type: ignore[arg-type]
+        raise PlanError(
+            f"do sets {name!r} to a {type(value).__name__}. An intervention sets one value in "
+            "all rows: give a single value."
+        )
+    if isinstance(column, Categories):
+        code = column.code_of(value)
+        if code is None:
+            raise PlanError(
+                f"do sets {name!r} to {value!r}, which is not a value of that column. "
+                f"Its values are {describe_levels(column)}. Name one of them."
+            )
+        return column.filled(code)
+    if not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise PlanError(
+            f"do sets {name!r} to {value!r}, but the column holds numbers. Give a finite number, "
+            "or declare the column as nominal."
+        )
+    return Numbers(np.full(len(column), float(value)))
+
+
+def _checked(predicted: Predicted, *, rows: int) -> Column:
+    column = predicted.column
+    if column.data.shape != (rows,):
+        raise EquationError(
+            f"it predicted values of shape {column.data.shape} for {rows} rows. "
+            "An equation predicts one value per row."
+        )
+    if isinstance(column, Numbers):
+        require_finite(column.values)
+    return column

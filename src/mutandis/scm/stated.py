@@ -1,0 +1,352 @@
+"""Stated equations: the expert says how causes act, and the rest is noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.data import expression as tree
+from mutandis.data.columns import Categories, describe_levels
+from mutandis.data.expression import ValueKind
+from mutandis.data.formula import Formula
+from mutandis.errors import EquationError
+from mutandis.numeric.least_squares import (
+    CollinearError,
+    constant_in,
+    is_constant,
+    least_squares,
+    listed,
+    require_rows,
+)
+from mutandis.scm.family import numbers_of
+from mutandis.scm.numeric import (
+    AdditiveEquation,
+    Bounds,
+    FittedAdditiveEquation,
+    LinkName,
+    linked,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from mutandis.data.columns import Column, Columns, Floats
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Stated(AdditiveEquation):
+    """X = f(pa) + U, where a formula states f.
+
+    Parameters
+    ----------
+    formula
+        The equation's right-hand side without the noise, in the formula language: the names in it
+        are the parents. A nominal parent is compared with its values: ``Gender == "female"``.
+    parents
+        The parents, if they are to be named apart from the formula: exactly those in it.
+    fit
+        Names in the formula that are not columns but coefficients, to be estimated. The formula
+        must be linear in them.
+    link
+        "identity" as above; "log" for an attribute that is always above 0 and on which causes act
+        by factors: log X = f(pa) + U.
+    bounds, decimals, levels
+        The values that the attribute can take, as in `Linear`: predictions are rounded to the given
+        decimals, moved to the nearest level, and cut off at the bounds.
+
+    Notes
+    -----
+    The counterfactual is x + (f(pa') - f(pa)), and x · exp(f(pa') - f(pa)) under the log link. A
+    constant in the formula makes no difference to it: whatever the formula does not say is noise,
+    and the mean of the noise need not be 0. Coefficients are therefore estimated by least squares
+    with a constant, also if the formula has none or states one; a constant among the coefficients
+    is the mean of what the others leave.
+
+    Examples
+    --------
+    >>> Stated("0.3 * AnnualSalary - 2000 * Gender").parents
+    ('AnnualSalary', 'Gender')
+    >>> from mutandis.data.columns import Numbers
+    >>> salary = Numbers(np.array([10.0, 20.0, 30.0, 40.0]))
+    >>> gender = Numbers(np.array([0.0, 1.0, 0.0, 1.0]))
+    >>> balance = Numbers(np.array([6.0, 5.0, 10.0, 9.0]))
+    >>> equation = Stated("0.2 * Salary + b * Gender + c", fit=("b", "c"))
+    >>> fitted = equation.fit(balance, {"Salary": salary, "Gender": gender})
+    >>> {name: round(value, 9) for name, value in fitted.coefficients.items()}
+    {'b': -3.0, 'c': 4.0}
+    """
+
+    formula: str
+    parents: tuple[str, ...]
+    coefficients: tuple[str, ...]
+    """What is to be estimated; it cannot be called fit, which is a method."""
+    parsed: Formula = field(compare=False)
+
+    def __init__(
+        self,
+        formula: str,
+        *,
+        parents: Iterable[str] | None = None,
+        fit: Iterable[str] = (),
+        link: LinkName = "identity",
+        bounds: Bounds | None = None,
+        decimals: int | None = None,
+        levels: Iterable[float] | None = None,
+    ) -> None:
+        parsed = Formula.parse(formula)
+        if parsed.kind is ValueKind.BOOLEAN:
+            raise _true_or_false()
+        coefficients = _read_names("fit", fit)
+        _check_coefficients(parsed, coefficients)
+        self._set(
+            parsed=parsed,
+            formula=parsed.text,
+            parents=_read_parents(parsed, parents, coefficients),
+            coefficients=coefficients,
+        )
+        self._set_numeric(link=link, bounds=bounds, decimals=decimals, levels=levels)
+
+    def _argument(self, name: str) -> Any:
+        if name == "fit":
+            return self.coefficients
+        implied = name == "parents" and self.parents == _columns_in(self.parsed, self.coefficients)
+        return None if implied else getattr(self, name)
+
+    def fit(self, child: Column, parents: Columns) -> FittedStated:
+        response = linked(numbers_of(child), self.link)
+        causes = {name: parents[name] for name in self.parents}
+        _check_constants(self.parsed, causes)
+        fitted = FittedStated(
+            formula=self.parsed,
+            coefficients=MappingProxyType(self._estimated(response, causes)),
+            **self.numeric,
+        )
+        # a formula without a result in some row is better refused now than later
+        fitted.explained(causes, rows=len(response))
+        return fitted
+
+    def _estimated(self, response: Floats, causes: Columns) -> dict[str, float]:
+        if not self.coefficients:
+            return {}
+        rows = len(response)
+        require_rows(rows, coefficients=len(self.coefficients))
+        fixed = _evaluated(self.parsed, causes, dict.fromkeys(self.coefficients, 0.0), rows=rows)
+        design = [
+            (name, _evaluated(factor, causes, {}, rows=rows))
+            for name, factor in slopes(self.parsed, self.coefficients).items()
+        ]
+        silent = [name for name, values in design if not values.any()]
+        if silent:
+            raise EquationError(
+                f"nothing can be learnt about {listed(silent)}: what it is multiplied with is 0 in "
+                f"all {rows} rows. State it as a number, or take it out of the formula."
+            )
+        try:
+            values = _with_free_constant(response - fixed, design)
+        except CollinearError as error:
+            raise EquationError(
+                f"{listed([error.label])} cannot be told apart from {listed(error.others)}: what "
+                "they are multiplied with follows from each other. State one of them as a number, "
+                "or take it out of the formula."
+            ) from None
+        return dict(zip(self.coefficients, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedStated(FittedAdditiveEquation):
+    """A stated equation, with the coefficients that were estimated."""
+
+    formula: Formula
+    coefficients: Mapping[str, float]
+
+    def explained(self, parents: Columns, *, rows: int) -> Floats:
+        return _evaluated(self.formula, parents, self.coefficients, rows=rows)
+
+
+def _evaluated(
+    formula: Formula,
+    parents: Columns,
+    coefficients: Mapping[str, float],
+    *,
+    rows: int,
+) -> Floats:
+    columns = {
+        name: np.full(rows, coefficients[name]) if name in coefficients else _array(parents[name])
+        for name in formula.names
+    }
+    values = formula.evaluate(columns, length=rows)
+    if values.dtype == np.bool_:
+        raise _true_or_false()
+    return values
+
+
+def _array(column: Column) -> NDArray[Any]:
+    """Give a column as formulas read it: numbers, or the levels by their values."""
+    if isinstance(column, Categories):
+        levels = np.empty(len(column.levels), dtype=np.object_)
+        levels[:] = column.levels
+        return levels[column.codes]
+    # one after the other in memory: NumPy may round functions of scattered values differently
+    return np.ascontiguousarray(column.values)
+
+
+def _with_free_constant(response: Floats, design: Sequence[tuple[str, Floats]]) -> list[float]:
+    """Solve the least squares problem with a constant that belongs to the noise."""
+    # A column of the design that is itself constant takes the constant's place. So do columns that
+    # add up to one, such as one for women and one for men.
+    constants = [place for place, (_, values) in enumerate(design) if is_constant(values)]
+    if len(constants) > 1:
+        first, second = (design[place][0] for place in constants[:2])
+        raise CollinearError(second, [first])
+    if constants:
+        (place,) = constants
+        shares = [0.0] * len(design)
+        shares[place] = 1.0 / float(design[place][1][0])
+    else:
+        try:
+            return least_squares(response, design)[1]
+        except CollinearError:
+            found = constant_in(design)
+            if found is None:
+                raise
+        shares = found
+        place = int(np.argmax(np.abs(shares)))
+    constant, others = least_squares(response, [*design[:place], *design[place + 1 :]])
+    others.insert(place, 0.0)
+    return [value + constant * share for value, share in zip(others, shares, strict=True)]
+
+
+def _check_constants(formula: Formula, causes: Columns) -> None:
+    """Refuse comparisons with values that a nominal parent does not have: they are never true."""
+    for name, value in compared_constants(formula):
+        column = causes.get(name)
+        if isinstance(column, Categories) and column.code_of(value) is None:
+            raise EquationError(
+                f"the formula compares {name!r} with {value!r}, which is not a value of that "
+                f"column. Its values are {describe_levels(column)}. Correct the formula."
+            )
+
+
+def _check_coefficients(formula: Formula, coefficients: tuple[str, ...]) -> None:
+    for name in coefficients:
+        if name not in formula.names:
+            raise EquationError(
+                f"fit names {name!r}, which the formula does not hold. It holds "
+                f"{listed(formula.names)}. Name what is to be estimated as it stands there."
+            )
+    slopes(formula, coefficients)  # for what it refuses
+
+
+def _read_parents(
+    formula: Formula, parents: Iterable[str] | None, coefficients: tuple[str, ...]
+) -> tuple[str, ...]:
+    named = _columns_in(formula, coefficients)
+    if parents is None:
+        return named
+    read = _read_names("parents", parents)
+    unknown = [name for name in named if name not in read]
+    if unknown:
+        raise EquationError(
+            f"the formula holds {listed(unknown)}, which is neither among its parents nor in fit. "
+            "Correct the name, add it to the parents, or have it estimated with fit."
+        )
+    unused = [name for name in read if name not in named]
+    if unused:
+        raise EquationError(
+            f"the parents include {listed(unused)}, which the formula does not read as a column. "
+            "A cause that changes nothing is not a parent: take it out, or use it in the formula."
+        )
+    return read
+
+
+def _read_names(setting: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise EquationError(
+            f"{setting}={names!r} is one text. Give a tuple of names: ({names!r},)."
+        )
+    read = tuple(names)
+    if not all(isinstance(name, str) for name in read):
+        raise EquationError(f"{setting} has names that are not text. Give a tuple of names.")
+    if len(set(read)) < len(read):
+        raise EquationError(f"{setting} names something twice. Name each once.")
+    return read
+
+
+def _columns_in(formula: Formula, coefficients: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in formula.names if name not in coefficients)
+
+
+def _true_or_false() -> EquationError:
+    return EquationError(
+        "the formula gives true or false, but it explains a number. "
+        "Say how much a comparison counts: 2000 * (Gender == 1), for example."
+    )
+
+
+def slopes(formula: Formula, coefficients: Collection[str]) -> dict[str, Formula]:
+    """Find g and h of a formula f0 + b·g + c·h that is linear in its coefficients b and c."""
+    factors = {}
+    for name in coefficients:
+        root = _slope(formula.root, name)
+        names = tuple(dict.fromkeys(_names(root)))
+        together = next((other for other in names if other in coefficients), None)
+        if together is not None:
+            raise EquationError(
+                f"the formula is not linear in {name!r} and {together!r} together: they are "
+                "multiplied with each other, so neither can be estimated. State one as a number."
+            )
+        factors[name] = Formula(text=formula.text, names=names, root=root)
+    return factors
+
+
+def compared_constants(formula: Formula) -> Iterator[tuple[str, Any]]:
+    """Find the names that a formula compares by == or != with a constant, and the constants."""
+    for node in _walk(formula.root):
+        if not isinstance(node, tree.ComparisonChain):
+            continue
+        for operator, sides in zip(node.operators, pairwise(node.operands), strict=True):
+            for pair in (sides, sides[::-1]) if operator in {"==", "!="} else ():
+                match pair:
+                    case tree.ColumnName(name=name), tree.Constant(value=value):
+                        yield name, value
+
+
+def _slope(node: tree.Expression, name: str) -> tree.Expression:
+    """Differentiate by a name in which the node is linear."""
+    if name not in _names(node):
+        return tree.Constant(place=node.place, value=0.0)
+    match node:
+        case tree.ColumnName():
+            return tree.Constant(place=node.place, value=1.0)
+        case tree.Numeric(operation="+" | "-" | "positive" | "negative"):
+            parts = tuple(_slope(operand, name) for operand in node.operands)
+            return tree.Numeric(place=node.place, operation=node.operation, operands=parts)
+        case tree.Numeric(operation="*" | "/", operands=(left, right)) if name not in _names(right):
+            parts = (_slope(left, name), right)
+            return tree.Numeric(place=node.place, operation=node.operation, operands=parts)
+        case tree.Numeric(operation="*", operands=(left, right)) if name not in _names(left):
+            parts = (left, _slope(right, name))
+            return tree.Numeric(place=node.place, operation="*", operands=parts)
+        case tree.Where(operands=(condition, *branches)) if name not in _names(condition):
+            parts = (condition, *(_slope(branch, name) for branch in branches))
+            return tree.Where(place=node.place, operands=parts)
+    raise EquationError(
+        f"the formula is not linear in {name!r}: {node.place} does more with it than add, subtract "
+        "or multiply it. State it as a number, or write the formula so that it is."
+    )
+
+
+def _names(node: tree.Expression) -> list[str]:
+    return [part.name for part in _walk(node) if isinstance(part, tree.ColumnName)]
+
+
+def _walk(node: tree.Expression) -> Iterator[tree.Expression]:
+    yield node
+    for part in node.operands:
+        yield from _walk(part)

@@ -1,0 +1,252 @@
+"""Fitting a hidden cause: against other ways to the same numbers, and against the truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mutandis.data.columns import Categories, Numbers
+from mutandis.data.population import Population
+from mutandis.errors import EquationError, MutandisWarning
+from mutandis.scm import Count, Latent, Linear, Worldview
+from mutandis.scm.latent.fit import log_posterior, maximise
+from mutandis.scm.latent.latent import FittedLatent, standard_attributes
+from mutandis.scm.latent.quadrature import moments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+    from tests.scm.conftest import NewtonStep
+
+Columns = dict[str, Numbers | Categories]
+
+THREE = Latent(
+    "Skill", {"Maths": Linear("Group"), "Music": Linear("Group"), "Prizes": Count("Group")}
+)
+TWO = Latent("Skill", {"Maths": Linear("Group"), "Music": Linear("Group")})
+TRUE_LOADINGS = {"Maths": 0.8, "Music": 2.0, "Prizes": 0.4}
+
+
+def school(rows: int, *, seed: int = 1) -> Columns:
+    """Simulate people whose skill is known to nobody."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, size=rows).astype(float)
+    skill = rng.normal(size=rows)
+    return {
+        "Group": Numbers(group),
+        "Maths": Numbers(1.0 + 0.5 * group + 0.8 * skill + 0.6 * rng.normal(size=rows)),
+        "Music": Numbers(5.0 - 1.0 * group + 2.0 * skill + 3.0 * rng.normal(size=rows)),
+        "Prizes": Numbers(rng.poisson(np.exp(1.0 + 0.3 * group + 0.4 * skill)).astype(float)),
+    }
+
+
+def loadings(fitted: FittedLatent) -> dict[str, float]:
+    return {child: driven.loading for child, driven in fitted.parameters.items()}
+
+
+def numbers(columns: Mapping[str, Numbers | Categories], name: str) -> NDArray[np.float64]:
+    column = columns[name]
+    assert isinstance(column, Numbers)
+    return column.values
+
+
+def test_the_mode_is_that_of_the_normal_likelihood_by_hand(newton_step: NewtonStep) -> None:
+    columns = school(300)
+    group, maths, music = (numbers(columns, name) for name in ("Group", "Maths", "Music"))
+
+    def standard(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = (values - values.mean()) / values.std()
+        return found
+
+    cause, seen = standard(group), np.column_stack([standard(maths), standard(music)])
+
+    def log_posterior(parameters: NDArray[np.float64]) -> float:
+        intercepts, slopes = parameters[0:2], parameters[2:4]
+        loading, deviation = np.abs(parameters[4:6]), np.exp(parameters[6:8])
+        covariance = np.outer(loading, loading) + np.diag(deviation**2)
+        means = intercepts + np.outer(cause, slopes)
+        likelihood = stats.multivariate_normal(np.zeros(2), covariance).logpdf(seen - means).sum()
+        prior = (
+            stats.norm.logpdf(parameters[0:4]).sum()
+            + stats.halfnorm(scale=0.5).logpdf(loading).sum()
+            + stats.rayleigh.logpdf(deviation).sum()
+        )
+        return float(likelihood + prior)
+
+    fitted = TWO.fit(columns).parameters
+    found = []
+    for child, values in (("Maths", maths), ("Music", music)):
+        driven = fitted[child]
+        slope = driven.predictor.terms[0].slope  # type: ignore[union-attr]
+        at_zero = driven.predictor.intercept + slope * group.mean()
+        found.append(
+            [
+                (at_zero - values.mean()) / values.std(),
+                slope * group.std() / values.std(),
+                driven.loading / values.std(),
+                np.log(driven.deviation / values.std()),
+            ]
+        )
+    # derivatives by differences: nothing that the fit itself relies on
+    assert np.abs(newton_step(log_posterior, np.ravel(found, order="F"))).max() < 1e-4
+
+
+def test_the_gradient_vanishes_at_the_mode_and_every_step_away_goes_down() -> None:
+    attributes, counts = standard_attributes(THREE, school(400))
+    parts = list(attributes.values())
+    mode = np.concatenate(list(maximise(attributes, counts).values()))
+    height, gradient = log_posterior(parts, counts, mode)
+    assert np.abs(gradient).max() < 1e-2  # of a log posterior that 400 rows add up to
+    for direction in np.random.default_rng(0).normal(size=(20, len(mode))):
+        assert log_posterior(parts, counts, mode + 0.01 * direction)[0] < height
+
+
+def test_the_gradient_is_that_of_the_posterior() -> None:
+    attributes, counts = standard_attributes(THREE, school(60))
+    parts = list(attributes.values())
+    at = np.concatenate([part.start() for part in parts]) + 0.05
+    _, gradient = log_posterior(parts, counts, at)
+    step = 1e-5
+    numeric = [
+        (
+            log_posterior(parts, counts, at + step * unit)[0]
+            - log_posterior(parts, counts, at - step * unit)[0]
+        )
+        / (2 * step)
+        for unit in np.eye(len(at))
+    ]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_known_loadings_are_recovered_and_the_error_shrinks() -> None:
+    def error(rows: int) -> float:
+        fits = [loadings(THREE.fit(school(rows, seed=seed))) for seed in range(3)]
+        return float(
+            np.mean(
+                [abs(fit[c] - true) / true for fit in fits for c, true in TRUE_LOADINGS.items()]
+            )
+        )
+
+    small, large = error(250), error(8000)
+    assert large < 0.03
+    assert large < small / 3  # √32 = 5.7 is to be expected
+
+
+def test_coefficients_and_noise_are_recovered() -> None:
+    fitted = THREE.fit(school(8000)).parameters
+    slopes = [fitted[c].predictor.terms[0].slope for c in ("Maths", "Music", "Prizes")]  # type: ignore[union-attr]
+    assert slopes == pytest.approx([0.5, -1.0, 0.3], abs=0.1)
+    assert fitted["Prizes"].predictor.intercept == pytest.approx(1.0, abs=0.05)
+    assert fitted["Maths"].deviation == pytest.approx(0.6, abs=0.05)
+    assert fitted["Music"].deviation == pytest.approx(3.0, abs=0.1)
+    assert fitted["Prizes"].deviation == 1.0
+
+
+def test_of_two_normal_attributes_only_the_product_of_loadings_is_known() -> None:
+    columns = school(8000)
+    group = numbers(columns, "Group")
+    rest = {}
+    for name in ("Maths", "Music"):
+        values = numbers(columns, name)
+        rest[name] = (
+            values - np.array([values[group == g].mean() for g in (0, 1)])[group.astype(int)]
+        )
+    covariance = float((rest["Maths"] * rest["Music"]).mean())
+    found = loadings(TWO.fit(columns))
+    assert found["Maths"] * found["Music"] == pytest.approx(covariance, rel=2e-3)
+    # what the data leave open the priors decide: equal loadings in standard units
+    standard = [found[name] / numbers(columns, name).std() for name in ("Maths", "Music")]
+    assert standard[0] == pytest.approx(standard[1], rel=0.05)
+
+
+def test_the_log_link_is_a_normal_attribute_of_the_logarithm() -> None:
+    columns = school(500)
+    salary = Numbers(np.exp(numbers(columns, "Maths")))
+    plain = TWO.fit(columns).parameters
+    logged = Latent("Skill", {"Maths": Linear("Group", link="log"), "Music": Linear("Group")})
+    again = logged.fit({**columns, "Maths": salary}).parameters
+    assert again["Maths"].loading == pytest.approx(plain["Maths"].loading, rel=1e-6)
+    assert again["Maths"].deviation == pytest.approx(plain["Maths"].deviation, rel=1e-6)
+
+
+def test_equal_rows_are_counted_not_repeated() -> None:
+    columns = school(40)
+    twice = {name: column.take(np.repeat(np.arange(40), 2)) for name, column in columns.items()}
+    attributes, counts = standard_attributes(THREE, twice)
+    parts = list(attributes.values())
+    assert counts.tolist() == [2] * 40
+    at = np.concatenate([part.start() for part in parts])
+    once, single = standard_attributes(THREE, columns)
+    evidence = [
+        part.evidence(own) for part, own in zip(once.values(), np.split(at, [4, 8]), strict=True)
+    ]
+    prior = log_posterior(parts, np.zeros_like(counts), at)[0]
+    assert single.tolist() == [1] * 40
+    expected = 2.0 * float(moments(evidence).log_marginal.sum())
+    assert log_posterior(parts, counts, at)[0] - prior == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_in_another_order_give_the_same_bits() -> None:
+    columns = school(300)
+    order = np.random.default_rng(5).permutation(300)
+    worldview = Worldview({}, latents=[THREE])
+
+    def fit(chosen: Columns) -> Mapping[str, object]:
+        table = {name: numbers(chosen, name) for name in chosen}
+        people = Population.from_frame(table, columns=list(table))
+        return worldview.fit(people).latents[0].parameters
+
+    shuffled = {name: column.take(order) for name, column in columns.items()}
+    assert dict(fit(columns)) == dict(fit(columns)) == dict(fit(shuffled))
+
+
+def test_an_attribute_that_falls_as_the_other_rises_has_no_loading() -> None:
+    columns = school(2000)
+    columns["Music"] = Numbers(-numbers(columns, "Music"))
+    with pytest.warns(MutandisWarning, match=r"'Skill' has no effect on '(Maths|Music)'"):
+        found = loadings(TWO.fit(columns))
+    assert min(found.values()) == 0.0
+    assert max(found.values()) >= 0.0
+
+
+def test_a_count_that_varies_less_than_poisson_makes_the_cause_a_disguise() -> None:
+    rng = np.random.default_rng(3)
+    skill = rng.normal(size=3000)
+    columns: Columns = {
+        "Maths": Numbers(skill + 0.5 * rng.normal(size=3000)),
+        "Points": Numbers(np.round(40 + 3 * skill + rng.normal(size=3000))),
+    }
+    latent = Latent("Skill", {"Maths": Linear(), "Points": Count()})
+    with pytest.warns(MutandisWarning, match=r"'Skill' is all but 'Maths' itself: it makes up 99"):
+        latent.fit(columns)
+
+
+def test_nominal_causes_are_told_by_their_values() -> None:
+    columns = school(600)
+    codes = numbers(columns, "Group").astype(np.int32)
+    named: Columns = {**columns, "Group": Categories(codes, ("a", "b"))}
+    by_number, by_name = THREE.fit(columns), THREE.fit(named)
+    shifts = by_name.parameters["Maths"].predictor.terms[0].shifts  # type: ignore[union-attr]
+    slope = by_number.parameters["Maths"].predictor.terms[0].slope  # type: ignore[union-attr]
+    assert dict(shifts) == pytest.approx({"a": 0.0, "b": slope}, rel=1e-9)
+    other: Columns = {**columns, "Group": Categories(1 - codes, ("b", "a"))}
+    assert by_name.posterior(other).mean.tolist() == by_name.posterior(named).mean.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Music": Numbers(np.ones(50))}, "'Music': the attribute has the same value in every row"),
+        ({"Prizes": Numbers(np.full(50, 0.5))}, "'Prizes': it explains counts, but 50 of 50"),
+        ({"Group": Numbers(np.ones(50))}, "does not vary"),
+        ({"Maths": Categories(np.arange(50, dtype=np.int32) % 2, ("x", "y"))}, "holds names"),
+    ],
+)
+def test_columns_that_cannot_be_fitted_are_named(change: Columns, message: str) -> None:
+    with pytest.raises(EquationError, match=message):
+        THREE.fit({**school(50), **change})
