@@ -114,10 +114,6 @@ def _gather(label: str, drawn: Iterator[dict[str, mm.Audit]], *, repeats: int = 
             shares.setdefault("significant", []).append(record["significant_share"])
             adjusted = record["significant_adjusted"] / record["complainants"]
             shares.setdefault("adjusted", []).append(adjusted)
-        if "equal-mass" in audits:
-            for record in audits["equal-mass"].count_records():
-                shares = found[record["method"], record["k"]]
-                shares.setdefault("equal-mass", []).append(record["significant_share"])
         if repeats:
             for line in audits["real"].placebo(repeats=repeats, kind="a").lines:
                 if line.measure == "significant":
@@ -161,10 +157,7 @@ def simulate_sharp(
             rng = np.random.default_rng([2, seed])
             table, score = people(rng, rows=rows, share=share, shape=shape)
             decided = table.assign(granted=(score > 0).astype(np.int64))
-            yield {
-                "real": audit(decided, ks),
-                "equal-mass": audit(decided, ks, similarity=mm.Similarity(group_size="equal-mass")),
-            }
+            yield {"real": audit(decided, ks)}
 
     return _gather(f"{share:g}", drawn(), repeats=repeats)
 
@@ -547,12 +540,12 @@ def _plain_table(lines: list[Line]) -> str:
 
 def _sharp_table(lines: list[Line]) -> str:
     head = (
-        "| protected share | method | k | significant, % | placebo (a), % | equal mass, % |\n"
-        "|---:|---|---:|---:|---:|---:|\n"
+        "| protected share | method | k | significant, % | placebo (a), % |\n"
+        "|---:|---|---:|---:|---:|\n"
     )
     return head + "\n".join(
         f"| {line.label} | {line.method} | {line.k} | "
-        + " | ".join(_with_error(line, what) for what in ("significant", "placebo", "equal-mass"))
+        + " | ".join(_with_error(line, what) for what in ("significant", "placebo"))
         + " |"
         for line in lines
     )

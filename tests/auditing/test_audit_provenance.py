@@ -121,7 +121,6 @@ def test_every_setting_is_recorded() -> None:
         "seed": 7,
         "semantics": "defined",
         "similarity": {
-            "group_size": "k",
             "max_distance": None,
             "min_group": 1,
             "distance": "gower",

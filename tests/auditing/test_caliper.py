@@ -451,16 +451,6 @@ def test_the_publication_knew_no_caliper(option: dict[str, Any]) -> None:
         alone(preset="eaamo23", **option)
 
 
-def test_a_caliper_and_equal_mass_contradict_each_other() -> None:
-    with pytest.raises(PlanError, match="max_distance and group_size='equal-mass' contradict"):
-        alone(similarity=mm.Similarity(max_distance=0.1, group_size="equal-mass"))
-    assert set(
-        alone(similarity=mm.Similarity(min_group=2, group_size="equal-mass")).findings("st", k=2)[
-            "n_test"
-        ]
-    ) == {2}
-
-
 def test_settings_are_recorded() -> None:
     recorded = [
         alone(similarity=mm.Similarity(max_distance=0.25, min_group=2)).provenance.settings[

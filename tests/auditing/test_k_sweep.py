@@ -51,7 +51,7 @@ def audit(decisions: pd.DataFrame, **options: Any) -> mm.Audit:
         {"preset": "eaamo23"},
         {"evidence": mm.Evidence(direction="positive")},
         {"similarity": mm.Similarity(max_distance=0.02, min_group=2)},
-        {"similarity": mm.Similarity(group_size="equal-mass"), "tau": 0.1},
+        {"tau": 0.1},
     ],
 )
 def test_each_k_is_what_an_audit_finds(decisions: pd.DataFrame, options: dict[str, Any]) -> None:

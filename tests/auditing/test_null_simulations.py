@@ -67,15 +67,6 @@ def test_the_placebo_predicts_what_a_sharp_rule_makes_of_nothing(sharp: Any) -> 
         assert abs(apart.mean()) <= 0.02 + 3 * error
 
 
-def test_groups_of_equal_mass_remove_most_of_it(sharp: Any) -> None:
-    for k in (15, 50):
-        line = sharp["st", k]
-        assert line.mean("equal-mass") + 3 * line.error("equal-mass") < line.mean() / 2
-    # what is left for CST is the doubt about the fitted counterfactual
-    line = sharp["cst_without", 50]
-    assert line.mean("equal-mass") < line.mean() * 0.6
-
-
 def test_a_rule_that_makes_up_for_the_loss_is_found_by_nobody(simulations: ModuleType) -> None:
     st, cst = simulations.simulate_compensating(tables=12, rows=900)
     assert (st.method, cst.method) == ("st", "cst_without")

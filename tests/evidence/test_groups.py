@@ -228,7 +228,7 @@ def test_chunks_of_complainants_change_nothing(
         "counterfactuals": {"salary": salary + 100.0 * (np.array(table["origin"]) != "here")},
         "methods": ["st", "cst_without"],
         "ks": (3, 9),
-        "similarity": mm.Similarity(max_distance=60.0, group_size="k"),
+        "similarity": mm.Similarity(max_distance=60.0),
     }
     whole = mm.audit(table, **settings)
     monkeypatch.setattr("mutandis.evidence.group_builder._CHUNK", 7)

@@ -119,11 +119,6 @@ AUDITS: dict[str, Callable[[], dict[str, Any]]] = {
         "worldview": _linear(y=("s",)),
         "similarity": mm.Similarity(ties="all"),
     },
-    "equal mass": lambda: {
-        "attributes": _NUMBERS,
-        "worldview": _linear(**_CHAIN),
-        "similarity": mm.Similarity(group_size="equal-mass"),
-    },
     "squares": lambda: {
         "attributes": _NUMBERS,
         "worldview": _linear(**_CHAIN),

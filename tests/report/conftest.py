@@ -123,9 +123,6 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
     "positive": lambda: make_audit(
         worldview=WORLDVIEW, decision=RULE, evidence=mm.Evidence(direction="positive")
     ),
-    "equal-mass": lambda: make_audit(
-        worldview=WORLDVIEW, similarity=mm.Similarity(group_size="equal-mass")
-    ),
     "all-ties": lambda: make_audit(worldview=WORLDVIEW, similarity=mm.Similarity(ties="all")),
     "fisher": lambda: make_audit(
         worldview=WORLDVIEW, evidence=mm.Evidence(interval="fisher", adjust="none")

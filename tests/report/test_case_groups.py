@@ -68,7 +68,7 @@ def test_both_groups_are_the_nearest(audit_of: Callable[[str], mm.Audit]) -> Non
     assert shared > 0  # otherwise nothing was shown about shared places
 
 
-@pytest.mark.few("coupled", "multiple", "matched-draws", "equal-mass", "alone")
+@pytest.mark.few("coupled", "multiple", "matched-draws", "alone")
 def test_groups_add_up_to_the_findings(any_audit: mm.Audit) -> None:
     who = any_audit.findings()["id"].iloc[0]
     document = case_document(any_audit, who)

@@ -1526,7 +1526,7 @@ class Audit:
             The group sizes, smallest first.
         """
         plan = self.plan
-        check_group_sizes(plan.strata, sizes, group_size=plan.settings.similarity.group_size)
+        check_group_sizes(plan.strata, sizes)
         with warnings.catch_warnings():
             # the audit itself has said it already
             warnings.simplefilter("ignore", MutandisWarning)

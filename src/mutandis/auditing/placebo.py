@@ -359,7 +359,7 @@ def _status_sizes(
 
 def _check_sizes(plan: Plan, strata: tuple[Stratum, ...]) -> None:
     try:
-        check_group_sizes(strata, plan.settings.ks, group_size=plan.settings.similarity.group_size)
+        check_group_sizes(strata, plan.settings.ks)
     except GroupSizeError as error:
         raise GroupSizeError(
             f"In placebo (a), among reference rows only: {error} Or ask for fewer k: "

@@ -272,7 +272,7 @@ class Plan:
             protections, self.population, combine=combine, test_space=similarity.test_space
         )
         for strata in spaces:
-            check_group_sizes(strata, self.settings.ks, group_size=similarity.group_size)
+            check_group_sizes(strata, self.settings.ks)
         return replace(
             self,
             protections=tuple(protections),
@@ -492,7 +492,7 @@ def plan(
         decided=maker is not None or (ready is not None and ready.is_negative is not None),
     )
     for strata in spaces:
-        check_group_sizes(strata, settled.ks, group_size=similarity.group_size)
+        check_group_sizes(strata, settled.ks)
     doubt = _settle_doubt(
         uncertainty,
         worldview,

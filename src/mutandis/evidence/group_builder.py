@@ -30,7 +30,6 @@ from mutandis.evidence.matches import (
     parts_for,
 )
 from mutandis.evidence.methods import Center
-from mutandis.evidence.spaces import rows_in_test
 from mutandis.search.choose import choose_search
 from mutandis.search.embedding import Embedding, LazyEmbedding
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.matched_groups import HasEvidence
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
-    from mutandis.evidence.spaces import GroupSize, Stratum
+    from mutandis.evidence.spaces import Stratum
     from mutandis.search.distance import Points
     from mutandis.search.embedding import Embedded
     from mutandis.search.engine import Listing, Progress, Search
@@ -331,7 +330,6 @@ class GroupBuilder:
         situation, embedding = self._situation, self._embedding
         rows = situation.complainants
         spaces = tuple(s.control if in_control else s.test for s in situation.strata)
-        group_size: GroupSize = "k" if in_control else situation.similarity.group_size
         answered = _Accumulator(rows, situation.strata, situation.ks)
         caliper = self._caliper(world, rows)
         if self._counted is not None:
@@ -341,21 +339,19 @@ class GroupBuilder:
             caliper = caliper if caliper is None else replace(caliper, within=within)
         names = []
         for stratum, space in zip(situation.strata, spaces, strict=True):
-            sizes = rows_in_test(stratum, situation.ks, group_size=group_size)
+            answered.note_stratum(stratum)
             if self._counted is not None:
-                answered.note_stratum(stratum, sizes)
                 continue
             searched = self._search(space, in_control=in_control)
             for complainants in searched.in_chunks(stratum.complainants):
                 centers = embedding.apply(world, complainants)
                 queries = self._queries(complainants, searched, centers.points)
-                answers = self._ask(stratum, searched, queries, sizes, more)
+                answers = self._ask(stratum, searched, queries, more)
                 if more and id(stratum) in self._nearest and len(queries) == len(rows):
                     self._centers[id(stratum)] = centers
                 mine = answered.note(complainants, answers, centers.overflow_distance)
                 if caliper is not None:
                     caliper.count(mine, searched.search, queries, answers, searched.marks)
-            answered.note_stratum(stratum, sizes)
             names.append(searched.search.name)
         if names:
             self.backends[what.partition(" ")[0]] = name_backends(names, situation.strata)
@@ -371,7 +367,6 @@ class GroupBuilder:
             spaces=spaces,
             space_of=answered.space_of,
             identity=situation.identity,
-            places=None if group_size == "k" else answered.places,
             caliper=caliper,
         )
 
@@ -380,7 +375,6 @@ class GroupBuilder:
         stratum: Stratum,
         searched: PreparedSpace,
         queries: Queries,
-        sizes: tuple[int, ...],
         more: int,
     ) -> Neighbourhoods:
         """Search for groups; the `more` nearest of everyone in the control space are set aside."""
@@ -391,6 +385,7 @@ class GroupBuilder:
             marks=searched.marks,
             progress=self._progress,
         )
+        sizes = self._situation.ks
         if not more or not np.array_equal(stratum.complainants, self._matched_rows(stratum)):
             return ask(sizes)
         answers = ask((*sizes, min(more, len(stratum.test))))
@@ -498,7 +493,6 @@ class _Accumulator:
         alone = len(strata) == 1
         self.found = Neighbourhoods.empty(0, len(ks))
         self.overflow_distance: NDArray[np.float64] = np.broadcast_to(0.0, len(rows))
-        self.places: NDArray[np.int64] = np.broadcast_to(np.int64(0), (len(rows), len(ks)))
         zeros = np.broadcast_to(np.intp(0), len(rows))
         self.space_of: NDArray[np.intp] = zeros if alone else np.array(zeros)
 
@@ -520,13 +514,10 @@ class _Accumulator:
             self.overflow_distance = _written(self.overflow_distance, mine, overflow_distance)
         return mine
 
-    def note_stratum(self, stratum: Stratum, sizes: tuple[int, ...]) -> None:
-        """Write down how many rows the groups of a stratum take, and which one it is."""
-        if len(self._order) == 1:
-            self.places = np.broadcast_to(np.array(sizes), self.places.shape)
-        else:
+    def note_stratum(self, stratum: Stratum) -> None:
+        """Record which space the complainants of a stratum are searched in."""
+        if len(self._order) > 1:
             mine = np.searchsorted(self._rows, stratum.complainants)
-            self.places = _written(self.places, mine, sizes)
             self.space_of[mine] = self._order[id(stratum)]
 
 

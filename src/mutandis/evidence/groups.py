@@ -42,7 +42,6 @@ __all__ = [
     "NearestGroups",
     "Pair",
     "RowIdentity",
-    "counted_as",
     "join_pairs",
 ]
 
@@ -259,8 +258,6 @@ class NearestGroups:
     spaces: tuple[NDArray[np.intp], ...]
     space_of: NDArray[np.intp]
     identity: RowIdentity  # the ids and outcomes of the rows
-    # how many rows each group takes (complainants × ks), where that is not k
-    places: NDArray[np.int64] | None = None
     caliper: Caliper | None = None  # how far the groups may reach; None: any distance
     # the search centers that are added to the groups; None: they are not
     centers: Centers | None = None
@@ -280,7 +277,7 @@ class NearestGroups:
     def at(self, index: int) -> Group:
         """Give the groups for the index-th k; an empty one has no share and no radius."""
         group = Group(
-            share=self._share(index),
+            share=share_of(self.found, index, k=self.ks[index], ties=self.ties),
             rows=self.found.inside[:, index] + self.found.rim[:, index],
             radius=self.radius(index),
         )
@@ -341,23 +338,9 @@ class NearestGroups:
             return np.asarray(distance <= self.caliper.limits[complainant], dtype=np.float64)
         on_rim = 1.0
         if self.ties == "fair":
-            places = self.ks[index] if self.places is None else self.places[complainant, index]
-            left = places - self.found.inside[complainant, index]
+            left = self.ks[index] - self.found.inside[complainant, index]
             on_rim = float(left / self.found.rim[complainant, index])
         return np.where(distance < radius, 1.0, np.where(distance == radius, on_rim, 0.0))
-
-    def places_in(self, space: int, index: int) -> int:
-        """Give how many rows a group takes in a space: k, unless groups have equal mass."""
-        if self.places is None:
-            return self.ks[index]
-        return int(self.places[np.flatnonzero(self.space_of == space)[0], index])
-
-    def _share(self, index: int) -> Share:
-        k = self.ks[index]
-        if self.places is None:
-            return share_of(self.found, index, k=k, ties=self.ties)
-        places = self.places[:, index]
-        return counted_as(share_of(self.found, index, k=places, ties=self.ties), k, places)
 
     def _cut(self, group: Group, caliper: Caliper, index: int) -> Group:
         """Leave out people beyond the caliper, where the k-th nearest lies there."""
@@ -373,19 +356,3 @@ class NearestGroups:
             rows=np.where(cut, within.people, group.rows),
             radius=np.where(cut, np.where(within.people > 0, farthest, np.nan), group.radius),
         )
-
-
-def counted_as(share: Share, k: int, places: NDArray[np.int64]) -> Share:
-    """Give the same shares as shares of k places, whatever the number they were counted in.
-
-    Groups that were to take exactly k `places` stay as they are. Three of six rows are one and a
-    half of three places: 3 halves.
-    """
-    negatives, split = share.negatives * k, share.split * share.size
-    divisor = np.gcd(negatives, split)
-    other = places != k
-    return Share(
-        negatives=np.where(other, negatives // divisor, share.negatives),
-        size=np.where(other, k, share.size),
-        split=np.where(other, split // divisor, share.split),
-    )

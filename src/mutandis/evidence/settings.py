@@ -21,7 +21,7 @@ from mutandis.evidence.intervals import IntervalName
 from mutandis.evidence.measures import AnyMeasure, Measure, measure_named
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import Adjustment
-from mutandis.evidence.spaces import ComparedWith, GroupSize
+from mutandis.evidence.spaces import ComparedWith
 from mutandis.search.distances import DESCRIPTIONS, DistanceName
 from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
@@ -203,9 +203,6 @@ class Similarity(_Section):
     ties
         People at the same distance share the last places of a group ("fair"), or the group takes
         all of them ("all").
-    group_size
-        Test groups take k rows ("k"), or k·n_t/n_c of n_t reference and n_c protected rows, so
-        that both groups cover an equal part of their spaces, and count as k ("equal-mass").
     max_distance
         A caliper: people farther away are left out of the groups. Default: no limit.
     min_group
@@ -228,7 +225,6 @@ class Similarity(_Section):
     distance: DistanceName = _setting("gower", _choice(DistanceName))
     scaling: Scaling = _setting("range", _choice(Scaling))
     ties: Ties = _setting("fair", _choice(Ties))
-    group_size: GroupSize = _setting("k", _choice(GroupSize))
     max_distance: float | None = _setting(None, _unless_none(_read_distance))
     min_group: int = _setting(1, _read_least)
     test_space: ComparedWith = _setting("reference", _choice(ComparedWith))
@@ -239,12 +235,6 @@ class Similarity(_Section):
             raise PlanError(
                 f"distance={self.distance!r} scales numbers itself, and scaling={self.scaling!r} "
                 "would have no effect. Leave scaling out, or take distance='gower'."
-            )
-        if self.group_size != "k" and self.max_distance is not None:
-            raise PlanError(
-                f"max_distance and group_size={self.group_size!r} contradict each other: a caliper "
-                "takes from each group what lies too far away, and the groups no longer cover an "
-                "equal part of their spaces. Leave one of the two out."
             )
 
     @property

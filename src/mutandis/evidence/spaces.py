@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Combine",
     "ComparedWith",
-    "GroupSize",
     "Stratum",
     "check_group_sizes",
     "draw_joint_strata",
@@ -37,12 +36,10 @@ __all__ = [
     "draw_strata",
     "largest_sound_k",
     "restrict_complainants",
-    "rows_in_test",
 ]
 
 Combine = Literal["multiple", "intersectional"]
 ComparedWith = Literal["reference", "complement"]
-GroupSize = Literal["k", "equal-mass"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,25 +160,6 @@ def _no_protected_rows(protections: Sequence[Protection]) -> ProtectionError:
     )
 
 
-def rows_in_test(stratum: Stratum, ks: Sequence[int], *, group_size: GroupSize) -> tuple[int, ...]:
-    """Give the number of rows in a test group for each k, halves rounded up, at least one.
-
-    The smaller of two spaces is the sparser one, and its k nearest people lie farther away. Near
-    the border between refusals and approvals the wider group sees more of the other side, so the
-    shares differ although both were treated alike. With "equal-mass" the test group takes
-    k · n_t / n_c rows: both groups then cover the same part of their spaces, and about the same
-    radius where the two spaces have the same shape. It still counts as k observations. More rows
-    make its share steadier, but the control group has k, and no more is claimed.
-
-    With fewer people in the test space than in the control space the group shrinks below k. It
-    never exceeds its space, since k is smaller than the control space.
-    """
-    if group_size == "k":
-        return tuple(ks)
-    control, test = len(stratum.control), len(stratum.test)
-    return tuple(max(1, (2 * k * test + control) // (2 * control)) for k in ks)
-
-
 def largest_sound_k(strata: Sequence[Stratum]) -> int:
     """Give the largest k, up to 50, at which matched groups are still local.
 
@@ -191,10 +169,8 @@ def largest_sound_k(strata: Sequence[Stratum]) -> int:
     return min(50, *(len(s.control) // 3 for s in strata), *(len(s.test) // 5 for s in strata))
 
 
-def check_group_sizes(
-    strata: Sequence[Stratum], ks: Sequence[int], *, group_size: GroupSize = "k"
-) -> None:
-    """Refuse a k that some search space cannot fill; of equal mass, every test space can."""
+def check_group_sizes(strata: Sequence[Stratum], ks: Sequence[int]) -> None:
+    """Refuse a k that some search space cannot fill."""
     k = max(ks)
     for stratum in strata:
         others = len(stratum.control) - 1
@@ -203,7 +179,7 @@ def check_group_sizes(
                 f"k={k} is larger than the control space ({others} protected rows beside the "
                 f"complainant, status {stratum.label}). Lower k, or widen the protected group."
             )
-        if group_size == "k" and k > len(stratum.test):
+        if k > len(stratum.test):
             raise GroupSizeError(
                 f"k={k} is larger than the test space ({len(stratum.test)} reference rows). "
                 "Lower k, or use a table with more reference rows."

@@ -186,7 +186,7 @@ def _measure_matches(grouping: Grouping, index: int) -> Reach:
     nearest, matched = grouping.around(Center.COUNTERFACTUAL)[0], grouping.matched
     if matched is None:
         raise TypeError("the plan matches no groups")
-    reach = _measure_reach([replace(nearest, ks=(MATCHES,), places=None)], 0)
+    reach = _measure_reach([replace(nearest, ks=(MATCHES,))], 0)
     return replace(reach, radius=matched.at(index).radius)
 
 
@@ -198,7 +198,7 @@ def _measure_reach(draws: Sequence[NearestGroups], index: int) -> Reach:
     nearest = draws[0]
     usual = np.full((len(nearest.spaces), len(_PERCENTILES)), np.nan)
     for space, rows in enumerate(nearest.spaces):
-        points, k = nearest.points.take(rows), nearest.places_in(space, index)
+        points, k = nearest.points.take(rows), nearest.ks[index]
         radii = _known_radii(nearest, points, rows, index)
         if radii is None:
             radii = typical_radii(points, nearest.metric, k)

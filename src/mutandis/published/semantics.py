@@ -281,11 +281,11 @@ class AsPublished:
     def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:
         """Take the publication's interval, and refuse settings that it did not have."""
         similarity, evidence, preset = settings.similarity, settings.evidence, self.preset
-        if (similarity.ties, similarity.scaling, similarity.group_size) != ("fair", "range", "k"):
+        if (similarity.ties, similarity.scaling) != ("fair", "range"):
             raise PlanError(
-                f"preset={preset!r} has its own ties, scale and groups: ties={similarity.ties!r}, "
-                f"scaling={similarity.scaling!r} and group_size={similarity.group_size!r} would "
-                "have no effect. Leave them out, or leave the preset out."
+                f"preset={preset!r} has its own ties and scale: ties={similarity.ties!r} and "
+                f"scaling={similarity.scaling!r} would have no effect. Leave them out, or leave "
+                "the preset out."
             )
         if similarity.distance != "gower":
             raise PlanError(

@@ -370,8 +370,8 @@ class _Comparer:
     def compare_every_k(self) -> Comparison | None:
         """Compare at every k up to the largest that was run, from one look at the distances."""
         settings, nearest = self._audit.plan.settings, self._audit.grouping.nearest
-        plain = settings.similarity.group_size == "k" and settings.similarity.max_distance is None
-        if not nearest or not plain or settings.similarity.min_group > 1 or self._method.matched:
+        capped = settings.similarity.max_distance is not None or settings.similarity.min_group > 1
+        if not nearest or capped or self._method.matched:
             return None
         control = self._shares_by_k([nearest["control"]], [self._own], max(settings.ks))
         around = self._audit.grouping.around(self._method.center)
