@@ -96,12 +96,11 @@ def results(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file() and path.name != "ro-crate-metadata.json"
+        if path.is_file()
     }
     record = json.loads(found["audit.json"])
     for key in ("created", "sha256"):
         del record[key]
-    del record["outputs"]["ro-crate-metadata.json"]
     return found | {"audit.json": record}
 
 

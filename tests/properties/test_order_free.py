@@ -332,9 +332,6 @@ def _record(path: Path) -> dict[str, Any]:
     data = json.loads(without_hashes(path.read_text("utf-8")))
     if path.name == "audit.json":
         data["created"] = None
-    for entity in data.get("@graph", ()) if path.name == "ro-crate-metadata.json" else ():
-        for moment in entity.keys() & {"datePublished", "endTime"}:
-            entity[moment] = None
     return {f"{path.name}: {name}": value for name, value in data.items()}
 
 

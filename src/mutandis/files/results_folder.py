@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = [
     "CASES",
     "COUNTS",
-    "CRATE",
     "FINDINGS",
     "PLOTS",
     "QUERIES",
@@ -59,7 +58,6 @@ REPORT = "report.html"
 RECORD = "audit.json"
 QUERIES = "queries.jsonl"
 STATE = "audit.npz"
-CRATE = "ro-crate-metadata.json"
 SCHEMAS = "schemas"
 PLOTS = "plots"
 CASES = "cases"

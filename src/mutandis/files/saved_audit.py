@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from shutil import copyfile
 from types import MappingProxyType
@@ -54,13 +55,13 @@ from mutandis.files.results_folder import (
     QUERIES,
     RECORD,
     REPORT,
+    SCHEMAS,
     STATE,
     find_differences,
     is_audit_folder,
     read_record,
     write_record,
 )
-from mutandis.files.ro_crate import write_crate, write_schemas
 from mutandis.files.signature import find_signature_fault, sign, signature_of
 from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import write_csv
@@ -181,10 +182,15 @@ def write_files(
     _write_report(folder, audit, diagnosis)
     _write_queries(folder, audit)
     _write_state(folder / STATE, audit)
-    write_schemas(folder)
-    record = _record(audit, diagnosis, notes, out)
-    write_crate(folder, record)
-    write_record(folder, record)
+    _write_schemas(folder)
+    write_record(folder, _record(audit, diagnosis, notes, out))
+
+
+def _write_schemas(folder: Path) -> None:
+    """Write the JSON Schemas of findings, case files and the record."""
+    (folder / SCHEMAS).mkdir()
+    for each in resources.files("mutandis.files").joinpath("schemas").iterdir():
+        (folder / SCHEMAS / each.name).write_bytes(each.read_bytes())
 
 
 def write_numbers(

@@ -15,18 +15,15 @@ from mutandis.files.findings_file import compare_findings
 from mutandis.files.output_folder import locked_folder, read_settled, recover_output
 from mutandis.files.results_folder import (
     CASES,
-    CRATE,
     FINDINGS,
     QUERIES,
     RECORD,
-    SCHEMAS,
     STATE,
     SUMS,
     expected_files,
     find_differences,
     read_record,
 )
-from mutandis.files.ro_crate import same_crate
 from mutandis.files.saved_audit import same_state, write_files
 from mutandis.files.signature import find_signature_fault, read_public_key
 from mutandis.files.sources import source_of
@@ -223,10 +220,6 @@ def _compare_outputs(record: AuditRecord, again: Path) -> list[str]:
         for name in {**record.outputs, **now}
         if record.outputs.get(name) != now.get(name) and name != QUERIES
     }
-    # results of before there were any have none
-    differing -= {name for name in now if _is_description(name) and name not in record.outputs}
-    if CRATE in differing & set(record.outputs) and same_crate(folder / CRATE, again / CRATE):
-        differing.remove(CRATE)
     # other versions compress in other ways
     both = {name for name in (FINDINGS, STATE) if (folder / name).is_file()}
     if STATE in both & differing and same_state(folder / STATE, again / STATE):
@@ -239,10 +232,6 @@ def _compare_outputs(record: AuditRecord, again: Path) -> list[str]:
             for column, count in compare_findings(folder / FINDINGS, again / FINDINGS).items()
         ]
     return [*details, *(f"a rerun gives another {name}" for name in sorted(differing))]
-
-
-def _is_description(name: str) -> bool:
-    return name == CRATE or PurePosixPath(name).parts[0] == SCHEMAS
 
 
 def _compare_cases(found: Audit, files: Mapping[str, str | None], again: Path) -> list[str]:
