@@ -25,9 +25,8 @@ EXTRAS = (
     "sign",
     "sklearn",
     "skops",
-    "word",
 )
-MODULES = {"python-docx": "docx", "scikit-learn": "sklearn"}
+MODULES = {"scikit-learn": "sklearn"}
 
 AUDIT = """
 import sys

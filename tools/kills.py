@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 # loaded before the forks, so that no command spends its time on it
 import duckdb  # noqa: F401
-import matplotlib.pyplot  # noqa: F401, ICN001
 import pandas as pd  # noqa: F401
 import scipy.spatial
 import scipy.stats  # noqa: F401

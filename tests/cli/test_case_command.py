@@ -106,7 +106,7 @@ def test_a_case_loads_nothing_that_it_can_do_without(out: Path) -> None:
         "except SystemExit as end:\n"
         "    assert not end.code\n"
         "heavy = {'duckdb', 'httpx', 'narwhals', 'networkx', 'numba', 'pandas', 'pyarrow',\n"
-        "         'matplotlib', 'scipy.optimize', 'scipy.spatial', 'scipy.stats', 'sklearn',\n"
+        "         'scipy.optimize', 'scipy.spatial', 'scipy.stats', 'sklearn',\n"
         "         'weasyprint'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )

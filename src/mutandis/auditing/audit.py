@@ -1234,8 +1234,8 @@ class Audit:
         id
             The complainant.
         path
-            Where to write it, whole or not at all: a file that ends in .html, .json, .pdf
-            or .docx.
+            Where to write it, whole or not at all: a file that ends in .html, .json or
+            .pdf.
         redact
             Leave out all others: her own record stays, and verdicts and coarse shares of groups
             of at least ten people.

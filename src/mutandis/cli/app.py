@@ -259,16 +259,13 @@ def case(
         bool,
         typer.Option("--pdf/--no-pdf", help="Print the page as a PDF too, by WeasyPrint."),
     ] = False,
-    word: Annotated[
-        bool, typer.Option("--word", help="Write a Word document too, by python-docx.")
-    ] = False,
     sign: Sign = None,
 ) -> None:
     """Write the case file of one complainant, HTML and JSON, into the folder's `cases`."""
     check_address_space(table=False)
     from mutandis.cli.case import run_case
 
-    run_case(folder, id, redact=redact, pdf=pdf, word=word, sign=sign)
+    run_case(folder, id, redact=redact, pdf=pdf, sign=sign)
 
 
 @app.command()

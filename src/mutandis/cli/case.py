@@ -22,11 +22,10 @@ def run_case(
     *,
     redact: bool,
     pdf: bool,
-    word: bool,
     sign: Path | None,
 ) -> None:
     """Open the results, and write the file of one complainant."""
-    document, files = save_case(folder, id, redact=redact, pdf=pdf, word=word, sign=sign)
+    document, files = save_case(folder, id, redact=redact, pdf=pdf, sign=sign)
     for answer in _answers(document):
         echo(answer)
     for path in files:

@@ -66,7 +66,7 @@ _SUMS = f"{CASES}/{SUMS}"
 
 _FORMAT = "mutandis-audit"
 _VERSION = 1
-_CASE_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.redacted)?\.(html|json|pdf|docx)")
+_CASE_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.redacted)?\.(html|json|pdf)")
 # as `sha256sum` writes and checks them
 _SUM = re.compile(r"(?P<sha256>[0-9a-f]{64})  (?P<name>[!-~]+)")
 # the record that case files were made from, as seen from their folder
@@ -227,7 +227,6 @@ def is_audit_folder(folder: Path) -> bool:
     except OutputError:
         return False
     recover_output(folder / CASES)
-    # of Word documents, those that are on record alone: people write such notes themselves
     sums, _ = _look_up_sums(folder)
     own = {RECORD, f"{RECORD}.sig", *record.outputs, *(f"{CASES}/{name}" for name in sums)}
     return all(_is_case_file(name) or name in own for name in _files(folder))

@@ -1,4 +1,4 @@
-"""Charts of plain shapes: written as SVG here, and drawn as PNG by matplotlib, which loads slowly.
+"""Charts of plain shapes, written as SVG.
 
 All lengths are points of 1/72 inch, from the upper left corner.
 """
@@ -14,7 +14,6 @@ from mutandis.pictures.svg import element, number, printable, text_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from os import PathLike
 
 Point = tuple[float, float]
 Key = tuple[str, "Callable[[float, float], None]"]
@@ -58,19 +57,6 @@ class _Path:
             look["opacity"] = f"{self.opacity:g}"
         return element("path", d=f"M{corners}{'' if self.fill == 'none' else ' Z'}", **look)
 
-    def draw(self, axes: Any) -> None:
-        from matplotlib.patches import Polygon
-
-        dash = [float(each) / self.width for each in self.dash.split()]
-        look: dict[str, Any] = {
-            "fill": self.fill != "none",
-            "facecolor": self.fill,
-            "edgecolor": self.stroke,
-        }
-        look |= {"linewidth": self.width * (self.stroke != "none"), "alpha": self.opacity}
-        look |= {"linestyle": (0, dash) if dash else "-", "closed": self.fill != "none"}
-        axes.add_patch(Polygon(self.points, **look))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Circle:
@@ -82,11 +68,6 @@ class _Circle:
     def svg(self) -> str:
         x, y = self.center
         return element("circle", cx=x, cy=y, r=self.radius, stroke=self.stroke, fill=self.fill)
-
-    def draw(self, axes: Any) -> None:
-        from matplotlib.patches import Circle
-
-        axes.add_patch(Circle(self.center, self.radius, ec=self.stroke, fc=self.fill))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +93,6 @@ class _Text:
         if self.bold:
             look["font_weight"] = "bold"
         return element("text", text=self.text, font_size=self.size, fill=self.colour, **look)
-
-    def draw(self, axes: Any) -> None:
-        sides = {"start": "left", "middle": "center", "end": "right"}
-        side, weight = sides[self.anchor], "bold" if self.bold else "normal"
-        look: dict[str, Any] = {"size": self.size, "color": self.colour, "weight": weight}
-        look |= {"rotation": 90 * self.turned, "parse_math": False}
-        axes.text(*self.at, self.text, ha=side, va="center", **look)
 
 
 class Chart:
@@ -211,23 +185,7 @@ class Chart:
             role="img",
             font_family=_FONTS,
         )
-        return Picture(f"{drawn}\n", title, self)
-
-    def save_png(self, path: str | PathLike[str]) -> None:
-        """Draw the same shapes with matplotlib, whose global state is not touched."""
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        with mpl.rc_context():
-            drawn = Figure(figsize=(self.width / 72, self.height / 72))
-            FigureCanvasAgg(drawn)
-            axes = drawn.add_axes((0, 0, 1, 1))
-            axes.set(xlim=(0, self.width), ylim=(self.height, 0))
-            axes.set_axis_off()
-            for shape in self._shapes:
-                shape.draw(axes)
-            drawn.savefig(path, dpi=200)
+        return Picture(f"{drawn}\n", title)
 
 
 class Frame:

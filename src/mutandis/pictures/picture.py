@@ -11,8 +11,6 @@ from mutandis.errors import PlanError
 if TYPE_CHECKING:
     from os import PathLike
 
-    from mutandis.pictures.chart import Chart
-
 # dark enough to stand on white, and apart in every common form of colour blindness
 COLOURS = {
     "control": "#b8500f",
@@ -48,7 +46,6 @@ class Picture:
 
     svg: str = field(repr=False)
     title: str
-    _chart: Chart | None = field(default=None, repr=False, compare=False)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture to a file.
@@ -56,20 +53,14 @@ class Picture:
         Parameters
         ----------
         path
-            A file that ends in .svg; plots, but not drawings of worldviews, can be written as .png
-            too.
+            A file that ends in .svg.
         """
-        suffix = Path(path).suffix.lower()
-        if suffix == ".svg":
-            Path(path).write_text(self.svg, encoding="utf-8", newline="\n")
-        elif suffix == ".png" and self._chart is not None:
-            self._chart.save_png(path)
-        else:
-            allowed = ".svg" if self._chart is None else ".svg or .png"
+        if Path(path).suffix.lower() != ".svg":
+            found = Path(path).suffix or "a file without an ending"
             raise PlanError(
-                f"This picture is written as {allowed}, not as {suffix or 'a file'!r}. Give the "
-                "path this ending."
+                f"A picture is written as .svg, not as {found!r}. Give the path this ending."
             )
+        Path(path).write_text(self.svg, encoding="utf-8", newline="\n")
 
     def _repr_svg_(self) -> str:
         return self.svg

@@ -43,7 +43,6 @@ from mutandis.report.context import rows_of
 from mutandis.report.formatting import known
 from mutandis.report.pdf import to_pdf
 from mutandis.report.redact import redact_case
-from mutandis.report.word import check_word, to_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +141,6 @@ def save_case(
     *,
     redact: bool = False,
     pdf: bool = False,
-    word: bool = False,
     sign: str | PathLike[str] | None = None,
 ) -> tuple[CaseDocument, tuple[Path, ...]]:
     """Write the case file of one complainant into the folder of results: all of it, or nothing.
@@ -160,8 +158,6 @@ def save_case(
         As for `Audit.case_file`.
     pdf
         Write a PDF beside HTML and JSON, by WeasyPrint.
-    word
-        Write a Word document (.docx) beside them, by python-docx.
     sign
         A private Ed25519 key in PEM, to sign the record of all case files with.
 
@@ -185,8 +181,6 @@ def save_case(
     """
     if pdf:
         to_pdf("<p>")  # what is missing is said now, and not after the work
-    if word:
-        check_word()
     key = None if sign is None else read_signing_key(sign)
     results = Path(folder)
     audit, made_from = read_settled(
@@ -197,8 +191,6 @@ def save_case(
     contents: dict[str, str | bytes] = {"html": html, "json": document.to_json()}
     if pdf:
         contents["pdf"] = to_pdf(html)
-    if word:
-        contents["docx"] = to_word(html)
     stem = f"{case_name(str(id))}{'.redacted' if redact else ''}"
     files = {f"{stem}.{ending}": content for ending, content in contents.items()}
     write_case_files(results, files, made_from=made_from, key=key)

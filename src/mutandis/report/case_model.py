@@ -462,17 +462,15 @@ class CaseDocument:
     def write(self, path: str | PathLike[str]) -> None:
         """Write it to a file, whole or not at all.
 
-        It ends in .html, .json, .pdf (the extra `pdf`) or .docx (the extra `word`).
+        It ends in .html, .json or .pdf (the extra `pdf`).
         """
         from mutandis.files.text_files import write_atomically
         from mutandis.report.pdf import to_pdf
-        from mutandis.report.word import to_word
 
         writers: dict[str, Callable[[], str | bytes]] = {
             ".html": self.to_html,
             ".json": self.to_json,
             ".pdf": lambda: to_pdf(self.to_html()),
-            ".docx": lambda: to_word(self.to_html()),
         }
         suffix = Path(path).suffix.lower()
         if suffix not in writers:
