@@ -393,6 +393,29 @@ def test_no_arrow_runs_through_a_node(worldview: Worldview) -> None:
     check_geometry(drawn)
 
 
+def test_crossings_that_need_not_be_are_undone() -> None:
+    # three layers of four, connected crosswise: six crossings between two layers as declared
+    edges = {f"b{n}": Linear(f"a{3 - n}") for n in range(4)}
+    drawn = read(draw(Worldview(edges | {f"c{n}": Linear(f"b{n}") for n in range(4)})))
+
+    rows = {layer: [drawn.box(f"{layer}{n}")[1] for n in range(4)] for layer in "abc"}
+    assert [sorted(range(4), key=rows["b"].__getitem__)] == [
+        sorted(range(4), key=rows["c"].__getitem__)
+    ]
+    assert [3 - n for n in sorted(range(4), key=rows["b"].__getitem__)] == sorted(
+        range(4), key=rows["a"].__getitem__
+    )
+
+
+def test_a_node_lies_in_the_middle_of_its_effects() -> None:
+    drawn = read(draw(Worldview({f"effect {n}": Linear("cause") for n in range(3)})))
+
+    middles = {name: (drawn.box(name)[1] + drawn.box(name)[3]) / 2 for name in drawn.nodes}
+    effects = sorted(place for name, place in middles.items() if name != "cause")
+    assert middles["cause"] == effects[1]
+    assert effects[1] - effects[0] == effects[2] - effects[1]
+
+
 def test_every_node_and_arrow_of_the_loan_worldview_is_drawn() -> None:
     drawing = draw_worldview(
         LOAN, protected=["Gender"], outcome="Approved", decision_inputs=["Salary", "Balance"]
