@@ -19,7 +19,6 @@ EXTRAS = (
     "excel",
     "explore",
     "graph",
-    "latent",
     "onnx",
     "pdf",
     "sign",

@@ -27,7 +27,7 @@ pin() { # FILE REQUIREMENT…
 }
 
 # beside the extras: what builds the wheel, what finds mutants, what installs a second Python
-pin constraints.txt --editable '.[bench,dev,docs,latent]' hatchling mutmut uv
+pin constraints.txt --editable '.[bench,dev,docs]' hatchling mutmut uv
 echo "Looking up the hashes for constraints-hashes.txt"
 {
     echo "# What CI installs of the core and all extras, written by \`make constraints\`."

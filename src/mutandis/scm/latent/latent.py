@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column, Columns, Floats
     from mutandis.scm.family import FittedEquation, Rng
     from mutandis.scm.latent.fit import StandardAttribute
-    from mutandis.scm.latent.nuts import LatentSample
     from mutandis.scm.latent.quadrature import Evidence, Moments
 
 
@@ -173,34 +172,6 @@ class Latent(Declaration):
         return self.with_parameters(
             {child: attributes[child].driven(own) for child, own in found.items()}
         )
-
-    def sample(
-        self, table: Any, *, draws: int = 500, warmup: int = 500, rng: np.random.Generator
-    ) -> LatentSample:
-        """Sample the parameters from their posterior (``pip install 'mutandis[latent]'``).
-
-        Parameters
-        ----------
-        table
-            The facts, with all columns of `names`: a `Population`, any dataframe or a dict of
-            columns.
-        draws
-            How many draws to keep.
-        warmup
-            How many to discard before, while the sampler adapts.
-        rng
-            The generator of the sampler's seed.
-
-        Notes
-        -----
-        The No-U-Turn Sampler of Hoffman and Gelman 2014 (*JMLR* 15, 1593-1623), as NumPyro has it,
-        in double precision, started at the most probable parameters. Loadings and σ are sampled as
-        logarithms. The priors are those of `fit`.
-        """
-        from mutandis.scm.latent.nuts import sample_latent
-
-        columns = _columns(table, self.names)
-        return sample_latent(self, columns, draws=draws, warmup=warmup, rng=rng)
 
     def with_parameters(self, parameters: Mapping[str, Driven]) -> FittedLatent:
         """Make a fitted hidden cause from given parameters, rather than from a table.
