@@ -1,6 +1,6 @@
 """Search kernels compiled to machine code by numba: one idea per file, each with its proof.
 
-`jit.py`        how kernels are compiled and cached, and in `quick_numba.py`, faster
+`jit.py`        how kernels are compiled and cached
 `tree.py`       what is searched: points in an order in which neighbours lie together, nodes, boxes
 `bounds.py`     how near the points of a box can be, at best, and boxes with slanted sides
 `steps.py`      points of a leaf in 16-bit steps: which may be near, a dozen at a time

@@ -9,15 +9,13 @@ The first search on a machine waits for the compiler, so kernels are written to 
 types are inferred: compiled by itself, it would be optimized, translated and stored by itself, and
 then once more with each caller. Kernels allocate nothing, and fill arrays in loops: `array[:] = 0`
 takes numba ten times as long. Python collects no garbage meanwhile: the compiler makes millions of
-objects, and nearly all of them are in use until the end. And numba is spared what kernels do not
-need (`quick_numba.py`).
+objects, and nearly all of them are in use until the end.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -31,10 +29,7 @@ from mutandis.limits import cache_folder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["TRIED", "kernel", "part", "repeated_part", "summing_part"]
-
-TRIED = ("0.68.",)
-"""How versions of numba begin whose private parts `quick_numba.py` was tried with."""
+__all__ = ["kernel", "part", "repeated_part", "summing_part"]
 
 # a private option of numba: without it, kernels are slower and just as right
 _OWNS_NOTHING: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
@@ -103,13 +98,12 @@ def _cache_folder(wanted: str) -> str:
 
 
 class _FirstUse(event.Listener):
-    """Say on a terminal that kernels are compiled, and spare the compiler what it need not do."""
+    """Print a note on a terminal when kernels are compiled; switch off garbage collection."""
 
     def __init__(self) -> None:
         self.depth = 0
         self.collects = False
         self.said = False
-        self.quick = ExitStack()
 
     def on_start(self, started: Any) -> None:
         if not _is_ours(started):
@@ -118,24 +112,18 @@ class _FirstUse(event.Listener):
             self._say()
             self.collects = gc.isenabled()
             gc.disable()
-            if numba.__version__.startswith(TRIED):
-                from mutandis.search.kernels.quick_numba import quick_numba
-
-                self.quick.enter_context(quick_numba())
         self.depth += 1
 
     def on_end(self, ended: Any) -> None:
         if not _is_ours(ended):
             return
         self.depth -= 1
-        if not self.depth:
-            self.quick.close()
-            if self.collects:
-                gc.enable()
+        if not self.depth and self.collects:
+            gc.enable()
 
     def _say(self) -> None:
         if not self.said and sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write("compiling the search once for this machine (about 10 s)\n")
+            sys.stderr.write("compiling the search once for this machine (about 15 s)\n")
             sys.stderr.flush()
         self.said = True
 
