@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mutandis.pictures import attributes
 from mutandis.pictures.attributes import (
-    Box,
     Spread,
-    Stack,
     bin_edges,
-    box_of,
-    plot_group_legend,
-    plot_groups,
     plot_levels,
     plot_numbers,
     plot_roles,
-    plot_stacks,
 )
 
 
@@ -61,29 +51,6 @@ def test_bars_end_at_quantiles_however_values_are_sorted(
             assert (edges[0], edges[-1]) == (low, high)
 
 
-@given(
-    st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=12),
-)
-def test_boxes_count_shared_places_as_parts(people: list[tuple[int, int]]) -> None:
-    values = np.array([float(value) for value, _ in people])
-    place = np.array([1 / split for _, split in people])
-    box = box_of(values, place, center=0.0)
-    total = sum(Fraction(1, split) for _, split in people)
-
-    def quantile(part: Fraction) -> float:
-        filled = Fraction(0)
-        for value, split in sorted(people):
-            filled += Fraction(1, split)
-            if filled >= part * total:
-                return float(value)
-        raise AssertionError
-
-    assert box.first == quantile(Fraction(1, 4))
-    assert box.median == quantile(Fraction(1, 2))
-    assert box.third == quantile(Fraction(3, 4))
-    assert (box.low, box.high) == (values.min(), values.max())
-
-
 @pytest.mark.parametrize("name", ["<script>&", "a\x00b", "$x^2$", "_hidden", "long " * 60])
 def test_names_are_text_whatever_they_hold(name: str) -> None:
     values = np.arange(50.0)
@@ -92,13 +59,9 @@ def test_names_are_text_whatever_they_hold(name: str) -> None:
         Spread(role="reference", label="two", values=values),
     ]
     shares = [Spread(role="factual", label="one", values=np.array([1.0]))]
-    box = Box(low=0, first=1, median=2, third=3, high=4, center=2)
-    stack = Stack(label=name, role="cst", shares=[0.2] * 5, center=2, head=name)
     for drawing in (
         plot_numbers(name, spreads),
         plot_levels(name, [name], shares),
-        plot_groups(name, {name: {"control": box, "cst": box}}),
-        plot_stacks(name, [name] * 5, [stack]),
     ):
         root = ET.fromstring(drawing.svg)  # noqa: S314 - our own drawing
         assert not [each for each in root.iter() if each.tag.endswith("script")]
@@ -110,38 +73,8 @@ def test_the_same_numbers_give_the_same_drawing() -> None:
     assert plot_numbers("x", spreads) == plot_numbers("x", spreads)
 
 
-def bars_of(svg: str) -> list[tuple[float, float, float]]:
-    """Give left, right and opacity of the filled boxes that are as high as a bar of a stack."""
-    found = []
-    for each in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}path"):  # noqa: S314
-        corners = [
-            tuple(map(float, corner.split(",")))
-            for corner in each.attrib["d"].removesuffix(" Z").removeprefix("M").split(" L")
-        ]
-        xs, ys = [x for x, _ in corners], [y for _, y in corners]
-        if each.attrib["fill"] != "none" and len(corners) == 4 and max(ys) - min(ys) > 10:
-            found.append((min(xs), max(xs), float(each.attrib.get("opacity", 1))))
-    return found
-
-
-@given(st.lists(st.integers(0, 9), min_size=2, max_size=6).filter(any))
-def test_a_stack_is_divided_as_the_group_is(people: list[int]) -> None:
-    shares = [each / sum(people) for each in people]
-    levels = [f"level {each}" for each in range(len(people))]
-    bars = bars_of(plot_stacks("x", levels, [Stack(label="a", role="st", shares=shares)]).svg)
-    wide = bars[-1][1] - bars[0][0]
-    # only levels that occur have a part, each as wide as its share and darker than the one before
-    assert [(right - left) / wide for left, right, _ in bars] == pytest.approx(
-        [share for share in shares if share], abs=0.002
-    )
-    shades = [shade for _, _, shade in bars]
-    assert shades == sorted(set(shades))
-    assert all(one[1] == pytest.approx(two[0], abs=0.02) for one, two in pairwise(bars))
-
-
 def test_one_legend_serves_many_pictures() -> None:
     spreads = [Spread(role="factual", label="one of them", values=np.arange(50.0))]
     assert "one of them" in plot_numbers("x", spreads).svg
     assert "one of them" not in plot_numbers("x", spreads, legend=False).svg
     assert "one of them" in plot_roles({"factual": "one of them"}).svg
-    assert "ST test group" in plot_group_legend(["control", "st"]).svg

@@ -5,56 +5,42 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mutandis.auditing.tipping import RULES
-from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.decision.maker import required_columns
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.pictures.attributes import (
     Spread,
-    Stack,
-    box_of,
-    plot_group_legend,
-    plot_groups,
     plot_levels,
     plot_numbers,
     plot_roles,
-    plot_stacks,
 )
 from mutandis.pictures.findings import plot_delta_p, plot_k_sweep, reach_of
 from mutandis.pictures.robustness import plot_tipping_points
 from mutandis.pictures.worldview import draw_worldview
-from mutandis.report.context import rows_of
 from mutandis.report.formatting import count, listed, percent, value
 from mutandis.report.html import CaptionedPicture
 from mutandis.report.tables import count_verdict_grades, differences_of, shown_ks, sweep_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator, Sequence
 
     from mutandis.auditing.audit import Audit
     from mutandis.data.attribute import Attribute
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
-    from mutandis.data.population import Population
-    from mutandis.evidence.groups import Groups, Members
-    from mutandis.pictures.attributes import Box, GroupName
     from mutandis.pictures.attributes import Role as WorldRole
     from mutandis.pictures.picture import Picture
     from mutandis.report.context import ReportContext
-    from mutandis.report.tables import Samples
 
 __all__ = ["Pictures", "captioned_worldview", "draw_pictures"]
 
 # more histograms than these would hide the findings
 _MOST_WORLDS = 12
-_MOST_GROUPS = 4
 _MOST_LEVELS = 10
 
 
@@ -70,19 +56,17 @@ class Pictures:
     tipping: CaptionedPicture | None
     hidden_cause: CaptionedPicture | None
     worldviews: CaptionedPicture | None
-    groups: tuple[CaptionedPicture, ...]
-    groups_legend: CaptionedPicture | None
 
     def files(self) -> dict[str, str]:
         """Give the drawings as files: the stem of each name, and the SVG text."""
         alone = [self.worldview, self.k_sweep, self.delta_p, self.tipping, self.hidden_cause]
-        alone += [self.worldviews, self.worlds_legend, self.groups_legend]
-        every = (*(each for each in alone if each is not None), *self.worlds, *self.groups)
+        alone += [self.worldviews, self.worlds_legend]
+        every = (*(each for each in alone if each is not None), *self.worlds)
         return {picture.name: picture.drawing.svg for picture in every}
 
 
-def draw_pictures(context: ReportContext, samples: Samples) -> Pictures:
-    """Draw everything that this audit gives reason for, and the groups of the samples."""
+def draw_pictures(context: ReportContext) -> Pictures:
+    """Draw everything that this audit gives reason for."""
     worlds = _draw_worlds(context)
     return Pictures(
         worldview=captioned_worldview(context),
@@ -93,7 +77,6 @@ def draw_pictures(context: ReportContext, samples: Samples) -> Pictures:
         tipping=_draw_tipping(context),
         hidden_cause=_draw_hidden_cause(context),
         worldviews=_draw_worldviews(context),
-        **_draw_groups(context, samples),
     )
 
 
@@ -355,13 +338,6 @@ _ROLES: dict[WorldRole, str] = {
 }
 
 
-_SHORT: dict[WorldRole, str] = {
-    "factual": "as they are",
-    "counterfactual": "counterfactual",
-    "reference": "compared with",
-}
-
-
 def _explain_worlds(context: ReportContext) -> CaptionedPicture:
     """Draw the one legend of all pictures of both worlds."""
     known = any(audit.situation.counterfactual is not None for audit in context.parts.values())
@@ -440,11 +416,6 @@ def _levels(attribute: Attribute, groups: Sequence[_Group], labels: Labels) -> t
         for each in spreads
     )
     called, said = labels.column(attribute.name), f"{said[0].upper()}{said[1:]}."
-    if attribute.kind is AttributeKind.ORDINAL and not rest:
-        stacks = [
-            Stack(label=_SHORT[s.role], role=s.role, shares=s.values.tolist()) for s in spreads
-        ]
-        return plot_stacks(called, levels, stacks), said
     return plot_levels(called, levels, spreads, legend=False), said
 
 
@@ -466,168 +437,6 @@ def _level_order(attribute: Attribute, shares: Sequence[dict[object, float]]) ->
     return sorted(
         every, key=lambda level: (-max(each.get(level, 0.0) for each in shares), str(level))
     )
-
-
-_Found = dict["GroupName", tuple["NDArray[np.intp]", "NDArray[np.float64]", "Population"]]
-
-
-def _draw_groups(context: ReportContext, samples: Samples) -> dict[str, Any]:
-    """Draw the groups of the samples, for the attributes that have an order, and their legend."""
-    pictures: list[CaptionedPicture] = []
-    names: set[GroupName] = set()
-    for number, (part, audit) in enumerate(context.parts.items(), start=1):
-        prefix = f"groups-{number}" if part else "groups"
-        attributes = [
-            attribute
-            for attribute, _ in _in_order_of_interest(audit)
-            if attribute.kind is not AttributeKind.NOMINAL
-        ][: max(1, _MOST_GROUPS // len(context.parts))]
-        found = _find_groups(context, audit, [place for _, place in samples.first])
-        if not attributes or not any(found.values()):
-            continue
-        for place, attribute in enumerate(attributes, start=1):
-            name = f"{prefix}-{place}-{_slug(attribute.name)}"
-            pictures.append(_draw_group(context, part, attribute, found, name))
-        names |= {group for groups in found.values() for group in groups}
-    order: tuple[GroupName, ...] = ("control", "st", "cst")
-    return {
-        "groups": tuple(pictures),
-        "groups_legend": CaptionedPicture(
-            name="legend-groups",
-            drawing=plot_group_legend([name for name in order if name in names]),
-            title="Legend: groups and complainants",
-            caption=_explain_groups(context),
-            description=f"Drawn are: {listed(_GROUPS[name] for name in order if name in names)}.",
-        )
-        if pictures
-        else None,
-    }
-
-
-def _explain_groups(context: ReportContext) -> str:
-    """Say once how all pictures of groups are read."""
-    return (
-        f"k = {context.primary[1]}. Boxes hold the middle half of a group, thick lines are "
-        "medians, whiskers reach to the smallest and the largest value."
-        + (
-            " The facts leave counterfactuals open: a diamond is the most likely one, and the CST "
-            "test group holds the people around all draws."
-            if any(audit.situation.draws for audit in context.parts.values())
-            else ""
-        )
-    )
-
-
-def _find_groups(context: ReportContext, audit: Audit, places: Sequence[int]) -> dict[int, _Found]:
-    """List the rows of complainants' groups, with the places they hold and each one's world."""
-    situation = audit.situation
-    index = context.plan.settings.ks.index(context.primary[1])
-    names = [method.name for method in context.methods if method.count_neighbours]
-    pairs = {name: audit.grouping.pairs[name] for name in names}
-    drawn: dict[GroupName, tuple[Groups, Population]] = {}
-    if pairs:
-        drawn["control"] = next(iter(pairs.values())).control, situation.population
-    if "st" in pairs:
-        drawn["st"] = pairs["st"].test, situation.population
-    # both kinds of CST search the same neighbours
-    around = next((name for name in ("cst_without", "cst_with") if name in pairs), None)
-    if around is not None and situation.counterfactual is not None:
-        drawn["cst"] = pairs[around].test, situation.counterfactual
-    found: dict[int, _Found] = {place: {} for place in places}
-    # one kind of group after the other, so that each space is placed once
-    for name, (groups, world) in drawn.items():
-        for place in places:
-            rows, held = _rows(situation.population, groups.members(place, index))
-            if len(rows):
-                found[place][name] = rows, held, world
-    return found
-
-
-def _rows(population: Population, members: Members) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    people = ~members.is_center
-    return rows_of(population, members.ids[people]), members.place[people]
-
-
-def _draw_group(
-    context: ReportContext, part: str, attribute: Attribute, found: Mapping[int, _Found], name: str
-) -> CaptionedPicture:
-    audit = context.parts[part]
-    rows = audit.situation.complainants
-    ids = context.headline.ids
-    boxes: dict[str, dict[GroupName, Box]] = {
-        str(ids[place]): {
-            group: box_of(
-                _numbers_of(audit.situation.population, attribute)[members],
-                held,
-                center=float(_numbers_of(world, attribute)[rows[place]]),
-            )
-            for group, (members, held, world) in groups.items()
-        }
-        for place, groups in found.items()
-    }
-    said = "; ".join(
-        f"complainant {one}: {_medians(each, attribute, context.labels)}"
-        for one, each in boxes.items()
-    )
-    called = context.labels.column(attribute.name)
-    return CaptionedPicture(
-        name=name,
-        drawing=_stack_groups(context, audit, attribute, found)
-        if attribute.levels
-        else plot_groups(called, boxes, legend=False),
-        title=f"{called} in the groups of the sample complainants{context.by_part(part)}",
-        caption="Each bar is a group, divided by level." if attribute.levels else "",
-        description=f"Medians: {said}.",
-    )
-
-
-def _stack_groups(
-    context: ReportContext, audit: Audit, attribute: Attribute, found: Mapping[int, _Found]
-) -> Picture:
-    """Draw the groups of the samples by the levels of an ordinal attribute."""
-    rows, ids, labels = audit.situation.complainants, context.headline.ids, context.labels
-    short = {"control": "control group", "st": "ST test group", "cst": "CST test group"}
-    stacks = []
-    for place, groups in found.items():
-        for number, (group, (members, held, world)) in enumerate(groups.items()):
-            ranks = _numbers_of(audit.situation.population, attribute)[members].astype(np.intp)
-            shares = np.bincount(ranks, weights=held, minlength=len(attribute.levels)) / held.sum()
-            stacks.append(
-                Stack(
-                    label=short[group],
-                    role=group,
-                    shares=shares.tolist(),
-                    center=int(_numbers_of(world, attribute)[rows[place]]),
-                    head=str(ids[place]) if not number else "",
-                )
-            )
-    levels = [labels.level(attribute.name, level) for level in attribute.levels]
-    return plot_stacks(labels.column(attribute.name), levels, stacks)
-
-
-_GROUPS: dict[GroupName, str] = {
-    "control": "control group",
-    "st": "test group of ST",
-    "cst": "test group of CST",
-}
-
-
-def _medians(boxes: Mapping[GroupName, Box], attribute: Attribute, labels: Labels) -> str:
-    return ", ".join(
-        f"{_GROUPS[group]} {_shown(box.median, attribute, labels)}" for group, box in boxes.items()
-    )
-
-
-def _shown(number: float, attribute: Attribute, labels: Labels) -> str:
-    if not attribute.levels:
-        return value(number)
-    return labels.level(attribute.name, attribute.levels[int(number)])
-
-
-def _numbers_of(population: Population, attribute: Attribute) -> NDArray[np.float64]:
-    """Give an attribute's numbers, or its ranks."""
-    column = population.columns[attribute.name]
-    return column.data.astype(np.float64, copy=False)
 
 
 def _slug(name: str) -> str:

@@ -68,9 +68,8 @@ def make_report(
         diagnosis = audit.plan.check_worldview()
     if diagnosis is not None:
         diagnosis = diagnosis.with_labels(context.labels)
-    samples = tables.choose_samples(context)
     agreement = tables.agreement_of(context).records()
-    pictures = draw_pictures(context, samples)
+    pictures = draw_pictures(context)
     html = render(
         "report.html",
         context=context,
@@ -88,7 +87,6 @@ def make_report(
         shuffles=SHUFFLES,
         flips=describe_flips(context),
         agreement=agreement,
-        samples=samples,
         cautions=cautions_of(context, diagnosis),
         placebo=placebo,
         floor=audit.noise_floor,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum
 from typing import TYPE_CHECKING, Any
@@ -11,20 +11,20 @@ import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.classes import class_records
-from mutandis.auditing.tipping import count_grades, describe_all
+from mutandis.auditing.tipping import count_grades
 from mutandis.data.columns import plain_value
 from mutandis.data.ordered import LevelScale
 from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict, as_shares
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.sentences import answer_about_her, explain, explain_own_case
+from mutandis.evidence.sentences import answer_about_her
 from mutandis.pictures.findings import Differences
 from mutandis.report.context import compared
-from mutandis.report.formatting import count, plural
+from mutandis.report.formatting import count
 from mutandis.search.samples import rows_at_ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,23 +32,18 @@ if TYPE_CHECKING:
     from mutandis.report.context import ReportContext
 
 __all__ = [
-    "Samples",
+    "People",
     "agreement_of",
     "average_of",
-    "choose_samples",
     "compare_each_class",
     "count_fragile",
     "count_verdict_grades",
     "count_verdicts",
     "differences_of",
-    "explain_samples",
     "list_people",
     "rates_by_status",
-    "sample_robustness",
-    "sample_rows",
     "shown_ks",
     "strata_counts",
-    "summarise_delta_p",
     "sweep_records",
 ]
 
@@ -56,13 +51,6 @@ __all__ = [
 _MOST_KS = 12
 # more people than these belong in a table that can be searched
 _MOST_PEOPLE = 50
-_PLACES = (
-    (0.0, "largest"),
-    (0.25, "upper quartile"),
-    (0.5, "median"),
-    (0.75, "lower quartile"),
-    (1.0, "smallest"),
-)
 
 
 def shown_ks(context: ReportContext) -> tuple[int, ...]:
@@ -119,15 +107,6 @@ def differences_of(context: ReportContext, method: str) -> Differences | None:
     return Differences(
         title=METHODS[method].title, delta_p=found.delta_p[there], evidence=found.evidence[there]
     )
-
-
-def summarise_delta_p(context: ReportContext, method: str) -> list[float]:
-    """Give how many could be compared, and the mean, 0, 5, 50, 95 and 100% quantiles of Δp."""
-    found = differences_of(context, method)
-    if found is None:
-        return [0, *[float("nan")] * 6]
-    quantiles = np.quantile(found.delta_p, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
-    return [len(found.delta_p), context.digest(method).mean, *quantiles]
 
 
 def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float | str]]]:
@@ -231,74 +210,40 @@ def count_verdict_grades(context: ReportContext) -> dict[str, dict[str, int]] | 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Samples:
-    """Complainants to look at: their places, by why each was chosen; and the rule in words.
+class People:
+    """The complainants that a report lists: their rows, and the kinds of them that occur."""
 
-    `kinds` names the kinds of them that occur, in their order, and `kind_of` tells each one's.
-    `top` are the places of those who are listed, and `listed` says in words who that is.
-    """
-
-    places: tuple[tuple[str, int], ...]
-    rule: str
-    top: tuple[int, ...] = ()
-    listed: str
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    kind_of: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def first(self) -> tuple[tuple[str, int], ...]:
-        """The few who are drawn: those with a case of their own, and then the refused."""
-        return self.places[: len(_PLACES)]
+    listed: str  # which ones, in words
+    kinds: Mapping[str, str]
+    rows: Sequence[Mapping[str, Any]]
 
 
-def choose_samples(context: ReportContext) -> Samples:
-    """Choose, of each kind, five complainants from the largest to the smallest difference.
+def list_people(context: ReportContext) -> People:
+    """List those with the strongest verdict that occurs, kind by kind, largest difference first.
 
-    They come from those with the strongest verdict that occurs: first those with a case of their
-    own, then the other refused ones, then those who were granted. No step looks at the order of
-    the rows: of equal differences, the smaller id comes first.
+    Of equal differences, the smaller id comes first.
     """
     members, who = _strongest(context)
     if not len(members):
         none = "No complainant could be compared, so there is none to show."
-        return Samples(places=(), rule=none, listed=none)
-    places: list[tuple[str, int]] = []
-    kinds: dict[str, str] = {}
-    kind_of: dict[int, str] = {}
-    sizes = []
-    top: list[int] = []
-    people = 0
+        return People(listed=none, kinds={}, rows=())
+    shown: list[tuple[str, int]] = []
+    names, sizes = {}, []
     for kind, (name, mask) in _kinds(context).items():
         mine = members[mask[members]]
-        if not len(mine):
-            continue
-        chosen = _spread(len(mine))
-        ranked = _ranked(context, mine, [*range(min(len(mine), _MOST_PEOPLE)), *chosen.values()])
-        places += [(label, ranked[rank]) for label, rank in chosen.items()]
-        kinds[kind] = name
-        kind_of |= dict.fromkeys(ranked.values(), kind)
-        top += [ranked[rank] for rank in range(min(len(mine), _MOST_PEOPLE))]
-        sizes.append(f"{name}: {count(len(mine))}")
-        people += len(mine)
-    only = f"the only one of the complainants {who}" if len(members) == 1 else ""
-    some = f"some of the {plural(len(members), 'complainant')} {who}, {context.where}"
-    top = top[:_MOST_PEOPLE]
-    all_of = "all" if len(top) == people else f"the first {len(top)} of all"
-    return Samples(
-        places=tuple(places),
-        top=tuple(top),
+        if len(mine):
+            names[kind] = name
+            sizes.append(f"{name}: {count(len(mine))}")
+            shown += [(kind, place) for place in _first(context, mine)]
+    shown = shown[:_MOST_PEOPLE]
+    all_of = "all" if len(shown) == len(members) else f"the first {len(shown)} of all"
+    return People(
         listed=(
-            f"{all_of.capitalize()} {count(people)} {who} ({'; '.join(sizes)}), those with "
+            f"{all_of.capitalize()} {count(len(members))} {who} ({'; '.join(sizes)}), those with "
             "the largest difference first. `mutandis explore` shows everyone, and filters."
         ),
-        rule=(
-            f"Shown{':' if only else ' are'} {only or some} ({'; '.join(sizes)}). Of each kind, "
-            f"those with the largest {context.wording.symbol}, the upper quartile, the median, the "
-            "lower quartile and the smallest are chosen, or all if they are no more than five. Of "
-            "equal differences, the smaller id comes first."
-        ),
-        kinds=kinds,
-        kind_of=kind_of,
+        kinds=names,
+        rows=_rows_of(context, shown),
     )
 
 
@@ -339,14 +284,6 @@ def _score_kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool
     }
 
 
-def _spread(people: int) -> dict[str, int]:
-    """Name ranks from the first to the last: all, or some of many."""
-    last = people - 1
-    if last < len(_PLACES):
-        return {f"no. {rank + 1}": rank for rank in range(people)}
-    return {label: round(share * last) for share, label in _PLACES}
-
-
 def _strongest(context: ReportContext) -> tuple[NDArray[np.intp], str]:
     """Find the complainants with the strongest verdict that occurs, and say who they are."""
     found = context.headline
@@ -366,8 +303,8 @@ def _strongest(context: ReportContext) -> tuple[NDArray[np.intp], str]:
     return np.array([], dtype=np.intp), ""
 
 
-def _ranked(context: ReportContext, members: NDArray[np.intp], ranks: list[int]) -> dict[int, int]:
-    """Give the places of members at some ranks: the farthest difference first, then by id."""
+def _first(context: ReportContext, members: NDArray[np.intp]) -> list[int]:
+    """Return the places of those who are listed at most: the largest differences, then by id."""
     delta_p = context.headline.comparison.delta_p[members]
     delta_p, ids = -delta_p if context.worse else delta_p, context.headline.ids[members]
     if ids.dtype == object:
@@ -375,73 +312,21 @@ def _ranked(context: ReportContext, members: NDArray[np.intp], ranks: list[int])
             ids = np.unique(ids, return_inverse=True)[1]
         except TypeError:  # a column of several types has no order of its own
             ids = ids.astype(str)
-    wanted = np.unique(ranks)
-    found = rows_at_ranks([delta_p, ids], wanted)
-    return dict(zip(wanted.tolist(), members[found].tolist(), strict=True))
+    ranks = np.arange(min(len(members), _MOST_PEOPLE))
+    return [int(each) for each in members[rows_at_ranks([delta_p, ids], ranks)]]
 
 
-def list_people(context: ReportContext, samples: Samples) -> list[dict[str, Any]]:
-    """Give the rows of those who are listed, as `sample_rows` does; `chosen` is empty."""
-    return _rows_of(context, samples, [("", place) for place in samples.top])
-
-
-def sample_rows(context: ReportContext, samples: Samples) -> list[dict[str, Any]]:
-    """Give the samples' rows of the headline's findings, with both answers about each.
-
-    `chosen` says why, `kind` which kind of complainant she is, and `answer` whether she has a case
-    of her own.
-    """
-    return _rows_of(context, samples, samples.places)
-
-
-def _rows_of(
-    context: ReportContext, samples: Samples, places: Iterable[tuple[str, int]]
-) -> list[dict[str, Any]]:
-    terms, chosen = explanation_context(context.plan), list(places)
-    if not chosen:
-        return []
-    only, (method, k) = np.array([place for _, place in chosen], dtype=np.intp), context.primary
-    columns = as_shares(context.audit.findings_of(only, method.name, k).columns())
+def _rows_of(context: ReportContext, shown: Sequence[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Return rows of the headline's findings, with the kind of each and the answer about them."""
+    terms = explanation_context(context.plan)
+    only, (method, _) = np.array([place for _, place in shown], dtype=np.intp), context.primary
+    columns = as_shares(context.audit.findings_of(only, method.name, context.primary[1]).columns())
     nothing = {name: np.full(len(only), None) for name in ("p_own", "own_case")}
     matched = context.matched
     own = nothing if matched is None else as_shares(matched.take(only).columns())
     columns |= {name: own[name] for name in nothing}
     rows = []
-    for number, (label, place) in enumerate(chosen):
+    for number, (kind, _) in enumerate(shown):
         row = {name: plain_value(values[number]) for name, values in columns.items()}
-        row |= {"chosen": label, "kind": samples.kind_of[place]}
-        rows.append(row | {"answer": answer_about_her(row, terms)})
+        rows.append(row | {"kind": kind, "answer": answer_about_her(row, terms)})
     return rows
-
-
-def sample_robustness(
-    context: ReportContext, samples: Samples
-) -> list[tuple[Any, str, float, str, str]]:
-    """Give the samples' verdicts, tipping points, grades and robustness in words."""
-    if not context.plan.settings.uncertainty.tipping:
-        return []
-    found = describe_all(context.audit, context.headline, labels=context.labels)
-    verdicts = context.headline.verdicts()
-    return [
-        (
-            plain_value(context.headline.ids[place]),
-            verdicts[place],
-            float(found.tipping[place]),
-            found.grade[place],
-            found.line[place],
-        )
-        for _, place in samples.places
-        if found.line[place] is not None
-    ]
-
-
-def explain_samples(context: ReportContext, samples: Samples) -> list[tuple[str, str]]:
-    """Say what was found about the first of each kind: the pattern, and her own case."""
-    method, k = context.plan.settings.primary
-    terms = explanation_context(context.plan)
-    first: dict[str, dict[str, Any]] = {}
-    for row in sample_rows(context, samples):
-        first.setdefault(row["kind"], row)
-    return [
-        (explain(row, method, k, terms), explain_own_case(row, terms)) for row in first.values()
-    ]
