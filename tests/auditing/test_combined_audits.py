@@ -567,20 +567,12 @@ def test_the_reconciliation_against_sets(table: pd.DataFrame) -> None:
         found = lattice.audit(name).findings("cst_without", k=12)
         cases[name] = set(found.loc[found["verdict"] != "no-evidence", "id"]) & people
     assert cases["race + sex"] == cases["race"] & cases["sex"]
-    agreement = lattice.reconciliation("cst_without", k=12)
-    assert agreement.totals == {name: len(ids) for name, ids in cases.items()}
-    rows = agreement.table()
-    assert rows["cases"].sum() == len(set.union(*cases.values()))
-    for row in rows.to_dict("records"):
-        inside = [cases[name] for name in lattice.names if row[name]]
-        outside = [cases[name] for name in lattice.names if not row[name]]
-        expected = set.intersection(*inside) - set().union(*outside)
-        assert row["cases"] == len(expected)
-        assert set(agreement.ids(*(n for n in lattice.names if row[n]))) == expected
+    table = lattice.reconciliation("cst_without", k=12)
+    assert set(table["id"]) == people
+    assert {name: set(table.loc[table[name], "id"]) for name in lattice.names} == cases
     only = set(lattice.only_intersectional("cst_without", k=12))
     assert only == cases["race × sex"] - cases["race"] - cases["sex"]
     assert only
-    assert "<svg" in agreement.plot().svg
 
 
 def test_lattices_that_are_refused(table: pd.DataFrame) -> None:

@@ -165,7 +165,6 @@ def said(found: mm.Audit) -> Iterator[tuple[str, Any]]:
     for method in found.methods:
         for k in found.ks:
             yield f"findings {method} {k}", exact(found.findings(method, k=k))
-    yield "agreement", exact(found.agreement(k=5).table())
     provenance = found.provenance.as_dict()
     provenance["data"].pop("sha256")
     yield "provenance", exact(json.loads(without_hashes(json.dumps(provenance, default=str))))
@@ -176,9 +175,6 @@ def of_groups(found: mm.Audit) -> Iterator[tuple[str, Any]]:
     for method in found.methods:
         if method != "cf":
             yield f"support {method}", exact(found.support(method, k=5))
-    yield "k sweep", exact(found.k_sweep((3, 7, 20)))
-    for k in found.ks:
-        yield f"shared neighbours {k}", found.shared_neighbours(k=k)
     yield "counterfactuals", exact(found.counterfactuals())
 
 

@@ -165,7 +165,6 @@ def test_nothing_is_in_the_data_but_what_the_rule_names(any_audit: mm.Audit) -> 
     for who in some(any_audit, 1):
         data = read(any_audit, who, redact=True)
         assert set(data["provenance"]) == {"versions", "settings", "redacted"}
-        assert data["shared_neighbours"] == []
         for row in data["figures"]:
             assert row["method"] == "cf" or filled(row) <= _ROW
         for part in data["parts"]:

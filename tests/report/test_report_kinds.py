@@ -223,10 +223,9 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         (
             "for none of the 126 complainants",
             "there is for 0 of 126 complainants",
-            "No method finds a case",
             "none of whom has evidence",
         ),
-        ('id="agreement"', 'id="k-sweep"'),
+        (),
     ),
     "Wald, not adjusted": (
         lambda: loan(evidence=mm.Evidence(interval="wald", adjust="none")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
@@ -151,24 +150,6 @@ def check_verdicts(audit: mm.Audit, page: str) -> None:
         assert number(cells[-1]) == given.sum()
 
 
-def check_agreement(audit: mm.Audit, page: str) -> None:
-    rows = {cells[0]: number(cells[1]) for cells in Tables(page).found["agreement-table"][1:]}
-    expected = {
-        ", ".join(TITLES[method] for method in audit.methods if record[method]): record["cases"]
-        for record in audit.agreement().table().to_dict("records")
-    }
-    assert rows == expected
-    assert sum(rows.values()) == sum(
-        np.any(
-            [
-                ~audit.findings(m)["verdict"].isin(["no-evidence", "insufficient"])
-                for m in audit.methods
-            ],
-            axis=0,
-        )
-    )
-
-
 def check_people(audit: mm.Audit, page: str) -> None:
     found = audit.findings().set_index("id")
     rows = Tables(page).found["people-table"][1:]
@@ -197,7 +178,7 @@ def check_people(audit: mm.Audit, page: str) -> None:
         assert shows(high, row["ci_high"], digits=3)
 
 
-CHECKS = (check_counts, check_verdicts, check_agreement, check_people)
+CHECKS = (check_counts, check_verdicts, check_people)
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -271,27 +252,6 @@ def test_complainants_can_be_chosen_by_kind_without_a_script() -> None:
         assert style.count(rule) == 1
         assert style.index(rule) > style.index("@supports selector(:has(*))") > screen
     assert style.index(".filter { display: none; }") < screen
-
-
-def test_the_chart_over_k_shows_adjusted_counts_above_all() -> None:
-    assert "k-sweep" not in loan_page()  # two group sizes are in the table
-    settings = loan_audit().plan.settings
-    plan = replace(loan_audit().plan, settings=replace(settings, ks=tuple(range(15, 31))))
-    audit = plan.run()
-    picture = audit.report().html.split('<figure id="k-sweep">')[1].split("</figure>")[0]
-    counts = audit.counts().set_index(["method", "k"])
-    said = [
-        f"{counts.loc[('cst_matched', k), 'significant_adjusted'] / len(audit.findings()):.1%}"
-        for k in (15, 30)
-    ]
-    assert (
-        f"CST (matched), significant after adjustment: {said[0]} of the complainants at k = 15, "
-        f"{said[1]} at k = 30"
-    ) in picture
-    assert "CST (matched): significant after adjustment" in picture
-    for title in TITLES.values():
-        assert f"{title}: evidence" in picture
-    assert "evidence in the sense of the paper (thin lines)" in picture
 
 
 def test_b_beside_the_record_is_counted_anew() -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from math import fsum
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -18,24 +15,20 @@ import numpy as np
 from mutandis.auditing.case import Case
 from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
-from mutandis.auditing.shared_neighbours import measure_shared_neighbours
 from mutandis.data.columns import Categories, Numbers, frozen, plain_value, plain_values
 from mutandis.data.equal_rows import number_equal
 from mutandis.data.score import ScoreScale
-from mutandis.errors import MutandisWarning, PlanError, UnknownIdError, printable
-from mutandis.evidence.agreement import Agreement
+from mutandis.errors import PlanError, UnknownIdError, printable
 from mutandis.evidence.findings import Digest, Findings, answer_own_case
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
 from mutandis.evidence.scales import is_worse, own_average
-from mutandis.evidence.settings import read_ks
-from mutandis.evidence.spaces import check_group_sizes
 from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -46,7 +39,6 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.prevention import Prevention, RelabelRule
     from mutandis.auditing.provenance import Provenance
-    from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.auditing.tipping import Tipping
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
     from mutandis.data.columns import Column
@@ -58,13 +50,12 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Grouping, Situation
     from mutandis.evidence.support import Support
-    from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import CaseDocument
     from mutandis.report.compliance import ComplianceText
     from mutandis.report.report import Report
     from mutandis.scm import Diagnosis, Worldview
 
-__all__ = ["Audit", "Flips", "Sweep", "Swept"]
+__all__ = ["Audit", "Flips"]
 
 # Findings follow from integer counts. They are kept once worked out, unless a large audit would
 # fill the memory with them: a row of findings takes about 170 bytes.
@@ -108,8 +99,6 @@ class Audit:
     verdict_shares
         By method: the share of draws and refits under which the verdict on each complainant (row)
         is the same or stronger, at each k (column); see docs/explanation/verdicts.md.
-    overlaps
-        How much control groups overlap, by k, as far as that was measured.
     floor
         The noise floor, as far as that was measured: see `noise_floor`.
     tippings
@@ -154,7 +143,6 @@ class Audit:
     provenance: Provenance
     with_record: RecordAgreement | ScaledAgreement | None = None
     verdict_shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    overlaps: dict[int, SharedNeighbours] = field(default_factory=dict)
     floor: list[NoiseFloor] = field(default_factory=list)
     tippings: dict[tuple[str, int], Tipping] = field(default_factory=dict)
     compared: list[WorldviewVerdicts] = field(default_factory=list)
@@ -598,50 +586,6 @@ class Audit:
             lambda: measure_support(self.situation, self.grouping, chosen, size, min_group=least),
         )
 
-    def k_sweep(self, ks: Iterable[int]) -> Any:
-        """Count cases and average Δp for every method and any group sizes, from one search.
-
-        Parameters
-        ----------
-        ks
-            Group sizes.
-        """
-        return self._frame(columns_of(self.sweep_records(ks)))
-
-    def plot_k_sweep(self, ks: Iterable[int]) -> Picture:
-        """Draw how the share of cases and the mean Δp depend on k.
-
-        Parameters
-        ----------
-        ks
-            Group sizes.
-        """
-        from mutandis.pictures.findings import plot_k_sweep
-
-        titles = {method.name: method.title for method in self.plan.methods}
-        symbol = self.plan.wording.symbol
-        return plot_k_sweep(self.sweep_records(ks), titles=titles, symbol=symbol)
-
-    def sweep_records(self, ks: Iterable[int]) -> list[dict[str, Any]]:
-        """Give the k-sweep as plain records, smallest k first.
-
-        The counterfactuals and the decisions on them are those of the audit: nothing is fitted
-        and b() is not asked again. Evidence alone is decided; intervals and tests are left to
-        audits.
-
-        Parameters
-        ----------
-        ks
-            Any group sizes.
-        """
-        sizes = read_ks("ks", ks)
-        compared = self.sweep(sizes)
-        return [
-            {"method": method, "k": k, **_sweep_counts(*compared(method, index))}
-            for method in self.methods
-            for index, k in enumerate(sizes)
-        ]
-
     def case(self, id: Any) -> Case:  # noqa: A002 - the public name
         """Give everything about one complainant: her results under all methods and k.
 
@@ -826,18 +770,6 @@ class Audit:
         """
         return replace(self, plan=self.plan.with_labels(labels))
 
-    def agreement(self, *, k: int | None = None) -> Agreement:
-        """See which methods find the same cases at one k.
-
-        Parameters
-        ----------
-        k
-            Default: the primary one.
-        """
-        size = self.plan.choose(None, k)[1]
-        found = {method: self.evaluate(method, size) for method in self.methods}
-        return Agreement.of_methods(found, k=size, like=self.plan.population.source)
-
     def counterfactuals(self) -> Any:
         """Give D^CF: the table as it would have been, or None if the audit has none.
 
@@ -978,19 +910,6 @@ class Audit:
             rule.record() for rule in find_rules(self, cases_of(self.test_everyone(method, k)))
         ]
         return self._frame({name: [each[name] for each in records] for name in RULE_COLUMNS})
-
-    def shared_neighbours(self, *, k: int | None = None) -> SharedNeighbours:
-        """Measure how much control groups overlap: how far many tests are one test.
-
-        Parameters
-        ----------
-        k
-            Default: the primary one.
-        """
-        size = self.plan.choose(None, k)[1]
-        if size not in self.overlaps:
-            self.overlaps[size] = measure_shared_neighbours(self, size)
-        return self.overlaps[size]
 
     def flips(self) -> Flips | None:
         """Count outcomes that change under do(), in either direction; None if b() is not known."""
@@ -1517,29 +1436,6 @@ class Audit:
             whole=k == self.plan.settings.primary[1],
         )
 
-    def sweep(self, sizes: tuple[int, ...]) -> Sweep:
-        """Search once for other group sizes.
-
-        Parameters
-        ----------
-        sizes
-            The group sizes, smallest first.
-        """
-        plan = self.plan
-        check_group_sizes(plan.strata, sizes)
-        with warnings.catch_warnings():
-            # the audit itself has said it already
-            warnings.simplefilter("ignore", MutandisWarning)
-            grouping = plan.semantics.group(replace(self.situation, ks=sizes), plan.methods)
-
-        def compare(method: str, index: int) -> Swept:
-            chosen = METHODS[method]
-            groups = grouping.at(chosen, index)
-            comparison = compare_groups(plan, chosen, groups, depth="evidence")
-            return comparison.evidence, comparison.delta_p, comparison.insufficient
-
-        return compare
-
     def _attributes(self, population: Population, row: int) -> Mapping[str, Any]:
         values = {}
         for attribute in self.plan.attributes:
@@ -1593,21 +1489,6 @@ class Audit:
         column = self.plan.labels.column
         assumed = ", ".join(f"{each} for {column(name)}" for name, each in couplings.items())
         return f"\nassumed, beyond what data can test: {assumed}" if assumed else ""
-
-
-Swept = tuple["NDArray[np.bool_]", "NDArray[np.float64]", "NDArray[np.bool_]"]
-Sweep = Callable[[str, int], Swept]
-
-
-def _sweep_counts(
-    evidence: NDArray[np.bool_], delta_p: NDArray[np.float64], insufficient: NDArray[np.bool_]
-) -> dict[str, Any]:
-    cases, tested = int(evidence.sum()), delta_p[~insufficient]
-    return {
-        "cases": cases,
-        "share": cases / len(evidence),
-        "mean_delta_p": fsum(tested.tolist()) / len(tested) if len(tested) else float("nan"),
-    }
 
 
 def _cell(column: Column) -> Any:

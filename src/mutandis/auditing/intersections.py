@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.errors import PlanError, printable
-from mutandis.evidence.agreement import Agreement
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
@@ -155,47 +154,46 @@ class AuditIntersections:
         ]
         return to_frame(columns_of(rows), self.plan.population.source)
 
-    def reconciliation(
-        self, method: MethodName | None = None, *, k: int | None = None
-    ) -> Agreement:
-        """See which audits find the same people, of those who are protected on every attribute.
+    def reconciliation(self, method: MethodName | None = None, *, k: int | None = None) -> Any:
+        """Show which audits find each person who is protected on every attribute.
+
+        The table has a row per person and a column per audit: whether it finds evidence.
 
         Parameters
         ----------
         method, k
             Default: the primary ones.
         """
+        ids, found = self._found(method, k)
+        return to_frame({"id": ids, **found}, self.plan.population.source)
+
+    def only_intersectional(
+        self, method: MethodName | None = None, *, k: int | None = None
+    ) -> NDArray[Any]:
+        """Return the ids of people whom some intersection finds, and no single attribute.
+
+        Parameters
+        ----------
+        method, k
+            Default: the primary ones.
+        """
+        ids, found = self._found(method, k)
+        together, alone = (
+            np.logical_or.reduce([found[n] for n in self.names if _kind(self.audits[n]) == kind])
+            for kind in ("intersectional", "single")
+        )
+        return np.asarray(ids[together & ~alone])
+
+    def _found(
+        self, method: MethodName | None, k: int | None
+    ) -> tuple[NDArray[Any], dict[str, NDArray[np.bool_]]]:
         chosen, size = self.plan.choose(method, k)
         rows = self.audits[self.names[-1]].situation.complainants
         found = {}
         for name, each in self.audits.items():
             places = np.searchsorted(each.situation.complainants, rows)
             found[name] = each.evaluate(chosen.name, size).comparison.evidence[places]
-        return Agreement(
-            complainants=self.plan.population.ids[rows],
-            found=found,
-            titles={name: name for name in self.names},
-            caption=f"people protected on all attributes with evidence, k = {size}",
-            _like=self.plan.population.source,
-        )
-
-    def only_intersectional(
-        self, method: MethodName | None = None, *, k: int | None = None
-    ) -> NDArray[Any]:
-        """Give those whom some intersection finds, and none of its attributes by itself.
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
-        """
-        agreement = self.reconciliation(method, k=k)
-        masks: dict[str, list[NDArray[np.bool_]]] = {"single": [], "intersectional": []}
-        for name, each in self.audits.items():
-            masks.setdefault(_kind(each), []).append(agreement.found[name])
-        together = np.logical_or.reduce(masks["intersectional"], axis=0)
-        alone = np.logical_or.reduce(masks["single"], axis=0)
-        return np.asarray(agreement.complainants[together & ~alone])
+        return self.plan.population.ids[rows], found
 
     def __repr__(self) -> str:
         """Name the audits."""

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.auditing.audit import Sweep, Swept
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.shared_neighbours import SharedNeighbours
     from mutandis.data.labels import Labels
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.findings import Digest, Findings
@@ -73,11 +71,6 @@ class MultipleAudit(Audit):
                 for name, table in tables.items()
             ]
         ).to_native()
-
-    def shared_neighbours(self, *, k: int | None = None) -> SharedNeighbours:
-        """Measure how much control groups overlap, on average over the attributes."""
-        each = [part.shared_neighbours(k=k) for part in self.parts]
-        return replace(each[0], mean_overlap=float(np.mean([one.mean_overlap for one in each])))
 
     @property
     def refused_counterfactually(self) -> NDArray[Any] | None:
@@ -138,24 +131,6 @@ class MultipleAudit(Audit):
     def _digest(self, method: str, k: int) -> Digest:
         found = self.compute_findings(method, k, depth="significance")
         return found.digest(whole=k == self.plan.settings.primary[1])
-
-    def sweep(self, sizes: tuple[int, ...]) -> Sweep:
-        """Search once for other group sizes, on each attribute."""
-        sweeps: list[Callable[[str, int], Swept]] = [part.sweep(sizes) for part in self.parts]
-
-        def compare(method: str, index: int) -> Swept:
-            evidence, delta_p, insufficient = zip(
-                *(sweep(method, index) for sweep in sweeps), strict=True
-            )
-            stacked = np.stack(delta_p)
-            weakest = self._weakest(stacked)
-            return (
-                np.all(evidence, axis=0),
-                stacked[weakest, np.arange(len(weakest))],
-                np.any(insufficient, axis=0),
-            )
-
-        return compare
 
     def _weakest(self, delta_p: NDArray[np.float64]) -> NDArray[np.intp]:
         """Find, among differences (attributes × complainants), each one's weakest evidence.

@@ -13,7 +13,7 @@ import os
 import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -30,7 +30,6 @@ from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.noise_floor import NoiseFloor, no_noise_floor
 from mutandis.auditing.provenance import Provenance, current_versions, hash_population
 from mutandis.auditing.run import make_situation
-from mutandis.auditing.shared_neighbours import SharedNeighbours
 from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise_grades
 from mutandis.auditing.worldview_comparison import WorldviewVerdicts
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
@@ -249,11 +248,6 @@ def _record(
         "provenance": audit.provenance.as_dict(),
         "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
         "disagreement": audit.disagreement,
-        "shared_neighbours": [
-            part.shared_neighbours().sentence()
-            for part in audit.parts
-            if part.grouping.control is not None
-        ],
         "noise_floor": audit.noise_floor.as_dict(),
         "robustness": _robustness(audit),
         "notes": list(notes),
@@ -384,7 +378,6 @@ def _part_state(part: Audit) -> dict[str, Any]:
         "verdict_shares": dict(part.verdict_shares),
         "drawn": [_store_drawn(part.situation, drawn) for drawn in part.situation.draws],
         "refused_in_draws": part.situation.refused_in_draws,
-        "overlaps": [asdict(each) for each in part.overlaps.values()],
     }
 
 
@@ -559,7 +552,6 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
         provenance=replace(provenance, computed=computed),
         with_record=_agreement(with_record, outcome),
         verdict_shares=part["verdict_shares"],
-        overlaps={each["k"]: SharedNeighbours(**each) for each in part["overlaps"]},
         floor=[no_noise_floor(plan, "the results hold that of the whole audit only.")],
     )
 

@@ -204,7 +204,7 @@ def _compare_rerun(record: AuditRecord, found: Audit, files: Mapping[str, str | 
 
 
 def _compare_records(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    names = ["settings", "diagnostics", "disagreement", "shared_neighbours", "noise_floor", "files"]
+    names = ["settings", "diagnostics", "disagreement", "noise_floor", "files"]
     # results of before there was one say nothing of it
     names += ["robustness"] if "robustness" in before else []
     differing = [name for name in names if before.get(name) != now[name]]

@@ -1,4 +1,4 @@
-"""Findings: by difference, by group size, by method, by worldview, and of one complainant."""
+"""Charts of findings: differences, worldviews, and one complainant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.pictures.chart import DASHED, DOTTED, Chart, Frame, numbered, room_for, ticks
+from mutandis.pictures.chart import Chart, Frame, numbered, room_for, ticks
 from mutandis.pictures.picture import COLOURS
 from mutandis.pictures.svg import printable, shortened
 
@@ -121,152 +121,6 @@ def _limits(differences: Sequence[Differences], edges: NDArray[np.float64]) -> t
 
 
 # dark enough on white, apart in every common form of colour blindness, and marked apart in print
-_LINES = (
-    ("#1f5fa8", "", "circle"),
-    ("#b8500f", DASHED, "square"),
-    ("#2e7d4f", "7 2.5 1.5 2.5", "up"),
-    ("#5f5a50", DOTTED, "diamond"),
-    ("#7a3b8f", "", "down"),
-)
-# beyond so many sizes markers would cover the lines
-_MARKED = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Curve:
-    """A line over k."""
-
-    label: str
-    points: Sequence[tuple[float, float]]
-    colour: str
-    dash: str
-    mark: str
-    width: float = 1.5
-    opacity: float = 1.0
-
-    def draw(self, frame: Frame) -> None:
-        self._draw(frame.chart, [frame.at(k, value) for k, value in self.points])
-
-    def sample(self, chart: Chart) -> tuple[str, Any]:
-        return self.label, lambda x, y: self._draw(chart, [(x, y), (x + 12, y), (x + 24, y)], 1)
-
-    def _draw(self, chart: Chart, points: list[tuple[float, float]], only: int = 0) -> None:
-        chart.line(points, self.colour, width=self.width, dash=self.dash, opacity=self.opacity)
-        for point in points[only : -only or None] if len(points) <= _MARKED else ():
-            chart.mark(self.mark, point, self.colour, size=4)
-
-
-def plot_k_sweep(
-    records: Sequence[Mapping[str, Any]],
-    *,
-    titles: Mapping[str, str],
-    main: str | None = None,
-    symbol: str = "Δp",
-) -> Picture:
-    """Draw one line per method over k: the share of cases (of `main`, adjusted), and mean Δp."""
-    shares, means, above = [], [], []
-    light: dict[str, Any] = {} if main is None else {"width": 0.9, "opacity": 0.6}
-    for (name, title), (colour, dash, mark) in zip(titles.items(), _LINES, strict=False):
-        mine = [record for record in records if record["method"] == name]
-        look: dict[str, Any] = {"colour": colour, "dash": dash, "mark": mark}
-        said = title if main is None else f"{title}: evidence"
-        shares.append(_Curve(label=said, points=_over_k(mine, "share"), **look | light))
-        means.append(_Curve(label=title, points=_over_k(mine, "mean_delta_p"), **look))
-        if name == main:
-            look |= {"colour": COLOURS["control"], "width": 2.6}
-            said = f"{title}: significant after adjustment"
-            above.append(_Curve(label=said, points=_over_k(mine, "adjusted"), **look))
-    shares += above
-    chart = Chart(width=576, height=245 if main is None else 281)
-    top = chart.legend([each.sample(chart) for each in shares]) + 4
-    ks = [record["k"] for record in records]
-    _draw_curves(
-        chart,
-        (0, 280),
-        top,
-        _around(ks),
-        shares,
-        title="complainants with evidence" if main is None else "complainants",
-        percent=True,
-    )
-    _draw_curves(chart, (290, 570), top, _around(ks), means, title=f"mean {symbol}")
-    return chart.picture("Cases and mean difference by group size k")
-
-
-def _over_k(records: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:
-    return [(each["k"], each[name]) for each in records if np.isfinite(each[name])]
-
-
-def _around(values: Sequence[float]) -> tuple[float, float]:
-    """Give limits with a little room around all values."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    room = (high - low) * 0.05 or max(abs(low) * 0.05, 0.05)
-    return low - room, high + room
-
-
-def _draw_curves(
-    chart: Chart,
-    sides: tuple[float, float],
-    top: float,
-    x: tuple[float, float],
-    curves: Sequence[_Curve],
-    *,
-    title: str,
-    percent: bool = False,
-) -> None:
-    low, high = _around([0.0, *(value for each in curves for _, value in each.points)])
-    low = 0.0 if percent else low
-    labels = numbered(ticks(low, high, most=8), percent=percent)
-    left = sides[0] + 18 + room_for(labels.values())
-    frame = Frame(chart, (left, top, sides[1], chart.height - 36), x, (low, high))
-    if not percent:
-        frame.level(0, "#999999", width=0.8)
-    for each in curves:
-        each.draw(frame)
-    frame.x_axis(numbered(ticks(*x, most=10, whole=True)), "group size k")
-    frame.y_axis(labels, title)
-
-
-_UNFOUND = "#d8d4cc"
-
-
-def plot_agreement(
-    records: Sequence[Mapping[str, Any]],
-    totals: Mapping[str, int],
-    *,
-    titles: Mapping[str, str],
-    caption: str,
-) -> Picture:
-    """Draw a bar for each combination of finders, and below it which finders they are."""
-    # Lex, Gehlenborg, Strobelt, Vuillemot, Pfister (2014), UpSet: visualization of intersecting
-    # sets, IEEE Transactions on Visualization and Computer Graphics 20, 1983-1992
-    names = list(totals)
-    said = [f"{titles[name]}  {totals[name]:,}" for name in names]
-    cases = [int(record["cases"]) for record in records]
-    most = max(1, *cases, 1) * 1.15
-    left = max(room_for(said), 40.0)
-    width = left + 40 * max(len(records), 3) + 10
-    chart = Chart(width=width, height=170 + 20 * len(names))
-    chart.text((left, 10), caption, colour=COLOURS["quiet"])
-    x = (-0.6, max(len(records), 1) - 0.4)
-    bars = Frame(chart, (left, 22, width - 8, 158), x, (0, most))
-    dots = Frame(chart, (left, 164, width - 8, chart.height - 2), x, (len(names) - 0.5, -0.5))
-    for place, (record, count) in enumerate(zip(records, cases, strict=True)):
-        chart.box(bars.at(place - 0.3, count), bars.at(place + 0.3, 0), COLOURS["shared"])
-        at = bars.at(place, count)
-        chart.text((at[0], at[1] - 8), f"{count:,}", anchor="middle")
-        rows = [row for row, name in enumerate(names) if record[name]]
-        chart.line([dots.at(place, row) for row in rows], COLOURS["shared"], width=1.5)
-        for row in range(len(names)):
-            colour = COLOURS["shared"] if row in rows else _UNFOUND
-            chart.mark("circle", dots.at(place, row), colour, size=6)
-    bars.x_axis({})
-    bars.y_axis({v: f"{v:,.0f}" for v in ticks(0, most, most=5, whole=True)})
-    for row, text in enumerate(said):
-        chart.text((left - 6, dots.y(row)), text, anchor="end")
-    return chart.picture(f"Who finds the same cases: {caption}")
-
-
 _PARTS = (
     ("found_by_all", "found under every worldview", COLOURS["shared"]),
     ("found_by_some", "under some others", COLOURS["partly"]),

@@ -38,7 +38,7 @@ from mutandis.report.case_model import (
     VerdictText,
 )
 from mutandis.report.case_movement import movements_of, value_at
-from mutandis.report.case_sentences import assumptions_of, limits_of, shared_neighbours_of
+from mutandis.report.case_sentences import assumptions_of, limits_of
 from mutandis.report.context import rows_of
 from mutandis.report.formatting import known
 from mutandis.report.pdf import to_pdf
@@ -105,7 +105,6 @@ def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
         noise_floor=f"{floor.sentence()} {floor.verdict()}".rstrip(),
         assumptions=assumptions_of(audit),
         limits=limits_of(audit, parts, verdict),
-        shared_neighbours=shared_neighbours_of(audit),
         redaction=Redaction(redacted=False),
         provenance={
             **audit.provenance.as_dict(),

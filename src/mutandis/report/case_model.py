@@ -376,7 +376,7 @@ class CaseDocument:
         The comparison on each ground: her counterfactual, her groups, what would change it.
     noise_floor
         How many such verdicts the whole table has, beside audits in which there is nothing to find.
-    assumptions, limits, shared_neighbours
+    assumptions, limits
         What the answer takes for granted and what it cannot carry, in words.
     redaction
         Whether all people but the complainant are left out, and what is told of groups.
@@ -420,7 +420,6 @@ class CaseDocument:
     noise_floor: str
     assumptions: tuple[str, ...]
     limits: tuple[str, ...]
-    shared_neighbours: tuple[str, ...]
     redaction: Redaction
     provenance: Mapping[str, Any]
     alpha: float

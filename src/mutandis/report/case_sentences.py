@@ -7,7 +7,6 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 from mutandis.data.attribute import AttributeKind
-from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
 from mutandis.evidence.measures import measure_named
 from mutandis.evidence.methods import METHODS
@@ -44,7 +43,6 @@ __all__ = [
     "movement_cells",
     "movement_lines",
     "movement_paths",
-    "shared_neighbours_of",
     "thresholds",
 ]
 
@@ -288,22 +286,6 @@ def _on_doubt(audit: Audit) -> Iterator[str]:
     method, _ = audit.plan.settings.primary
     if METHODS[method].count_centers and not METHODS[method].count_neighbours:
         yield "Counterfactual fairness compares two decisions on one person: no test applies."
-
-
-def shared_neighbours_of(audit: Audit) -> tuple[str, ...]:
-    """Say how far the tests of all complainants are one test; empty where that has no meaning."""
-    k = audit.plan.settings.primary[1]
-    if len(audit.situation.complainants) < 2:
-        return ()
-    found = []
-    for name, part in audit.by_ground.items():
-        try:
-            sentence = part.shared_neighbours(k=k).sentence()
-        except PlanError:  # no groups of neighbours that could overlap
-            continue
-        ground = audit.plan.labels.quoted(name)
-        found.append(f"On the ground of {ground}: {sentence}" if name else sentence)
-    return tuple(found)
 
 
 def movement_cells(each: Movement, labels: Labels) -> tuple[str, str, str, str]:

@@ -12,19 +12,18 @@ import numpy as np
 from mutandis.auditing.tipping import RULES
 from mutandis.data.columns import Categories, Numbers
 from mutandis.decision.maker import required_columns
-from mutandis.evidence.methods import CST_MATCHED
 from mutandis.pictures.attributes import (
     Spread,
     plot_levels,
     plot_numbers,
     plot_roles,
 )
-from mutandis.pictures.findings import plot_delta_p, plot_k_sweep, reach_of
+from mutandis.pictures.findings import plot_delta_p, reach_of
 from mutandis.pictures.robustness import plot_tipping_points
 from mutandis.pictures.worldview import draw_worldview
 from mutandis.report.formatting import count, listed, percent, value
 from mutandis.report.html import CaptionedPicture
-from mutandis.report.tables import count_verdict_grades, differences_of, shown_ks, sweep_records
+from mutandis.report.tables import count_verdict_grades, differences_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +50,6 @@ class Pictures:
     worldview: CaptionedPicture | None
     worlds: tuple[CaptionedPicture, ...]
     worlds_legend: CaptionedPicture | None
-    k_sweep: CaptionedPicture | None
     delta_p: CaptionedPicture | None
     tipping: CaptionedPicture | None
     hidden_cause: CaptionedPicture | None
@@ -59,7 +57,7 @@ class Pictures:
 
     def files(self) -> dict[str, str]:
         """Give the drawings as files: the stem of each name, and the SVG text."""
-        alone = [self.worldview, self.k_sweep, self.delta_p, self.tipping, self.hidden_cause]
+        alone = [self.worldview, self.delta_p, self.tipping, self.hidden_cause]
         alone += [self.worldviews, self.worlds_legend]
         every = (*(each for each in alone if each is not None), *self.worlds)
         return {picture.name: picture.drawing.svg for picture in every}
@@ -72,7 +70,6 @@ def draw_pictures(context: ReportContext) -> Pictures:
         worldview=captioned_worldview(context),
         worlds=worlds,
         worlds_legend=_explain_worlds(context) if worlds else None,
-        k_sweep=_draw_sweep(context),
         delta_p=_draw_delta_p(context),
         tipping=_draw_tipping(context),
         hidden_cause=_draw_hidden_cause(context),
@@ -122,56 +119,6 @@ def captioned_worldview(context: ReportContext) -> CaptionedPicture | None:
         ),
         description=f"{'; '.join(arrows) if arrows else 'Nothing causes anything'}. {leads}.",
     )
-
-
-def _draw_sweep(context: ReportContext) -> CaptionedPicture | None:
-    ks = context.plan.settings.ks
-    if len(shown_ks(context)) == len(ks):  # the table says it all
-        return None
-    records = sweep_records(context)
-    titles = {method.name: method.title for method in context.methods}
-    main = _main_of_sweep(context)
-    said = [
-        f"{titles[name]}, {counted}: {percent(mine[0][share])} of the complainants at k = {ks[0]}, "
-        f"{percent(mine[-1][share])} at k = {ks[-1]}"
-        for name, share, counted in (
-            *(
-                (name, "adjusted", "significant after adjustment")
-                for name in titles
-                if name == main
-            ),
-            *((name, "share", "evidence") for name in titles),
-        )
-        if (mine := [record for record in records if record["method"] == name])
-    ]
-    return CaptionedPicture(
-        name="k-sweep",
-        drawing=plot_k_sweep(records, titles=titles, main=main, symbol=context.wording.symbol),
-        title="How much depends on the group size k",
-        caption=(
-            (
-                "Left: the share of complainants"
-                + (
-                    " with evidence."
-                    if main is None
-                    else f" with a pattern after adjustment, by {titles[main]} (thick line), and "
-                    "with evidence in the sense of the paper (thin lines), which is also found "
-                    "where there is nothing to find."
-                )
-            )
-            + f" Right: the mean of {context.wording.symbol} over all of them. Small groups vary "
-            "by chance; large ones reach people who are less alike."
-        ),
-        description=f"{'; '.join(said)}.",
-    )
-
-
-def _main_of_sweep(context: ReportContext) -> str | None:
-    """Choose the method whose adjusted counts are shown: matched, else the headline's."""
-    primary, _ = context.primary
-    chosen = CST_MATCHED if CST_MATCHED in context.methods else primary
-    adjusted = context.plan.settings.evidence.adjust != "none"
-    return chosen.name if adjusted and chosen.count_neighbours else None
 
 
 def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:

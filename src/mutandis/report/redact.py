@@ -182,7 +182,6 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
         noise_floor="",
         assumptions=assumptions_of(audit, counts=False),
         limits=limits_of(audit, parts, primary.verdict, counts=False),
-        shared_neighbours=(),
         redaction=Redaction(redacted=True, least=LEAST, sentences=(_NOBODY, _GROUPS, _LEFT_OUT)),
         provenance={
             "versions": document.provenance["versions"],

@@ -68,7 +68,6 @@ def make_report(
         diagnosis = audit.plan.check_worldview()
     if diagnosis is not None:
         diagnosis = diagnosis.with_labels(context.labels)
-    agreement = tables.agreement_of(context).records()
     pictures = draw_pictures(context)
     html = render(
         "report.html",
@@ -86,7 +85,6 @@ def make_report(
         affected=describe_affected(context),
         shuffles=SHUFFLES,
         flips=describe_flips(context),
-        agreement=agreement,
         cautions=cautions_of(context, diagnosis),
         placebo=placebo,
         floor=audit.noise_floor,

@@ -501,7 +501,7 @@ def _of_decision(context: ReportContext) -> Iterator[Caution]:
 
 
 def _of_groups(context: ReportContext) -> Iterator[Caution]:
-    method, k = context.primary
+    method, _ = context.primary
     insufficient = context.headline.comparison.insufficient
     if insufficient.any():
         similarity = context.plan.settings.similarity
@@ -524,16 +524,6 @@ def _of_groups(context: ReportContext) -> Iterator[Caution]:
     if not any(each.count_neighbours for each in context.methods):
         return
     for part, audit in context.parts.items():
-        try:
-            shared = audit.shared_neighbours(k=k)
-        except PlanError:  # the preset keeps no groups that could be measured
-            pass
-        else:
-            yield Caution(
-                about=f"Shared neighbours{context.by_part(part)}",
-                sentence=shared.sentence(),
-                serious=shared.strong,
-            )
         if method.count_neighbours:
             yield from _of_support(context, part, audit)
 

@@ -14,7 +14,6 @@ from mutandis.auditing.classes import class_records
 from mutandis.auditing.tipping import count_grades
 from mutandis.data.columns import plain_value
 from mutandis.data.ordered import LevelScale
-from mutandis.evidence.agreement import Agreement
 from mutandis.evidence.findings import Verdict, as_shares
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import answer_about_her
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "People",
-    "agreement_of",
     "average_of",
     "compare_each_class",
     "count_fragile",
@@ -44,7 +42,6 @@ __all__ = [
     "rates_by_status",
     "shown_ks",
     "strata_counts",
-    "sweep_records",
 ]
 
 # more group sizes than these belong in a file, not on a page
@@ -62,25 +59,6 @@ def shown_ks(context: ReportContext) -> tuple[int, ...]:
     return tuple(sorted({ks[place] for place in places} | {context.primary[1]}))
 
 
-def sweep_records(context: ReportContext) -> list[dict[str, Any]]:
-    """Give shares of cases and the mean Δp for every method and every k that was run."""
-    records = []
-    for method in context.methods:
-        for k in context.plan.settings.ks:
-            found = context.audit.digest(method.name, k)
-            counts = found.counts
-            records.append(
-                {
-                    "method": method.name,
-                    "k": k,
-                    "share": counts["share"],
-                    "adjusted": counts["significant_adjusted"] / counts["complainants"],
-                    "mean_delta_p": found.mean,
-                }
-            )
-    return records
-
-
 def count_verdicts(context: ReportContext) -> dict[str, dict[Verdict, int]]:
     """Count the verdicts of every method at the headline's k, "insufficient" where it occurs."""
     counts = {
@@ -90,12 +68,6 @@ def count_verdicts(context: ReportContext) -> dict[str, dict[Verdict, int]]:
         for each in counts.values():
             del each[Verdict.INSUFFICIENT]
     return counts
-
-
-def agreement_of(context: ReportContext) -> Agreement:
-    """Find which methods find which complainants at the headline's k."""
-    found = {method.name: context.digest(method.name).evidence for method in context.methods}
-    return Agreement(complainants=context.headline.ids, found=found)
 
 
 def differences_of(context: ReportContext, method: str) -> Differences | None:
