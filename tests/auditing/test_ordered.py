@@ -503,5 +503,3 @@ def test_a_plan_is_checked_and_described_by_its_levels(
     assert audit(table).impact_ratios()["selected"].sum() > 0
     with pytest.raises(PlanError, match="has an order"):
         audit(table).prevent()
-    with pytest.raises(PlanError, match="has an order, and the audit compares all of it"):
-        audit(table).classes()

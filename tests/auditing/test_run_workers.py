@@ -71,7 +71,6 @@ def test_every_search_is_given_the_same_workers(
 
     found = plan().run(cluster=workers)
     ask_everything(found)
-    found.classes()
     plan(
         protected=[
             mm.Protection("woman", value=1, reference=0),

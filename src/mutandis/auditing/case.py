@@ -17,7 +17,6 @@ from mutandis.errors import PlanError, printable
 from mutandis.evidence.findings import as_shares, column_names
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
-from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -146,22 +145,6 @@ class Case:
         """
         decided = {"decided_likewise": doubt_decision(self.audit, self.place)}
         return explain_own_case(self.own_result() | decided, explanation_context(self.audit.plan))
-
-    def classes(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Compare each class of the outcome around her: a table with one row per class.
-
-        `p_holm` is the p-value after adjustment for the number of classes (docs/outcomes.md).
-
-        Parameters
-        ----------
-        method, k
-            Default: the primary ones.
-        """
-        from mutandis.auditing.classes import her_class_records
-
-        chosen, size = self.audit.plan.choose(method, k)
-        records = her_class_records(self.audit, self.place, chosen.name, size)
-        return to_frame(columns_of(records), self.audit.plan.population.source)
 
     def own_result(self) -> dict[str, Any]:
         """Give her row of the headline, with what the matched comparison says of her own case."""

@@ -145,8 +145,7 @@ def _of_outcomes(audit: Audit) -> Iterator[str]:
     if isinstance(scale, ScoreScale) and (skew := _skewness(outcome.is_negative)) < -_SKEWED:
         yield (
             f"Scores have a long tail on the better side (skewness {abs(skew):.1f}): with tails "
-            "like this, tests of means are significant more often than they should be. Compare "
-            "medians as well: audit.medians()."
+            "like this, tests of means are significant more often than they should be."
         )
     if scale is None and audit.situation.is_negative.mean() > 1 / 2:
         yield (

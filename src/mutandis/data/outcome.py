@@ -202,13 +202,6 @@ class Outcome:
                 return str(_either([labels.level(self.column, each) for each in names]))
         return labels.level(self.column, value)
 
-    def of_class(self, value: Any) -> Outcome:
-        """Give the outcome that tells one class from all others."""
-        if self.classes is None:
-            raise TypeError("an outcome with two values has no classes")
-        is_it = frozen(self.classes.codes == self.classes.code_of(value))
-        return Outcome(column=self.column, negative=value, positive="another", is_negative=is_it)
-
     def take(self, rows: NDArray[np.intp]) -> Outcome:
         """Give the outcomes of some rows."""
         classes = self.classes

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
-from mutandis.auditing.classes import class_records
 from mutandis.auditing.tipping import count_grades
 from mutandis.data.columns import plain_value
 from mutandis.data.ordered import LevelScale
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = [
     "People",
     "average_of",
-    "compare_each_class",
     "count_fragile",
     "count_verdict_grades",
     "count_verdicts",
@@ -130,13 +128,6 @@ def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
         label = f"Compared with, on {ground}" if part else f"Compared with: {context.others}"
         yield label, audit.situation.reference
     yield "Everybody in the table", np.arange(len(plan.population))
-
-
-def compare_each_class(context: ReportContext) -> list[dict[str, Any]]:
-    """Compare each class of the outcome by itself; empty where there are two values only."""
-    if context.plan.outcome.classes is None or context.primary[0].count_centers:
-        return []
-    return class_records(context.audit)
 
 
 def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
