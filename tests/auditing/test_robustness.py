@@ -161,7 +161,7 @@ def test_the_case_file_has_the_line_the_rule_and_the_curve(found: mm.Audit, fold
         assert (robust.tipping, robust.grade) == (row["tipping"], grade)
         assert (robust.rule, robust.sentence) == (RULES[grade], row["robustness"])
         (part,) = document.parts
-        curve = part.changes.curve
+        curve = part.curve
         assert [each.part for each in curve] == [step / 20 for step in range(21)]
         assert curve[-1].delta_p == pytest.approx(row["delta_p"])
         assert curve[-1].low == pytest.approx(row["ci_low"])
@@ -178,7 +178,7 @@ def test_without_evidence_the_curve_goes_on(found: mm.Audit) -> None:
     tipping = found.tipping()
     who = tipping[tipping["appears"].notna() & tipping["tipping"].isna()].iloc[0]
     document = found.case_file(who["id"])
-    curve = document.parts[0].changes.curve
+    curve = document.parts[0].curve
     assert curve[-1].part == 1.5
     assert min(each.part for each in curve if each.stands and each.part > 1) == who["appears"]
     assert f"significant if the effect of her status were {who['appears']:.0%}" in (
@@ -189,7 +189,7 @@ def test_without_evidence_the_curve_goes_on(found: mm.Audit) -> None:
 def test_a_redacted_case_file_says_nothing_of_it(found: mm.Audit) -> None:
     document = found.case_file(found.findings()["id"].iloc[0], redact=True)
     assert document.robustness is None
-    assert document.parts[0].changes.curve == ()
+    assert document.parts[0].curve == ()
     assert "Robustness" not in document.to_html()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from mutandis.evidence.multiplicity import Adjustment, OtherTests, adjust
+from mutandis.evidence.multiplicity import Adjustment, adjust
 
 p_values = st.lists(
     st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.01, 0.5, 1.0, float("nan")])), max_size=25
@@ -127,18 +127,3 @@ def test_scipy_gives_the_same_bits(
     known = np.array([value for value in values if not np.isnan(value)])
     expected = false_discovery_control(known, method=theirs)
     assert adjust(known, method=method).tolist() == expected.tolist()
-
-
-@given(values=p_values.filter(bool), other=st.floats(0, 1), data=st.data())
-def test_one_p_value_among_the_others_is_adjusted_as_with_all(
-    values: list[float], other: float, data: st.DataObject
-) -> None:
-    """To the last bit, whether it is the same as another, between two, or beyond all."""
-    place = data.draw(st.integers(0, len(values) - 1))
-    known = [each for each in values if not np.isnan(each)]
-    for value in [other, *known]:
-        changed = np.array(values)
-        changed[place] = value
-        for method in get_args(Adjustment):
-            found = OtherTests.of(np.array(values), place).adjust(value, method=method)
-            assert found == adjust(changed, method=method)[place]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from mutandis.data.equal_rows import number_equal, sort_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Adjustment", "OtherTests", "adjust"]
+__all__ = ["Adjustment", "adjust"]
 
 Adjustment = Literal["benjamini-hochberg", "benjamini-yekutieli", "holm", "none"]
 
@@ -58,32 +57,6 @@ def adjust(p_values: NDArray[np.float64], *, method: Adjustment) -> NDArray[np.f
     distinct[order] = _METHODS[method](distinct[order], counts[order])
     q_values[tested] = distinct[kinds]
     return q_values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherTests:
-    """The p-values of all complainants but one, among which hers is adjusted again and again."""
-
-    distinct: NDArray[np.float64]
-    counts: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, p_values: NDArray[np.float64], place: int) -> OtherTests:
-        """Take the p-values of all but the complainant at one place; missing ones do not count."""
-        others = np.delete(p_values, place)
-        distinct, counts = np.unique(others[~np.isnan(others)], return_counts=True)
-        return cls(distinct=distinct, counts=counts)
-
-    def adjust(self, p_value: float, *, method: Adjustment) -> float:
-        """Adjust one p-value among the others, as `adjust` does."""
-        place = int(np.searchsorted(self.distinct, p_value))
-        distinct, counts = self.distinct, self.counts
-        if place < len(distinct) and distinct[place] == p_value:
-            counts = counts.copy()
-            counts[place] += 1
-        else:
-            distinct, counts = np.insert(distinct, place, p_value), np.insert(counts, place, 1)
-        return float(_METHODS[method](distinct, counts)[place])
 
 
 def _benjamini_hochberg(

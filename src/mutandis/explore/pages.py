@@ -19,10 +19,10 @@ from mutandis.explore.worldview_yaml import write_draft
 from mutandis.files.people_file import EXPORTS, export_people
 from mutandis.report.case_sentences import (
     attributes_that_change,
+    doubt_lines,
     movement_cells,
     movement_lines,
     movement_paths,
-    thresholds,
 )
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
@@ -208,7 +208,7 @@ class Explorer:
             movement_cells=movement_cells,
             movement_lines=movement_lines,
             movement_paths=movement_paths,
-            thresholds=thresholds,
+            doubt_lines=doubt_lines,
         )
 
     def affected(self, asked: Asked) -> Page:

@@ -23,7 +23,6 @@ from mutandis.files.results_folder import CASES, RECORD
 from mutandis.files.saved_audit import open_results
 from mutandis.files.signature import read_signing_key
 from mutandis.files.table_files import hash_file
-from mutandis.report.case_changes import changes_of, robustness_of
 from mutandis.report.case_model import (
     CaseDocument,
     Complainant,
@@ -38,6 +37,7 @@ from mutandis.report.case_model import (
     VerdictText,
 )
 from mutandis.report.case_movement import movements_of, value_at
+from mutandis.report.case_robustness import curve_of, doubt_of, robustness_of
 from mutandis.report.case_sentences import assumptions_of, limits_of
 from mutandis.report.context import rows_of
 from mutandis.report.formatting import known
@@ -255,6 +255,7 @@ def _part(case: Case) -> Part:
     audit = case.audit
     method, k = audit.plan.settings.primary
     groups = case.groups(method, k=k) if METHODS[method].count_neighbours else None
+    worlds, verdict_share = doubt_of(case)
     return Part(
         ground=tuple(each.attribute for each in audit.plan.protections),
         do=audit.plan.do,
@@ -264,7 +265,9 @@ def _part(case: Case) -> Part:
         control=None if groups is None else _GroupLister(case, "control", groups).group(),
         test=None if groups is None else _GroupLister(case, "test", groups).group(),
         support=_support(case),
-        changes=changes_of(case),
+        worlds=worlds,
+        verdict_share=verdict_share,
+        curve=curve_of(case),
         decision=_explain_decision(case),
     )
 

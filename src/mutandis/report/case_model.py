@@ -30,8 +30,6 @@ __all__ = [
     "WITHHELD",
     "CaseDocument",
     "Cause",
-    "Change",
-    "Changes",
     "Complainant",
     "Figures",
     "GroupList",
@@ -43,7 +41,6 @@ __all__ = [
     "Redaction",
     "Role",
     "Status",
-    "Step",
     "SupportCheck",
     "VerdictRobustness",
     "VerdictText",
@@ -217,59 +214,6 @@ class SupportCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """The verdict from this number of people on."""
-
-    people: int
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """How many people's outcomes would have to differ for another verdict.
-
-    `of` people of the group have the other outcome and could change; those who hold the largest
-    part of a place are taken first. Without steps, not even all of them would change the verdict.
-    """
-
-    group: Role
-    outcome: Any
-    of: int
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """What would change the verdict at the primary method and k, computed.
-
-    There is evidence below τ = `tau_evidence`, and the test rejects up to τ = `tau_significant` (of
-    the selection ratio: above it, and from there on) and from α = `alpha_significant` on (adjusted:
-    `alpha_adjusted`). `evidence_ks` and `significant_ks` are ranges of all k up to `searched_ks`,
-    None where not computed. `herself` is the verdict with her own outcome and her counterfactual's
-    counted in, or left out where the method counts them. Within `sufficient_distance` there would
-    be enough people, where there are too few. `curve` is what her groups say with each part of the
-    effect of her status, from none of it on. In a redacted file there is nothing of this.
-    """
-
-    outcomes: tuple[Change, ...] = ()
-    tau_evidence: float | None = None
-    tau_significant: float | None = None
-    alpha_significant: float | None = None
-    alpha_adjusted: float | None = None
-    by_k: Mapping[int, str] = field(default_factory=dict)
-    evidence_ks: tuple[tuple[int, int], ...] | None = None
-    significant_ks: tuple[tuple[int, int], ...] | None = None
-    searched_ks: int | None = None
-    herself: str | None = None
-    herself_counted: bool = False
-    worlds: int = 0
-    verdict_share: float | None = None
-    fragile: bool = False
-    sufficient_distance: float | None = None
-    curve: tuple[CurvePoint, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictText:
     """The headline."""
 
@@ -320,7 +264,9 @@ class Part:
     """The comparison on one ground: all there is, or one of several (multiple discrimination).
 
     The ground is several attributes where they are intervened on together. The groups are those of
-    the primary method and k, None where that method compares none.
+    the primary method and k, None where that method compares none. The verdict stays the same or
+    gets stronger in the `verdict_share` of `worlds` draws and refits. `curve` is the comparison at
+    each share of the effect of the status, from none on; it is missing in a redacted file.
     """
 
     ground: tuple[str, ...]
@@ -331,7 +277,9 @@ class Part:
     control: GroupList | None
     test: GroupList | None
     support: tuple[SupportCheck, ...]
-    changes: Changes
+    worlds: int = 0
+    verdict_share: float | None = None
+    curve: tuple[CurvePoint, ...] = ()
     # why b() decides otherwise on her counterfactual, in words; none where its inside is not known
     decision: tuple[str, ...] = ()
 

@@ -15,10 +15,10 @@ from mutandis.evidence.methods import METHODS
 from mutandis.pictures.findings import ForestRow, plot_forest
 from mutandis.pictures.robustness import plot_curve
 from mutandis.report.case_sentences import (
+    doubt_lines,
     movement_cells,
     movement_lines,
     movement_paths,
-    thresholds,
     worldview_that_changes,
 )
 from mutandis.report.formatting import MISSING, signed, value
@@ -59,7 +59,7 @@ def render_case(document: CaseDocument) -> str:
         movement_cells=movement_cells,
         movement_lines=movement_lines,
         movement_paths=movement_paths,
-        thresholds=thresholds,
+        doubt_lines=doubt_lines,
         worldview_that_changes=worldview_that_changes,
         curves=[
             _draw_curve(document, part, number)
@@ -121,7 +121,7 @@ def _forest_row(row: Figures, wording: Wording) -> ForestRow:
 
 def _draw_curve(document: CaseDocument, part: Part, number: int) -> CaptionedPicture | None:
     """Draw what her groups say with each part of the effect of her status."""
-    points = part.changes.curve
+    points = part.curve
     if not points:
         return None
     found, measure = part.verdict in _FOUND, measure_named(document.measure)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from math import ceil, floor, log10
+from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from mutandis.data.attribute import AttributeKind
-from mutandis.evidence.findings import Verdict
-from mutandis.evidence.measures import measure_named
+from mutandis.evidence.findings import FIRM, Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import explain_drawn
 from mutandis.report.formatting import (
@@ -21,16 +20,14 @@ from mutandis.report.formatting import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.attribute import Attribute
     from mutandis.data.labels import Labels
-    from mutandis.evidence.measures import Measure
     from mutandis.report.case_model import (
         CaseDocument,
-        Changes,
         Movement,
         Part,
         VerdictRobustness,
@@ -39,11 +36,11 @@ if TYPE_CHECKING:
 __all__ = [
     "assumptions_of",
     "attributes_that_change",
+    "doubt_lines",
     "limits_of",
     "movement_cells",
     "movement_lines",
     "movement_paths",
-    "thresholds",
 ]
 
 _INTERVALS = {
@@ -382,32 +379,14 @@ def _amount(number: float, decimals: int) -> str:
     return shown.replace("-", "−")
 
 
-def thresholds(part: Part, document: CaseDocument) -> Iterator[str]:
-    """Say which settings would change the verdict."""
-    changes = part.changes
-    if part.control is None:
+def doubt_lines(part: Part) -> Iterator[str]:
+    """Describe under how many draws and refits the verdict stays."""
+    if part.worlds and part.verdict_share is not None:
+        fragile = ": it is fragile" if part.verdict_share < FIRM else ""
         yield (
-            "The verdict compares two decisions, on her and on her counterfactual: another "
-            "decision on either of them would change it, and nothing else."
-        )
-    if changes.sufficient_distance is not None:
-        yield (
-            f"Distance: within {changes.sufficient_distance:.4f} there would be enough people in "
-            "both groups for a verdict."
-        )
-    yield from _tau_that_changes(changes, document)
-    yield from _alpha_that_changes(changes, document)
-    yield from _k_that_changes(changes, part.verdict)
-    if changes.herself is not None:
-        doing = "left out of" if changes.herself_counted else "counted in"
-        same = changes.herself == part.verdict
-        then = "the verdict stays" if same else f"the verdict would be {changes.herself}"
-        yield f"Herself: with her own outcome {doing} the comparison, {then}."
-    if changes.worlds and changes.verdict_share is not None:
-        yield (
-            f"Counterfactuals: the verdict is the same or stronger under "
-            f"{percent(changes.verdict_share)} of {changes.worlds} draws of what the facts leave "
-            f"open and refits of the equations{': it is fragile' if changes.fragile else ''}."
+            f"The verdict is the same or stronger under {percent(part.verdict_share)} of "
+            f"{part.worlds} draws of what the facts leave open and refits of the equations"
+            f"{fragile}."
         )
 
 
@@ -455,83 +434,3 @@ def _verdicts_by_worldview(found: VerdictRobustness) -> Iterator[str]:
             f"{verdict} under {listed(map(repr, names))}" for verdict, names in by_verdict.items()
         )
         yield f"Other worldviews, of {len(found.worldviews)} that were compared: {said}."
-
-
-def _tau_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
-    edge, bound = changes.tau_evidence, changes.tau_significant
-    shown = document.wording.difference
-    if edge is None:
-        return
-    measure = measure_named(document.measure)
-    what = f"threshold τ of the {measure.symbol}" if measure.is_ratio else "minimum deviation"
-    below, on, up = ("below", "on", "up to") if measure.worse_above else ("above", "down", "from")
-    if _is_beyond(edge, document.tau, measure):
-        yield (
-            f"τ: there is evidence for every {what} {below} {shown(edge)}, and none from "
-            f"there {on} (the audit set τ = {document.tau:g})."
-        )
-    elif _is_beyond(edge, measure.neutral, measure):
-        yield f"τ: there would be evidence for a {what} {below} {shown(edge)}."
-    else:
-        yield f"τ: no {what}, not even {measure.neutral:g}, would make this evidence."
-    neutral = measure.neutral
-    reaches = bound is not None and (bound == neutral or _is_beyond(bound, neutral, measure))
-    if reaches and _is_beyond(edge, neutral, measure):
-        yield (
-            f"The test rejects for every τ {up} {shown(bound)}"
-            f"{'' if measure.worse_above else ' on'}, taken by itself."
-        )
-
-
-def _is_beyond(edge: float, tau: float, measure: Measure) -> bool:
-    return edge > tau if measure.worse_above else edge < tau
-
-
-def _alpha_that_changes(changes: Changes, document: CaseDocument) -> Iterator[str]:
-    alone, adjusted = changes.alpha_significant, changes.alpha_adjusted
-    edge, measure = changes.tau_evidence, measure_named(document.measure)
-    if alone is None or edge is None or not _is_beyond(edge, document.tau, measure):
-        return
-    if alone >= 0.5:
-        yield "α: no level below 50% would make it significant."
-        return
-    also = (
-        f", and with all complainants taken into account at any of {_level(adjusted)} or more"
-        if adjusted is not None and adjusted < 0.5
-        else ""
-    )
-    yield (
-        f"α: by itself it is significant at any level of {_level(alone)} or more{also} (the audit "
-        f"set α = {document.alpha:g})."
-    )
-
-
-def _k_that_changes(changes: Changes, verdict: str) -> Iterator[str]:
-    others = {k: each for k, each in changes.by_k.items() if each != verdict}
-    if len(changes.by_k) > 1:
-        differing = listed([f"{each} at k = {k}" for k, each in others.items()])
-        yield (
-            f"k: of the group sizes that were run, the verdict is another at {len(others)}: "
-            f"{differing}."
-            if others
-            else f"k: the verdict is the same at every group size that was run "
-            f"({listed(changes.by_k)})."
-        )
-    if changes.evidence_ks is not None and changes.significant_ks is not None:
-        yield (
-            f"Of all k from 1 to {changes.searched_ks}, there is evidence at "
-            f"{_ranges(changes.evidence_ks)}; by itself it is significant at "
-            f"{_ranges(changes.significant_ks)}."
-        )
-
-
-def _ranges(found: Sequence[tuple[int, int]]) -> str:
-    texts = [str(low) if low == high else f"{low} to {high}" for low, high in found]
-    return f"k = {listed(texts)}" if texts else "none"
-
-
-def _level(number: float) -> str:
-    """Write a level from which on a test rejects: rounded up, since it does not reject below."""
-    if number < 0.001:
-        return "0.1%"
-    return f"{ceil(number * 1000 - 1e-9) / 1000:.1%}"

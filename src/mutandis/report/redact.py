@@ -40,7 +40,6 @@ from mutandis.evidence.sentences import answer_about_her, explain_own_case
 from mutandis.evidence.settings import Settings
 from mutandis.report.case_model import (
     WITHHELD,
-    Changes,
     Figures,
     GroupList,
     OwnCase,
@@ -242,7 +241,9 @@ def _part(part: Part, pair: Pair[People] | None, population: Population) -> Part
         support=tuple(
             SupportCheck(role=each.role, off_support=each.off_support) for each in support
         ),
-        changes=Changes(),
+        worlds=0,
+        verdict_share=None,
+        curve=(),
         decision=(),
     )
 
