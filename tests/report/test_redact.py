@@ -673,6 +673,13 @@ def test_the_page_reads_as_a_whole() -> None:
     html = audit.case_file(some(audit, 1)[0], redact=True).to_html()
     assert "Case file, redacted" in html
     assert "no row, value or distance of anybody but the complainant" in html
-    for gone in ('id="people"', 'id="robustness"', 'id="support"', 'id="forest"', '#people"', "Δp ="):
+    for gone in (
+        'id="people"',
+        'id="robustness"',
+        'id="support"',
+        'id="forest"',
+        '#people"',
+        "Δp =",
+    ):
         assert gone not in html
     assert "People, at least" in html
