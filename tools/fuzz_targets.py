@@ -20,7 +20,6 @@ import mutandis as mm
 from mutandis.data.expression import FUNCTIONS
 from mutandis.data.formula import Formula
 from mutandis.data.outcome import Outcome
-from mutandis.decision.endpoint import HttpMaker, RetryPolicy, read_reply
 from mutandis.decision.maker import decide
 from mutandis.decision.threshold import with_threshold
 from mutandis.errors import MutandisError
@@ -29,6 +28,8 @@ from mutandis.files import results_folder
 from mutandis.files.sources import column_names, read_source
 from mutandis.files.table_files import hash_file
 from mutandis.report.report import Report
+from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
+from mutandis.rooms.endpoint.maker import read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

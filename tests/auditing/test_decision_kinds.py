@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.decision import HttpMaker, load_onnx, load_skops, with_threshold
+from mutandis.decision import with_threshold
 from mutandis.decision.agreement import RecordAgreement
 from mutandis.decision.maker import DecisionMaker, query_records
 from mutandis.errors import DecisionError, PlanError
+from mutandis.rooms.endpoint import HttpMaker
+from mutandis.rooms.models import load_onnx, load_skops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import HttpMaker
 from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.decision.model import as_decision_maker
 from mutandis.decision.threshold import Thresholded
 from mutandis.errors import DecisionError, FormulaError, MutandisError, SettingsError
 from mutandis.files.decision_section import DecisionSection, read_decision_section
 from mutandis.files.yaml_nodes import read_yaml
+from mutandis.rooms.endpoint import HttpMaker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

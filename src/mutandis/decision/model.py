@@ -11,6 +11,7 @@ from mutandis.data.formula import Formula
 from mutandis.decision.maker import DecisionMaker, DescribedMaker, MakerWrapper, select_columns
 from mutandis.decision.rule import FormulaScores, Rule
 from mutandis.errors import DecisionError, listed
+from mutandis.registry import find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,9 +114,8 @@ class ModelMaker(DescribedMaker):
     def explain_change(
         self, before: Any, after: Any, called: Callable[[str], str] = str
     ) -> tuple[str, ...]:
-        from mutandis.decision.model_path import explain_model_change
-
-        return explain_model_change(self, before, after, called)
+        found: tuple[str, ...] = find("room", "models").explain_change(self, before, after, called)
+        return found
 
     def describe(self) -> dict[str, Any]:
         """Name the model; its repr may contain anything."""

@@ -1,22 +1,22 @@
 """The section 'decision' of an audit file: who decides, and how the answers are read.
 
-A new kind of decision maker is one more entry of `_KINDS`, which lists its keys. Model files are
-named relative to the audit file's folder and opened while it is read, so that what is wrong with
-them is found before anything is computed.
+Decision makers are found in the registry (`mutandis.decision.kinds`). Model files are named
+relative to the folder of the audit file, and opened while it is read, so that errors in them are
+found before anything is computed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from mutandis.data.columns import is_number
 from mutandis.data.formula import Formula
-from mutandis.decision.model import FunctionMaker, ScoreSource
-from mutandis.decision.model_files import load_function, load_pickle, load_skops, require_trust
+from mutandis.decision.kinds import DecisionContext, Made
+from mutandis.decision.model import ScoreSource
 from mutandis.decision.rule import FormulaScores, Rule
 from mutandis.decision.threshold import Favourable, RelabelledMaker, with_threshold
-from mutandis.errors import listed, shown, suggest
+from mutandis.errors import listed, suggest
 from mutandis.files.yaml_nodes import (
     Entries,
     Items,
@@ -24,6 +24,7 @@ from mutandis.files.yaml_nodes import (
     YamlNode,
     located,
     one_of,
+    plain_data,
     read_entries,
     read_flag,
     read_keys,
@@ -33,12 +34,12 @@ from mutandis.files.yaml_nodes import (
     read_value,
     read_whole,
 )
+from mutandis.registry import find, is_known, names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from mutandis.decision.endpoint import HttpMaker
     from mutandis.decision.maker import DecisionMaker
     from mutandis.files.yaml_nodes import Reader
 
@@ -57,16 +58,6 @@ class DecisionSection:
 
     decision: DecisionMaker | str | None
     files: tuple[Path, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Context:
-    """What the other sections, and the command line, say about a decision."""
-
-    folder: Path
-    columns: tuple[str, ...]
-    trust_code: bool
-    scores: bool  # whether the outcome is a score
 
 
 _Read = dict[str, Any]
@@ -108,17 +99,17 @@ _ENDPOINT: Mapping[str, Reader] = {
 }
 
 
-def read_endpoint(node: YamlNode, *, columns: tuple[str, ...], folder: Path) -> HttpMaker:
+def read_endpoint(node: YamlNode, *, columns: tuple[str, ...], folder: Path) -> DecisionMaker:
     """Read ``https://…``, or ``{url: https://…, batch: 200, token_variable: BANK_TOKEN, …}``."""
-    from mutandis.decision.endpoint import HttpMaker, RetryPolicy
+    settings = {"http": _read_address(node), "columns": columns}
+    made: Made = find("decision", "http")(settings, DecisionContext(folder=folder))
+    return made.maker
 
+
+def _read_address(node: YamlNode) -> Any:
     if not isinstance(node, Entries):
-        return HttpMaker(url=read_name(node, "an address"), columns=columns)
-    read = read_keys(node, _ENDPOINT, required=("url",), what="an endpoint")
-    if "log" in read:
-        read["log"] = folder / read["log"]
-    policy = RetryPolicy(**{key: read.pop(key) for key in _RETRY_POLICY if key in read})
-    return HttpMaker(columns=columns, retry_policy=policy, **read)
+        return read_name(node, "an address")
+    return read_keys(node, _ENDPOINT, required=("url",), what="an endpoint")
 
 
 # --- the kinds of decision makers -----------------------------------------------------------------
@@ -169,116 +160,41 @@ _MODELLED: Mapping[str, Reader] = {
 _ANSWERS: Mapping[str, Reader] = {"favourable": read_value, "unfavourable": read_value}
 
 
-def _from_rule(read: _Read, context: _Context) -> tuple[str, tuple[Path, ...]]:
-    # errors in a formula are raised here, where its line is known
-    if context.scores:
-        FormulaScores(Formula.parse(read["rule"]))
-    elif "threshold" in read:
-        Formula.parse(read["rule"])
-    else:
-        Rule.parse(read["rule"])
-    return read["rule"], ()
-
-
-def _from_python(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    require_trust(
-        f"The decision is Python code, {shown(read['python'])}, and was not imported: importing a "
-        "module runs it.",
-        trust_code=context.trust_code,
-    )
-    maker = load_function(read["python"], folder=context.folder, columns=read.get("columns"))
-    module = read["python"].partition(":")[0]
-    own = context.folder / f"{module.replace('.', '/')}.py"
-    return _limited(maker, read, context), (own,) if own.is_file() else ()
-
-
-def _from_onnx(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    from mutandis.decision.onnx_model import load_onnx
-
-    path = context.folder / read["onnx"]
-    maker = load_onnx(
-        path,
-        columns=read.get("columns"),
-        output=read.get("output"),
-        scores=context.scores or "threshold" in read,
-        # not again with the threshold: the output is chosen while the model is loaded
-        score_of=read.pop("score_of", None),
-    )
-    return maker, (path,)
-
-
-def _from_skops(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    path = context.folder / read["skops"]
-    maker = load_skops(
-        path,
-        trust_code=context.trust_code,
-        columns=read.get("columns"),
-        folder=context.folder,
-    )
-    return maker, (path,)
-
-
-def _from_pickle(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    path = context.folder / read["pickle"]
-    maker = load_pickle(
-        path,
-        trust_code=context.trust_code,
-        columns=read.get("columns"),
-        folder=context.folder,
-    )
-    return _limited(maker, read, context), (path,)
-
-
-def _limited(maker: DecisionMaker, read: _Read, context: _Context) -> DecisionMaker:
-    """Give a function no more than the declared attributes, unless columns are listed."""
-    if isinstance(maker, FunctionMaker) and "columns" not in read:
-        return replace(maker, columns=context.columns)
-    return maker
-
-
-def _from_http(read: _Read, context: _Context) -> tuple[DecisionMaker, tuple[Path, ...]]:
-    columns = read.get("columns", context.columns)
-    return read_endpoint(read["http"], columns=columns, folder=context.folder), ()
+def _check_rule(read: _Read, context: DecisionContext) -> str:
+    """Parse the rule here, where the line of an error is known."""
+    text: str = read["rule"]
+    formula = Formula.parse(text)
+    if context.scores and "threshold" not in read:
+        FormulaScores(formula)
+    elif not context.scores:
+        Rule.parse(text)
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
     what: str
     keys: Mapping[str, Reader]
-    make: Callable[[_Read, _Context], tuple[Any, tuple[Path, ...]]]
 
 
-_KINDS = {
-    "rule": _Kind(what="a decision by rule", keys={"rule": read_name, **_SCORED}, make=_from_rule),
-    "python": _Kind(
-        what="a decision in Python", keys={"python": read_name, **_MODELLED}, make=_from_python
-    ),
-    "onnx": _Kind(
-        what="a decision by ONNX model",
-        keys={
-            "onnx": read_name,
-            **_ANSWERED,
-            "columns": _read_columns_by_input,
-            "output": read_name,
-            "score_of": read_value,
-        },
-        make=_from_onnx,
-    ),
-    "skops": _Kind(
-        what="a decision by skops model",
-        keys={"skops": read_name, **_MODELLED},
-        make=_from_skops,
-    ),
-    "pickle": _Kind(
-        what="a decision by pickled model",
-        keys={"pickle": read_name, **_MODELLED},
-        make=_from_pickle,
-    ),
-    "http": _Kind(
-        what="a decision over HTTP", keys={"http": read_node, **_ANSWERED}, make=_from_http
-    ),
-    "recorded": _Kind(what=_SECTION, keys={"recorded": read_flag}, make=lambda *_: (None, ())),
+_RULE = _Kind(what="a decision by rule", keys={"rule": read_name, **_SCORED})
+_RECORDED = _Kind(what=_SECTION, keys={"recorded": read_flag})
+_ONNX = {"columns": _read_columns_by_input, "output": read_name, "score_of": read_value}
+_KINDS: Mapping[str, _Kind] = {
+    "rule": _RULE,
+    "python": _Kind(what="a decision in Python", keys={"python": read_name, **_MODELLED}),
+    "onnx": _Kind(what="a decision by ONNX model", keys={"onnx": read_name, **_ANSWERED, **_ONNX}),
+    "skops": _Kind(what="a decision by skops model", keys={"skops": read_name, **_MODELLED}),
+    "pickle": _Kind(what="a decision by pickled model", keys={"pickle": read_name, **_MODELLED}),
+    "http": _Kind(what="a decision over HTTP", keys={"http": _read_address, **_ANSWERED}),
+    "recorded": _RECORDED,
 }
+
+
+def _kind_named(name: str) -> _Kind:
+    """Return the keys of a kind; one of another package takes anything under its name."""
+    own = _Kind(what=f"a decision by {name}", keys={name: plain_data, **_MODELLED})
+    return _KINDS.get(name, own)
 
 
 def read_decision_section(
@@ -308,7 +224,7 @@ def read_decision_section(
         return DecisionSection(decision=None)
     entries = read_entries(node, _SECTION)
     name = _kind_of(entries)
-    kind = _KINDS[name]
+    kind = _kind_named(name)
     read = read_keys(node, kind.keys, what=kind.what)
     if name == "recorded":
         if not read["recorded"]:
@@ -318,15 +234,28 @@ def read_decision_section(
         raise entries.keys["threshold"].error(
             "The outcome is a score, which is compared as it is. Leave the threshold out."
         )
-    context = _Context(folder=folder, columns=tuple(columns), trust_code=trust_code, scores=scores)
+    context = DecisionContext(
+        folder=folder,
+        columns=tuple(columns),
+        trust_code=trust_code,
+        scores=scores or "threshold" in read,
+    )
     with located(entries.keys[name]):
-        maker, files = kind.make(read, context)
+        maker, files = _make(name, read, context)
     decision = _with_threshold if "threshold" in read else _with_answers
     return DecisionSection(decision=decision(maker, read, entries), files=files)
 
 
+def _make(name: str, read: _Read, context: DecisionContext) -> tuple[Any, tuple[Path, ...]]:
+    if name == "rule":
+        return _check_rule(read, context), ()
+    made: Made = find("decision", name)(read, context)
+    return made.maker, made.files
+
+
 def _kind_of(entries: Entries) -> str:
     found = [key for key in entries.entries if key in _KINDS]
+    found = found or [key for key in entries.entries if is_known("decision", key)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -336,9 +265,8 @@ def _kind_of(entries: Entries) -> str:
     known = {key for kind in _KINDS.values() for key in kind.keys}
     for key, place in entries.keys.items():
         if key not in known:
-            raise place.error(
-                f"{key!r} is not a key of {_SECTION}.{suggest(key, _KINDS)} {_CHOICES}"
-            )
+            hint = suggest(key, (*_KINDS, *names("decision")))
+            raise place.error(f"{key!r} is not a key of {_SECTION}.{hint} {_CHOICES}")
     raise entries.place.error(f"Say who decides. {_CHOICES}")
 
 

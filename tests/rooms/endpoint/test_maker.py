@@ -24,12 +24,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import HttpMaker, RetryPolicy, with_threshold
-from mutandis.decision.endpoint import distinct_rows
+from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, query_records, with_progress
 from mutandis.decision.rule import Rule
 from mutandis.decision.threshold import RelabelledMaker
 from mutandis.errors import DecisionError, MissingValuesError, UnknownColumnError
+from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
+from mutandis.rooms.endpoint.maker import distinct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -226,7 +227,7 @@ def test_only_what_is_meant_is_sent_and_to_no_other_address(
 
 def test_the_client_is_imported_when_an_endpoint_is_asked() -> None:
     code = (
-        "import sys; from mutandis.decision import HttpMaker; "
+        "import sys; from mutandis.rooms.endpoint import HttpMaker; "
         "HttpMaker(url='https://bank.example/', columns=('a',)); assert 'httpx' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)  # noqa: S603
@@ -292,7 +293,7 @@ def test_a_server_that_says_when_to_come_back_is_heeded(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("mutandis.decision.endpoint.sleep", waits.append)
+    monkeypatch.setattr("mutandis.rooms.endpoint.maker.sleep", waits.append)
     endpoint.scripted = [failing(429, Retry_After="7"), failing(503, Retry_After="86400")]
     policy = RetryPolicy(timeout=5, deadline=100, retries=3, backoff=0.5, longest_wait=20)
     decide(endpoint.maker(retry_policy=policy), TABLE, GRANTED)

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from mutandis.data.columns import factorise, is_number
-from mutandis.decision.endpoint_client import (
+from mutandis.decision.maker import DescribedMaker, read_columns, select_columns
+from mutandis.errors import DecisionError, MissingValuesError, MutandisWarning
+from mutandis.limits import open_regular
+from mutandis.rooms.endpoint.client import (
     Address,
     Reply,
     Transport,
@@ -25,9 +28,6 @@ from mutandis.decision.endpoint_client import (
     check_token,
     read_token,
 )
-from mutandis.decision.maker import DescribedMaker, read_columns, select_columns
-from mutandis.errors import DecisionError, MissingValuesError, MutandisWarning
-from mutandis.limits import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import load_onnx, with_threshold
+from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.errors import DecisionError, KindError, MissingValuesError, UnknownColumnError
+from mutandis.rooms.models import load_onnx
 
 if TYPE_CHECKING:
     from collections.abc import Callable

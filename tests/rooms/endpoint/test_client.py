@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mutandis.decision import HttpMaker, RetryPolicy
-from mutandis.decision.endpoint_client import Address, Transport, TransportError
 from mutandis.errors import DecisionError, MutandisWarning
+from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
+from mutandis.rooms.endpoint.client import Address, Transport, TransportError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,7 +180,7 @@ def test_a_server_that_hangs_up_after_each_answer() -> None:
 
 
 def test_an_answer_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mutandis.decision.endpoint_client._BYTES", 100)
+    monkeypatch.setattr("mutandis.rooms.endpoint.client._BYTES", 100)
     endless = b"HTTP/1.1 200 OK\r\n\r\n" + b" " * 1000
     with serving([endless]) as transport, pytest.raises(TransportError) as caught:
         transport.post(b"[]", within=5)

@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 
 from mutandis.data.outcome import Outcome
-from mutandis.decision import load_function, load_pickle, load_skops, with_threshold
+from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.decision.model import FunctionMaker
 from mutandis.errors import DecisionError
+from mutandis.rooms.models import load_function, load_pickle, load_skops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import read_numbers
+from mutandis.decision.kinds import Made
 from mutandis.decision.maker import DescribedMaker, read_columns, select_columns
-from mutandis.decision.model_files import read_model_file
 from mutandis.errors import DecisionError, MissingValuesError, listed, suggest
+from mutandis.rooms.models.files import read_model_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
+    from mutandis.decision.kinds import DecisionContext
     from mutandis.decision.model import ModelFile
 
 # rows per run: enough to be fast, few enough that a deep model's layers fit into memory
@@ -120,6 +122,20 @@ class OnnxMaker(DescribedMaker):
             "output": self.output,
             **({"score_of": self.score_of} if self.scores else {}),
         }
+
+
+def make_onnx(settings: dict[str, Any], context: DecisionContext) -> Made:
+    """Load ``onnx: file``, as an audit file names it."""
+    path = context.folder / settings["onnx"]
+    maker = load_onnx(
+        path,
+        columns=settings.get("columns"),
+        output=settings.get("output"),
+        scores=context.scores,
+        # removed: the output is chosen while the model is loaded, and the threshold just cuts it
+        score_of=settings.pop("score_of", None),
+    )
+    return Made(maker=maker, files=(path,))
 
 
 def load_onnx(

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from mutandis.decision.model import ModelMaker
 
-__all__ = ["explain_model_change"]
+__all__ = ["explain_change"]
 
 # what rounding in float64 leaves of a sum, as a part of the numbers in it
 _ROUNDING = 1e-9
 
 
-def explain_model_change(
+def explain_change(
     maker: ModelMaker, before: Any, after: Any, called: Callable[[str], str]
 ) -> tuple[str, ...]:
     """Say how a model comes to its answers on two tables of one row; empty if it is not known."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from mutandis.decision.endpoint import RetryPolicy
+    from mutandis.rooms.endpoint.maker import RetryPolicy
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
@@ -191,8 +191,13 @@ class Transport:
     def __init__(
         self, address: Address, headers: Mapping[str, str], retry_policy: RetryPolicy
     ) -> None:
-        import httpx
-
+        try:
+            import httpx
+        except ModuleNotFoundError:
+            raise DecisionError(
+                "Endpoints are asked through the library httpx. Install it: "
+                "pip install 'mutandis[endpoint]'."
+            ) from None
         self._url = address.origin + address.target
         # compressed answers could grow without limit; the log has the hash of what was sent
         self._headers = {**headers, "Accept-Encoding": "identity"}

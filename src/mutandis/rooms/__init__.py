@@ -1,0 +1,1 @@
+"""Optional parts of mutandis: the core finds them by name (`mutandis.registry`)."""
