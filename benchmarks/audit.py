@@ -5,7 +5,7 @@ four methods and the default k, counts included, and prints the seconds of every
 of memory. The measurements run in processes of their own: one for the time, one for the resident
 memory, and with ``--trace`` one that says which step asked for how much. ``--simulate`` answers
 every search at once with made-up counts, so that the rest can be looked at alone. ``--law`` times
-the law-school audit. ``--matched`` audits the tables of docs/search-speed.md with the matched
+the law-school audit. ``--matched`` audits the tables of benchmarks/search-speed.md with the matched
 comparison and without it, in turns, and prints what it adds to the processor time and the memory.
 """
 
@@ -53,7 +53,7 @@ _SEARCH = ("search: build", "search: ask")
 # glibc keeps freed blocks of up to 32 MB for later: here it is to give them back, so that the peak
 # is what was in use
 _GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "131072"}
-# tables of docs/search-speed.md on which the matched comparison is weighed: numbers and names
+# tables of benchmarks/search-speed.md on which the matched comparison is weighed: numbers and names
 _SHAPES = ((2, 0), (5, 0), (8, 4))
 _SIZES = (100_000, 1_000_000)
 _DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -379,7 +379,7 @@ _SHOWN: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 def show_matched(options: argparse.Namespace) -> None:
-    """Print a table of what the matched comparison adds, as docs/search-speed.md has it."""
+    """Print a table of what the matched comparison adds, as benchmarks/search-speed.md has it."""
     print("| data | rows | s without | s with | time | MB without | MB with | memory |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for rows in [options.rows] if options.rows else _SIZES:

@@ -4,7 +4,7 @@ python benchmarks/interval_coverage.py [FOLDER]
 
 For two groups of k people with true shares π_c and π_t there are (k + 1)² outcomes. Their
 probabilities are added up exactly, over a grid of (π_c, π_t): nothing is simulated. Prints the
-tables of docs/coverage.md, and writes coverage.json and coverage.svg to FOLDER (default: docs).
+tables of coverage.md, and writes coverage.json and coverage.svg to FOLDER (default: this one).
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def plot_coverage(
 
 
 def main() -> None:
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs")
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     measured = measure()
     print_tables(measured)
     (folder / "coverage.json").write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")

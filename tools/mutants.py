@@ -3,7 +3,7 @@
 mutmut makes the changes and runs the tests that reach each changed function; which modules and
 tests take part is written under [tool.mutmut] in pyproject.toml. All of them would take hours, so a
 sample of each module is tried, always the same one for a seed, within a limit of time. The table
-that is printed goes into docs/mutants.md.
+that is printed goes into benchmarks/mutants.md.
 """
 
 from __future__ import annotations

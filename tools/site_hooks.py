@@ -28,6 +28,8 @@ _TAKEN_IN = (
     "RELEASING.md",
     "SECURITY.md",
     "LICENSE",
+    "benchmarks/*.md",
+    "benchmarks/coverage.*",
     "examples/README.md",
     "examples/*/README.md",
     "examples/*/*.yaml",

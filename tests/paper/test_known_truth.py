@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LOAN = SCENARIOS[0]
 KS = (15, 30, 50, 100)
 ASKED = [*((method, k) for method in ("st", "cst_without", "cst_with") for k in KS), ("cf", 15)]
-DOCS = Path(__file__).parents[2] / "docs" / "known-truth.md"
+DOCS = Path(__file__).parents[2] / "benchmarks" / "known-truth.md"
 
 
 def is_refused(attributes: pd.DataFrame) -> NDArray[np.bool_]:
