@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
     from tests.scm.conftest import NewtonStep
 
 Columns = dict[str, Numbers | Categories]
