@@ -1,7 +1,7 @@
 """What an audit finds where there is nothing to find: null simulations.
 
 ``python benchmarks/null_simulations.py`` prints the tables of null-simulations.md, and those
-on level and power in docs/distances.md and docs/measures.md; ``--write`` puts them there, between
+on level and power in docs/distances.md; ``--write`` puts them there, between
 the markers; ``--tables 40`` and ``--rows 5000`` are how many data sets are drawn for each line, and
 how large they are. Complainants share neighbours, so that they are no independent trials: standard
 errors are over data sets.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).with_name("null-simulations.md")
 DOCS = Path(__file__).parents[1] / "docs"
-DISTANCES, MEASURES = (DOCS / f"{page}.md" for page in ("distances", "measures"))
+DISTANCES = DOCS / "distances.md"
 METHODS = ("st", "cst_without")
 SHARES = (0.5, 0.35, 0.15)
 WORLDVIEW = mm.Worldview({"salary": mm.Linear("woman"), "balance": mm.Linear("salary", "woman")})
@@ -723,7 +723,7 @@ def _sections(tables: int, rows: int) -> dict[str, Callable[[], str]]:
 
 
 def _put(name: str, table: str) -> None:
-    page = {"distances": DISTANCES, "measures": MEASURES}.get(name.partition("-")[0], PAGE)
+    page = {"distances": DISTANCES}.get(name.partition("-")[0], PAGE)
     text = page.read_text(encoding="utf-8")
     pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(\n<!-- end {name} -->)", re.DOTALL)
     page.write_text(pattern.sub(lambda m: m[1] + table + m[2], text), encoding="utf-8")

@@ -1,6 +1,6 @@
 r"""Measures of how differently two groups were treated: the difference, and three ratios.
 
-Courts and authorities look at different ones (docs/measures.md). Each has its own threshold τ, its
+Courts and authorities look at different ones (docs/outcomes.md). Each has its own threshold τ, its
 exact comparison in integers, and its score test with the bounds that belong to it.
 
 Notes

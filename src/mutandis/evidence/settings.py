@@ -255,7 +255,7 @@ class Evidence(_Section):
         How differently two groups were treated: by the difference of their shares of refusals
         ("risk-difference"), by their ratio ("risk-ratio"), by the ratio of their approvals
         ("selection-ratio"), or by the ratio of their odds ("odds-ratio"). Each has a τ of its own
-        (docs/measures.md). Scores have "mean-difference" and ordered outcomes "relative-effect",
+        (docs/outcomes.md). Scores have "mean-difference" and ordered outcomes "relative-effect",
         and no other.
     interval
         The interval, with the test that belongs to it: "miettinen-nurminen" (default),

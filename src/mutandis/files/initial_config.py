@@ -95,7 +95,7 @@ evidence. The headline is the matched comparison at the largest size up to 50 th
 third of the protected and a fifth of the reference rows; `evidence: {primary: [METHOD, K]}` sets
 another. The measure is the difference of two shares of refusals; `evidence: {measure: risk-ratio}`,
 `selection-ratio` or `odds-ratio` compare them by a ratio, with a `tau` from 1 on, or up to 1 for
-the selection ratio, such as 0.8 (docs/measures.md)."""
+the selection ratio, such as 0.8 (docs/outcomes.md)."""
 
 _EQUATIONS = {"continuous": "linear", "ordinal": "ordinal", "nominal": "categorical"}
 
