@@ -191,8 +191,8 @@ class Plan:
             left; a function is called with two numbers, done and all. Default: nothing.
         cluster
             Who computes: `"local:4"` for four processes on this machine, `"tcp://host:8786"` for a
-            Dask scheduler, or a Dask client (docs/how-to/large-tables.md). Processes that are started
-            here end with the audit. Default: this process.
+            Dask scheduler, or a Dask client (docs/how-to/large-tables.md). Processes that are
+            started here end with the audit. Default: this process.
         memory
             About how much memory each process may use, such as `"4GB"`. Default: what there is.
         scratch
