@@ -13,6 +13,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MUTANTS_ARGS ?=
 FUZZ_ARGS ?=
+SIZE_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,7 +33,7 @@ DOWHY_READY := $(DOWHY)/.installed
 MUTANTS := .venv-mutants
 MUTANTS_READY := $(MUTANTS)/.installed
 
-.PHONY: help demo test test-all test-dowhy test-second docs bench lint check wheel-check mutants fuzz kills \
+.PHONY: help demo test test-all test-dowhy test-second docs bench lint size check wheel-check mutants fuzz kills \
     sbom licences constraints packages format clean
 
 help: ## show this list
@@ -69,6 +70,9 @@ lint: $(DEV) ## check style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+size: $(CREATED) ## print the lines of each package (SIZE_ARGS=--limits: fail above the limits)
+	$(BIN)/python tools/size.py $(SIZE_ARGS)
 
 check: lint test ## lint and test: what a change has to pass
 
