@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binom
 
-from mutandis.evidence.intervals import INTERVALS, REJECTS
+from mutandis.evidence.intervals import INTERVALS, TESTS
 from mutandis.evidence.measures import MEASURES
 from mutandis.pictures.chart import Chart, Frame, numbered, ticks
 from mutandis.pictures.picture import COLOURS
@@ -97,7 +97,8 @@ def size_of_test(
 ) -> NDArray[np.float64]:
     """Give how often π ≤ τ is rejected where π = τ, for each π_t of a fine grid."""
     tests = np.linspace(0, 1 - tau, 201)
-    rejected = REJECTS[name](*outcomes(k), tau=tau, alpha=alpha).reshape(k + 1, k + 1)
+    p_value = TESTS[name](*outcomes(k), tau=tau, alpha=alpha).p_value
+    rejected = (p_value <= alpha).reshape(k + 1, k + 1)
     joint = (probabilities(k, tests + tau) @ rejected) * probabilities(k, tests)
     return np.asarray(joint.sum(axis=1), dtype=np.float64)
 
@@ -203,8 +204,7 @@ def summary(found: NDArray[np.float64], nominal: float) -> dict[str, float]:
 
 def measure() -> dict[str, Any]:
     """Measure everything."""
-    bounded: list[IntervalName] = [name for name in INTERVALS if name != "fisher"]
-    both = {name: {k: coverage(name, k) for k in KS} for name in bounded}
+    both = {name: {k: coverage(name, k) for k in KS} for name in INTERVALS}
     nominal = {"interval": 1 - 2 * ALPHA, "lower": 1 - ALPHA}
     return {
         "alpha": ALPHA,
@@ -217,12 +217,7 @@ def measure() -> dict[str, Any]:
             for part, level in nominal.items()
         },
         "size": {
-            name: {
-                tau: {k: _size(name, k, tau) for k in KS}
-                for tau in TAUS
-                if name != "fisher" or tau == 0
-            }
-            for name in INTERVALS
+            name: {tau: {k: _size(name, k, tau) for k in KS} for tau in TAUS} for name in INTERVALS
         },
     }
 

@@ -122,7 +122,7 @@ alpha: 0.05
 tau: 0.1
 seed: 7
 similarity: {ties: fair, max_distance: 0.3, min_group: 2, scaling: range}
-evidence: {interval: newcombe, adjust: benjamini-hochberg, direction: negative, primary: [st, 2]}
+evidence: {interval: wald, adjust: benjamini-hochberg, direction: negative, primary: [st, 2]}
 uncertainty: {draws: 0, refits: 2, placebo: 1}
 """,
     """\

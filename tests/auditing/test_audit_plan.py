@@ -188,7 +188,7 @@ def test_k_larger_than_either_space() -> None:
 @pytest.mark.parametrize(
     ("option", "allowed"),
     [
-        ("interval", "miettinen-nurminen, agresti-caffo, newcombe, wald, fisher"),
+        ("interval", "miettinen-nurminen, wald"),
         ("adjust", "benjamini-hochberg, benjamini-yekutieli, holm, none"),
         ("ties", "fair, all"),
         ("scaling", "range, none"),
@@ -213,17 +213,11 @@ def test_unknown_preset() -> None:
 def test_the_preset_has_its_own_interval() -> None:
     assert plan(preset="eaamo23").settings.interval == "wald"
     assert plan(preset="eaamo23", evidence=mm.Evidence(interval="wald")).settings.interval == "wald"
-    assert refused(PlanError, preset="eaamo23", evidence=mm.Evidence(interval="newcombe")) == (
+    assert refused(
+        PlanError, preset="eaamo23", evidence=mm.Evidence(interval="miettinen-nurminen")
+    ) == (
         "preset='eaamo23' repeats a publication that used the Wald interval, and "
-        "interval='newcombe' is another one. Leave interval out, or leave the preset out."
-    )
-
-
-def test_fisher_knows_no_other_threshold_than_0() -> None:
-    assert plan(evidence=mm.Evidence(interval="fisher")).settings.interval == "fisher"
-    assert refused(PlanError, evidence=mm.Evidence(interval="fisher"), tau=0.1) == (
-        "interval='fisher' tests against τ = 0 only, not against tau=0.1. "
-        "Use 'miettinen-nurminen' for another τ."
+        "interval='miettinen-nurminen' is another one. Leave interval out, or leave the preset out."
     )
 
 

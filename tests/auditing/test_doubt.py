@@ -230,7 +230,6 @@ def test_small_tables_are_doubted_unasked(decisions: pd.DataFrame) -> None:
     assert refits(large) == 0
     assert refits(large, uncertainty=mm.Uncertainty(refits=3, tipping=False)) == 3
     assert refits(decisions, methods=["cst_without"]) == 0
-    assert refits(decisions, evidence=mm.Evidence(interval="fisher")) == 0
     ready = {"worldview": None, "counterfactuals": decisions[["AnnualSalary", "AccountBalance"]]}
     assert refits(decisions, **ready) == 0
 

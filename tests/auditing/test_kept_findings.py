@@ -36,10 +36,10 @@ def audited(**changes: Any) -> mm.Audit:
     [
         {},
         {"preset": "eaamo23", "uncertainty": mm.Uncertainty()},
-        {"evidence": mm.Evidence(interval="newcombe")},
+        {"evidence": mm.Evidence(interval="wald")},
         {"similarity": mm.Similarity(max_distance=0.02, min_group=3)},
     ],
-    ids=["default", "preset", "newcombe", "caliper"],
+    ids=["default", "preset", "wald", "caliper"],
 )
 def test_counting_without_bounds_counts_the_same(changes: dict[str, Any]) -> None:
     audit = audited(**changes)
@@ -79,12 +79,12 @@ def test_a_large_audit_keeps_no_findings(monkeypatch: pytest.MonkeyPatch) -> Non
     "changes",
     [
         {},
-        {"evidence": mm.Evidence(interval="newcombe")},
+        {"evidence": mm.Evidence(interval="wald")},
         {"similarity": mm.Similarity(max_distance=0.02, min_group=3)},
     ],
-    ids=["default", "newcombe", "caliper"],
+    ids=["default", "wald", "caliper"],
 )
-@pytest.mark.few("caliper-0", "default-1000", "newcombe-0")
+@pytest.mark.few("caliper-0", "default-1000", "wald-0")
 def test_a_case_has_the_numbers_of_the_table(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], few: int
 ) -> None:

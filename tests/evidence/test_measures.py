@@ -422,10 +422,9 @@ def test_tau_and_measure_are_checked_together(name: Any, tau: Any, said: str) ->
     assert str(refused.value).startswith(said)
 
 
-@pytest.mark.parametrize("interval", ["wald", "newcombe", "agresti-caffo", "fisher"])
-def test_ratios_have_one_interval(interval: Any) -> None:
+def test_ratios_have_one_interval() -> None:
     with pytest.raises(PlanError, match="is about differences, and measure='odds-ratio' is a"):
-        small_plan(tau=1.0, evidence=mm.Evidence(measure="odds-ratio", interval=interval))
+        small_plan(tau=1.0, evidence=mm.Evidence(measure="odds-ratio", interval="wald"))
 
 
 def test_the_preset_has_one_measure() -> None:

@@ -130,8 +130,6 @@ def test_levels_of_the_law_school_are_counted_at_once(law_school: Audit) -> None
     [
         {},
         {"interval": "wald"},
-        {"interval": "newcombe"},
-        {"interval": "fisher"},
         {"measure": "risk-ratio"},
         {"direction": "positive"},
         {"adjust": "none"},

@@ -124,8 +124,8 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         worldview=WORLDVIEW, decision=RULE, evidence=mm.Evidence(direction="positive")
     ),
     "all-ties": lambda: make_audit(worldview=WORLDVIEW, similarity=mm.Similarity(ties="all")),
-    "fisher": lambda: make_audit(
-        worldview=WORLDVIEW, evidence=mm.Evidence(interval="fisher", adjust="none")
+    "wald": lambda: make_audit(
+        worldview=WORLDVIEW, evidence=mm.Evidence(interval="wald", adjust="none")
     ),
     "preset": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, preset="eaamo23"),
     "four": lambda: make_audit(worldview=WORLDVIEW, attributes=_ATTRIBUTES),

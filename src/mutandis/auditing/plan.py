@@ -497,8 +497,7 @@ def plan(
         uncertainty,
         worldview,
         rows=len(population),
-        # an exact test has no place for a variance
-        tested=any(each.matched for each in chosen) and settled.interval != "fisher",
+        tested=any(each.matched for each in chosen),
     )
     drawn = doubt.worlds or doubt.placebo
     evidence = _settle_primary(settled.evidence, chosen, settled.ks, spaces)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from mutandis.data.by_row import ByRow
-from mutandis.errors import PlanError
 from mutandis.search.share import difference
 
 if TYPE_CHECKING:
@@ -25,10 +24,8 @@ if TYPE_CHECKING:
     from mutandis.search.share import Share
 
 __all__ = [
-    "DECIDED_AT_ALPHA",
     "DEFAULT_INTERVAL",
     "INTERVALS",
-    "REJECTS",
     "TESTS",
     "Bounds",
     "Interval",
@@ -39,12 +36,8 @@ __all__ = [
 
 # of a difference of shares, or of a z: far below anything that is ever shown
 _TOLERANCE = 1e-13
-# relative: an exact p-value that differs less from α is α
-_ROUNDING = 1e-12
 # where a statistic is infinite, a root finder needs a number: farther than any critical value
 _FARTHEST_SCORE = 50.0
-# standard errors beyond which a p-value is 0 in float64
-_FARTHEST_BOUND = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +225,7 @@ def miettinen_nurminen(control: Share, test: Share, *, tau: float, alpha: float)
     both = Counts(*map(np.concatenate, zip(counts, counts.exchanged, strict=True)))
     critical = np.full_like(both.delta, critical_value(alpha))
     bounds = find_crossing(_score_gap, -1.0, both.delta, (*both, critical))
-    p_value = _score_p_value(control, test, tau=tau, alpha=alpha)
+    p_value = _score_p_value(control, test, tau=tau)
     return Interval(
         low=match_bound(bounds[: len(p_value)], p_value, tau=tau, alpha=alpha),
         high=-bounds[len(p_value) :],
@@ -248,13 +241,7 @@ def _score_gap(delta: NDArray[np.float64], *arguments: NDArray[np.float64]) -> N
     return np.clip(gap, -_FARTHEST_SCORE, _FARTHEST_SCORE)
 
 
-def _score_p_value(
-    control: Share,
-    test: Share,
-    *,
-    tau: float,
-    alpha: float,  # noqa: ARG001 - as every test
-) -> NDArray[np.float64]:
+def _score_p_value(control: Share, test: Share, *, tau: float) -> NDArray[np.float64]:
     from scipy.special import ndtr
 
     counts = Counts.of(control, test)
@@ -320,143 +307,6 @@ def constrained_shares(
     return first, first - delta
 
 
-# --- Agresti–Caffo and Newcombe: closed forms between Wald and score ---------------------------
-
-
-def agresti_caffo(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
-    """Wald's interval after adding one refusal and one approval to each group.
-
-    It is an interval around a difference that is closer to 0 than Δp, and need not contain Δp.
-
-    References
-    ----------
-    Agresti, Caffo (2000), Simple and effective confidence intervals for proportions and
-    differences of proportions, The American Statistician 54, 280-288.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mutandis.search.share import Share
-    >>> one = np.array([1])
-    >>> control = Share(negatives=56 * one, size=70 * one, split=one)
-    >>> test = Share(negatives=48 * one, size=80 * one, split=one)
-    >>> interval = agresti_caffo(control, test, tau=0.0, alpha=0.025)
-    >>> round(float(interval.low[0]), 4), round(float(interval.high[0]), 4)
-    (0.0525, 0.3358)
-    """
-    delta, error = _plus_one(control, test)
-    margin = critical_value(alpha) * error
-    p_value = _plus_one_p_value(control, test, tau=tau, alpha=alpha)
-    return Interval(
-        low=match_bound(delta - margin, p_value, tau=tau, alpha=alpha),
-        high=delta + margin,
-        p_value=p_value,
-        degenerate=_nowhere(p_value),
-    )
-
-
-def _plus_one(control: Share, test: Share) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the difference with one more of each kind in both groups, and its standard error."""
-    sizes = control.weight + 2.0, test.weight + 2.0
-    shares = [
-        (share.values() * share.weight + 1) / size
-        for share, size in zip((control, test), sizes, strict=True)
-    ]
-    variances = [p * (1 - p) / size for p, size in zip(shares, sizes, strict=True)]
-    return shares[0] - shares[1], np.sqrt(variances[0] + variances[1] + _doubt(control, test))
-
-
-def _plus_one_p_value(
-    control: Share,
-    test: Share,
-    *,
-    tau: float,
-    alpha: float,  # noqa: ARG001 - as every test
-) -> NDArray[np.float64]:
-    from scipy.special import ndtr
-
-    delta, error = _plus_one(control, test)
-    return np.asarray(ndtr((tau - delta) / error), dtype=np.float64)
-
-
-def newcombe(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
-    """Newcombe's hybrid score interval: Wilson's limits of each share, put together.
-
-    Its p-value is the α at which the bound reaches τ.
-
-    References
-    ----------
-    Newcombe (1998), Interval estimation for the difference between independent proportions,
-    Statistics in Medicine 17, 873-890 (method 10).
-    """
-    from scipy.special import ndtr
-
-    counts = Counts.of(control, test)
-    delta = counts.delta
-    critical = np.full_like(delta, critical_value(alpha))
-    threshold = np.full_like(delta, tau)
-    # whichever bound lies between Δp and τ is moved until it reaches τ
-    reach = np.where(
-        delta >= tau,
-        find_crossing(_lower_gap, 0.0, _FARTHEST_BOUND, (*counts, threshold)),
-        -find_crossing(_upper_gap, 0.0, _FARTHEST_BOUND, (*counts, threshold)),
-    )
-    low = _hybrid_lower(critical, *counts)
-    # the p-value is derived from the bound: its last bit must not contradict it
-    p_value, above = ndtr(-reach), np.nextafter(alpha, 1)
-    p_value = np.where(low >= tau, np.minimum(p_value, alpha), np.maximum(p_value, above))
-    return Interval(
-        low=low,
-        high=-_hybrid_lower(critical, *counts.exchanged),
-        p_value=np.asarray(p_value, dtype=np.float64),
-        degenerate=_nowhere(low),
-    )
-
-
-def _newcombe_rejects(
-    control: Share, test: Share, *, tau: float, alpha: float
-) -> NDArray[np.bool_]:
-    counts = Counts.of(control, test)
-    critical = np.full_like(counts.p_control, critical_value(alpha))
-    return np.asarray(_hybrid_lower(critical, *counts) >= tau, dtype=np.bool_)
-
-
-def _hybrid_lower(  # noqa: PLR0917
-    z: NDArray[np.float64],
-    p_control: NDArray[np.float64],
-    p_test: NDArray[np.float64],
-    n_control: NDArray[np.float64],
-    n_test: NDArray[np.float64],
-    doubt: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    low, _ = _wilson(p_control, n_control, z)
-    _, high = _wilson(p_test, n_test, z)
-    chance = np.hypot(p_control - low, high - p_test)
-    return p_control - p_test - np.hypot(chance, z * np.sqrt(doubt))
-
-
-def _lower_gap(z: NDArray[np.float64], *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
-    *counts, tau = arguments
-    return _hybrid_lower(z, *Counts(*counts)) - tau
-
-
-def _upper_gap(z: NDArray[np.float64], *arguments: NDArray[np.float64]) -> NDArray[np.float64]:
-    *counts, tau = arguments
-    return tau + _hybrid_lower(z, *Counts(*counts).exchanged)
-
-
-def _wilson(
-    share: NDArray[np.float64], size: NDArray[np.float64], z: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    center = share + z**2 / (2 * size)
-    spread = z * np.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
-    scale = 1 + z**2 / size
-    # at 0 and 1 rounding must not push a limit past the share itself
-    low = np.minimum((center - spread) / scale, share)
-    high = np.maximum((center + spread) / scale, share)
-    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-
-
 # --- Wald: the one that the paper uses ---------------------------------------------------------
 
 
@@ -477,7 +327,7 @@ def wald(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
     """
     delta, error = _difference_and_error(control, test)
     margin = critical_value(alpha) * error
-    p_value = _wald_p_value(control, test, tau=tau, alpha=alpha)
+    p_value = _wald_p_value(control, test, tau=tau)
     degenerate = error == 0
     low = delta - margin
     return Interval(
@@ -501,13 +351,7 @@ def _variance(share: Share) -> NDArray[np.float64]:
     return np.asarray(p * (1 - p) / share.weight, dtype=np.float64)
 
 
-def _wald_p_value(
-    control: Share,
-    test: Share,
-    *,
-    tau: float,
-    alpha: float,  # noqa: ARG001 - as every test
-) -> NDArray[np.float64]:
+def _wald_p_value(control: Share, test: Share, *, tau: float) -> NDArray[np.float64]:
     from scipy.special import ndtr
 
     delta, error = _difference_and_error(control, test)
@@ -516,57 +360,17 @@ def _wald_p_value(
     return np.asarray(ndtr(-statistic), dtype=np.float64)
 
 
-# --- Fisher: no approximation, no interval -----------------------------------------------------
+# --- by name -----------------------------------------------------------------------------------
 
-
-def fisher(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
-    """Test H0: π ≤ 0 exactly, given how many were refused in both groups together.
-
-    Parts of people, which fair ties bring about, are rounded against the claim: refusals in the
-    control group down, in the test group up. This test has no bounds for Δp; they are missing.
-    """
-    return Interval.without_bounds(_fisher_p_value(control, test, tau=tau, alpha=alpha))
-
-
-def _fisher_p_value(
-    control: Share, test: Share, *, tau: float, alpha: float
-) -> NDArray[np.float64]:
-    from scipy.stats import hypergeom
-
-    if tau != 0:
-        raise PlanError(
-            f"interval='fisher' tests against τ = 0 only, not against tau={tau}. "
-            "Use 'miettinen-nurminen' for another τ."
-        )
-    n_control, n_test = np.floor(control.weight), np.floor(test.weight)
-    refused_control, refused_test = (
-        control.negatives // control.split,
-        -(-test.negatives // test.split),
-    )
-    if control.people is not None:
-        refused_control = np.floor(control.values() * n_control)
-    if test.people is not None:
-        refused_test = np.ceil(test.values() * n_test)
-    refused = refused_control + refused_test
-    # P(at least as many of the refusals fall into the control group)
-    p_value = hypergeom.sf(refused_control - 1, n_control + n_test, refused, n_control)
-    # the exact p-value is a fraction and may be α itself: rounding must not decide which side
-    same = np.abs(p_value - alpha) <= _ROUNDING * alpha
-    return np.asarray(np.where(same, alpha, p_value), dtype=np.float64)
-
-
-# --- all of them, by name ----------------------------------------------------------------------
-
-IntervalName = Literal["miettinen-nurminen", "agresti-caffo", "newcombe", "wald", "fisher"]
+IntervalName = Literal["miettinen-nurminen", "wald"]
 IntervalMethod = Callable[..., Interval]
-_PValue = Callable[..., "NDArray[np.float64]"]
 
 DEFAULT_INTERVAL: IntervalName = "miettinen-nurminen"
 
 
-def score_test(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
-    """Give the p-values of `miettinen_nurminen`, and no bounds: their roots take the time."""
-    return Interval.without_bounds(_score_p_value(control, test, tau=tau, alpha=alpha))
+def score_test(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:  # noqa: ARG001 - as every test
+    """Compute the p-values of `miettinen_nurminen` without its bounds, whose roots take time."""
+    return Interval.without_bounds(_score_p_value(control, test, tau=tau))
 
 
 def no_interval(control: Share, test: Share, **options: float) -> Interval:  # noqa: ARG001
@@ -574,33 +378,11 @@ def no_interval(control: Share, test: Share, **options: float) -> Interval:  # n
     return Interval.without_bounds(np.full(len(control.size), np.nan))
 
 
-def _rejects(p_value: _PValue) -> Callable[..., NDArray[np.bool_]]:
-    def rejects(control: Share, test: Share, *, tau: float, alpha: float) -> NDArray[np.bool_]:
-        return np.asarray(p_value(control, test, tau=tau, alpha=alpha) <= alpha, dtype=np.bool_)
-
-    return rejects
-
-
 INTERVALS: dict[IntervalName, IntervalMethod] = {
     "miettinen-nurminen": miettinen_nurminen,
-    "agresti-caffo": agresti_caffo,
-    "newcombe": newcombe,
     "wald": wald,
-    "fisher": fisher,
 }
 """Every interval by its name; `interval=` of an audit picks one."""
 
-DECIDED_AT_ALPHA: tuple[IntervalName, ...] = ("newcombe", "fisher")
-"""Those whose p-values next to α are put on one side of it; the others do not depend on α."""
-
 TESTS: dict[IntervalName, IntervalMethod] = {**INTERVALS, "miettinen-nurminen": score_test}
-"""The same p-values; bounds that take longer than the test itself are missing: for counting."""
-
-REJECTS: dict[IntervalName, Callable[..., NDArray[np.bool_]]] = {
-    "miettinen-nurminen": _rejects(_score_p_value),
-    "agresti-caffo": _rejects(_plus_one_p_value),
-    "newcombe": _newcombe_rejects,
-    "wald": _rejects(_wald_p_value),
-    "fisher": _rejects(_fisher_p_value),
-}
-"""Where the test that belongs to each interval rejects, without bounds: for planning."""
+"""The same p-values, without bounds that take longer than the test itself: for counting."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from mutandis.errors import PlanError, suggest
-from mutandis.evidence.intervals import DEFAULT_INTERVAL, REJECTS, IntervalName
+from mutandis.evidence.intervals import DEFAULT_INTERVAL, IntervalName
 from mutandis.evidence.measures import MEASURES, MeasureName
 from mutandis.search.share import Share
 
@@ -304,8 +304,6 @@ def _significant(
     test = Share(negatives=tests, size=sizes, split=ones)
     by = MEASURES[measure]
     evidence = by.is_beyond(control, test, Fraction(str(tau)))
-    if not by.is_ratio:
-        return evidence & REJECTS[interval](control, test, tau=tau, alpha=alpha)
     tested = by.test(interval)(control, test, tau=tau, alpha=alpha)
     return np.asarray(evidence & (tested.p_value <= alpha), dtype=np.bool_)
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from mutandis.data.columns import Categories
 from mutandis.data.ordered import LevelScale
-from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces, Wanted
@@ -406,11 +405,6 @@ class PaperDefinitions:
         evidence = settings.evidence
         measure_named(evidence.measure).check_interval(evidence.interval)
         check_distance(settings.similarity.distance, attributes)
-        if evidence.interval == "fisher" and settings.tau != 0:
-            raise PlanError(
-                f"interval='fisher' tests against τ = 0 only, not against tau={settings.tau}. "
-                "Use 'miettinen-nurminen' for another τ."
-            )
         interval = evidence.interval or DEFAULT_INTERVAL
         return replace(settings, evidence=replace(evidence, interval=interval))
 

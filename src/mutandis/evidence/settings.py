@@ -258,9 +258,8 @@ class Evidence(_Section):
         (docs/outcomes.md). Scores have "mean-difference" and ordered outcomes "relative-effect",
         and no other.
     interval
-        The interval, with the test that belongs to it: "miettinen-nurminen" (default),
-        "agresti-caffo", "newcombe", "wald" or "fisher". Ratios have the first one only, scores
-        "welch", and ordered outcomes "brunner-munzel".
+        The interval, with the test that belongs to it: "miettinen-nurminen" (default) or "wald".
+        Ratios have the first one only, scores "welch", and ordered outcomes "brunner-munzel".
     adjust
         How p-values are adjusted for the number of complainants.
     direction
@@ -272,7 +271,7 @@ class Evidence(_Section):
     Examples
     --------
     >>> import mutandis as mm
-    >>> mm.Evidence(interval="newcombe", primary=("cst_without", 30)).primary
+    >>> mm.Evidence(interval="wald", primary=("cst_without", 30)).primary
     ('cst_without', 30)
     >>> mm.Evidence(measure="selection-ratio").measure
     'selection-ratio'

@@ -10,7 +10,6 @@ import numpy as np
 
 from mutandis.data.columns import Categories
 from mutandis.errors import PlanError
-from mutandis.evidence.intervals import DECIDED_AT_ALPHA
 from mutandis.evidence.methods import CST_MATCHED, METHODS
 from mutandis.explore.people import ANSWERS, PeopleTable
 from mutandis.report.context import ReportContext
@@ -103,12 +102,7 @@ class Lens:
     @property
     def _tests_once(self) -> bool:
         """Whether the tests of the audit are those at every other α."""
-        plan = self.audit.plan
-        return (
-            plan.semantics.compares_exactly
-            and plan.settings.interval not in DECIDED_AT_ALPHA
-            and len(self.audit.parts) == 1
-        )
+        return self.audit.plan.semantics.compares_exactly and len(self.audit.parts) == 1
 
     def counts(self, view: View) -> list[dict[str, Any]]:
         """Count for every method at the k and the levels of a view."""

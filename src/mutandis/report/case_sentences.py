@@ -45,10 +45,7 @@ __all__ = [
 
 _INTERVALS = {
     "miettinen-nurminen": "Miettinen and Nurminen's score method",
-    "agresti-caffo": "Agresti and Caffo's method",
-    "newcombe": "Newcombe's method",
     "wald": "Wald's method, which has no width where a group was treated alike",
-    "fisher": "Fisher's exact test",
     "welch": "Welch's method for means, where a group counts as 15 people or more",
     "brunner-munzel": "Brunner and Munzel's method, by permutation where a group counts as fewer "
     "than 15 people",
