@@ -227,7 +227,7 @@ def test_the_preset_has_its_own_interval() -> None:
 )
 def test_the_preset_has_its_own_ties_and_scale(option: dict[str, Any]) -> None:
     message = refused(PlanError, preset="eaamo23", **option)
-    assert message.startswith("preset='eaamo23' has its own ties, scale and groups: ")
+    assert message.startswith("preset='eaamo23' has its own ties and scale: ")
 
 
 @pytest.mark.parametrize(
