@@ -16,10 +16,11 @@ from scipy.special import expit
 from scipy.stats import poisson
 
 import mutandis as mm
+from mutandis.scm.family import Equation
 
 if TYPE_CHECKING:
     from mutandis.data.columns import Column, Columns
-    from mutandis.scm.family import FittedEquation
+    from mutandis.scm.family import Fitted
 
 pytestmark = [
     pytest.mark.slow,
@@ -64,15 +65,15 @@ def make_table(kind: str, size: int, seed: int, *, harm: float) -> tuple[Any, An
     return table, {"x": x, "z": column(would_be)}
 
 
-@dataclass(frozen=True)
-class Known:
+@dataclass(frozen=True, kw_only=True)
+class Known(Equation):
     """An equation whose coefficients are known, so that no table has to show them."""
 
     parents: tuple[str, ...]
     coupling: str
-    fitted: FittedEquation[Any]
+    fitted: Fitted[Any]
 
-    def fit(self, child: Column, parents: Columns) -> FittedEquation[Any]:
+    def fit(self, child: Column, parents: Columns) -> Fitted[Any]:
         return self.fitted
 
 
@@ -97,7 +98,7 @@ def true_worldview(kind: str) -> mm.Worldview:
     assert plan.worldview is not None
     fitted = plan.worldview.fit(plan.population).equations["z"]
     equation = declared(kind)
-    return mm.Worldview({"z": Known(("woman",), equation.coupling, fitted)})
+    return mm.Worldview({"z": Known(parents=("woman",), coupling=equation.coupling, fitted=fitted)})
 
 
 def settings(kind: str) -> dict[str, Any]:

@@ -511,7 +511,7 @@ REFUSED = {
         "salary: {equation: linear, parents: [x], bounds: [0, 1e999]}\n",
         1,
         "salary",
-        "A bound is inf. Bounds are finite numbers",
+        "bounds=(0.0, inf) is not a pair of the lowest and the highest value.",
     ),
     "bounds the wrong way round": Case(
         f"a: {ANY}\nb: {{equation: linear, parents: [x], bounds: [2, 1]}}\n",

@@ -12,9 +12,8 @@ from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, KindError
 from mutandis.scm import Additive, Linear, Worldview
-from mutandis.scm.additive import FittedAdditive, features_of
+from mutandis.scm.additive import AdditiveNoise, FittedAdditive, _features
 from mutandis.scm.family import Equation
-from mutandis.scm.numeric import AdditiveNoise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -149,7 +148,7 @@ def test_names_become_one_column_a_level_that_occurs() -> None:
         "Age": _numbers(1, 2),
         "Town": _names([0, 2], [20, 30, 10]),
     }
-    assert features_of(fitted.encoding, other).tolist() == [[0, 1, 1, 0, 1], [1, 0, 2, 1, 0]]
+    assert _features(fitted.encoding, other).tolist() == [[0, 1, 1, 0, 1], [1, 0, 2, 1, 0]]
 
 
 def test_a_level_unseen_at_fit_time_is_counted_and_not_quoted() -> None:
@@ -293,7 +292,7 @@ def test_answers_in_a_single_column_are_understood() -> None:
             lambda features: features,
             (
                 "its regressor (Stated) predicted values of shape (2, 2) for 2 rows. "
-                "It must give one number per row."
+                "It must return one number per row."
             ),
         ),
         (
@@ -382,7 +381,7 @@ def test_a_single_row_teaches_nothing() -> None:
             len,
             (
                 "the regressor (builtin_function_or_method) does not have fit() and predict(). "
-                "Give one that has, such as a regressor of scikit-learn."
+                "Use one that has, such as a regressor of scikit-learn."
             ),
         ),
         (None, "the regressor (NoneType) does not have fit() and predict()."),

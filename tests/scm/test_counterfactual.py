@@ -17,11 +17,10 @@ from mutandis.data.columns import Column, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
 from mutandis.scm import Linear, Worldview
+from mutandis.scm.additive import FittedLinear, finish
 from mutandis.scm.counterfactual import StructuralEquation, abduct, act, predict
-from mutandis.scm.family import Predicted, numbers_of
+from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
 from mutandis.scm.graph import Graph
-from mutandis.scm.linear import FittedLinear
-from mutandis.scm.numeric import finish
 from mutandis.scm.predictor import LevelShifts, LinearPredictor, Slope
 from mutandis.scm.worldview import FittedWorldview
 
@@ -194,7 +193,7 @@ def test_numbers_read_as_names_and_names_as_numbers_agree() -> None:
 
 
 @dataclass(frozen=True)
-class _RoundedNoise:
+class _RoundedNoise(Equation):
     """An equation that is no kin of ours: its noise is a rounded residual."""
 
     linear: Linear
@@ -209,7 +208,7 @@ class _RoundedNoise:
 
 
 @dataclass(frozen=True)
-class _FittedRounded:
+class _FittedRounded(Fitted[Any]):
     fitted: FittedLinear
     decimals: int
 
@@ -239,7 +238,7 @@ def test_an_equation_from_elsewhere() -> None:
 
 
 @dataclass(frozen=True)
-class _Broken:
+class _Broken(Equation, Fitted[Any]):
     """Predicts whatever it was told to."""
 
     values: Any

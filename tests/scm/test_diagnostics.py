@@ -23,7 +23,7 @@ from mutandis.errors import (
 from mutandis.scm import Categorical, Diagnosis, Latent, Linear, Stated, Worldview, check
 from mutandis.scm.check import check_worldview
 from mutandis.scm.diagnosis import ResidualCheck
-from mutandis.scm.family import Predicted
+from mutandis.scm.family import Equation, Fitted, Predicted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,7 +55,7 @@ def _residual_check(diagnosis: Diagnosis, child: str, on: str, aspect: str) -> R
 
 
 @dataclass(frozen=True)
-class _Opaque:
+class _Opaque(Equation, Fitted[Any]):
     """An equation that says nothing about its noise."""
 
     parents: tuple[str, ...]

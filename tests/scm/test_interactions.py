@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.scm.linear import FittedLinear
+    from mutandis.scm.additive import FittedLinear
 
 
 def _numbers(*values: float) -> Numbers:

@@ -11,9 +11,8 @@ import pytest
 from mutandis.data.columns import Numbers
 from mutandis.errors import EquationError
 from mutandis.scm import Linear
+from mutandis.scm.additive import AdditiveNoise, FittedLinear, finish
 from mutandis.scm.family import Equation
-from mutandis.scm.linear import FittedLinear
-from mutandis.scm.numeric import AdditiveNoise, finish
 from mutandis.scm.predictor import LinearPredictor, Slope
 
 
@@ -73,11 +72,11 @@ def test_bounds_may_be_a_list_as_from_a_file() -> None:
     ("settings", "message"),
     [
         ({"link": "logit"}, "link='logit' is not known. Use 'identity' or 'log'."),
-        ({"bounds": (0, 1, 2)}, "bounds must be a pair of the lowest and the highest value."),
-        ({"bounds": 3}, "Write None where there is no limit: bounds=(0, None)."),
-        ({"bounds": ("a", None)}, "A bound is 'a'. Bounds are finite numbers, or None"),
-        ({"bounds": (0, math.inf)}, "A bound is inf. Bounds are finite numbers, or None"),
-        ({"bounds": (True, None)}, "A bound is True. Bounds are finite numbers, or None"),
+        ({"bounds": (0, 1, 2)}, "bounds=(0, 1, 2) is not a pair of the lowest and the highest"),
+        ({"bounds": 3}, "bounds=3 is not a pair of the lowest and the highest value."),
+        ({"bounds": ("a", None)}, "Give finite numbers, and None where there is no limit"),
+        ({"bounds": (0, math.inf)}, "Give finite numbers, and None where there is no limit"),
+        ({"bounds": (True, None)}, "Give finite numbers, and None where there is no limit"),
         ({"bounds": (4, 0)}, "bounds=(4.0, 0.0) leave no room"),
         ({"bounds": (4, 4)}, "bounds=(4.0, 4.0) leave no room"),
         ({"decimals": 1.5}, "decimals=1.5 is not a whole number from -15 to 15."),

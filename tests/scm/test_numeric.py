@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mutandis.data.columns import Numbers
 from mutandis.errors import EquationError, FormulaError
 from mutandis.scm import Additive, Linear, Stated
+from mutandis.scm.additive import finish
 from mutandis.scm.family import naming
-from mutandis.scm.numeric import finish, read_levels
 
 _QUARTERS = st.integers(-40, 40).map(lambda number: number / 4)
 
@@ -94,38 +94,16 @@ def test_not_a_number_is_refused_before_it_becomes_a_level() -> None:
 
 @pytest.mark.parametrize("levels", [(1, 2, 3), [1.0, 2, 3], range(1, 4), np.array([1, 2, 3])])
 def test_levels_may_come_in_any_ordered_form(levels: Any) -> None:
-    assert read_levels(levels) == (1.0, 2.0, 3.0)
+    assert Linear("a", levels=levels).levels == (1.0, 2.0, 3.0)
 
 
 @pytest.mark.parametrize(
-    ("levels", "message"),
-    [
-        (
-            {1, 2},
-            "levels are given as set. Give the numbers that the attribute can take, lowest first:",
-        ),
-        ("123", "levels are given as str. Give the numbers"),
-        ({1: 2}, "levels are given as dict. Give the numbers"),
-        (3, "levels are given as int. Give the numbers"),
-        (
-            (1,),
-            "levels name 1 values. Name at least two, lowest first, or leave levels out.",
-        ),
-        ((), "levels name 0 values."),
-        ((1, 1), "levels are not in ascending order. Name each once, lowest first."),
-        ((2, 1), "levels are not in ascending order."),
-        (
-            (1, "b"),
-            "A level is 'b'. Levels of an attribute that holds numbers are finite numbers.",
-        ),
-        ((1, math.inf), "A level is inf."),
-        ((False, True), "A level is False."),
-    ],
+    "levels",
+    [{1, 2}, "123", {1: 2}, 3, (1,), (), (1, 1), (2, 1), (1, "b"), (1, math.inf), (False, True)],
 )
-def test_bad_levels(levels: Any, message: str) -> None:
-    with pytest.raises(EquationError) as caught:
+def test_bad_levels(levels: Any) -> None:
+    with pytest.raises(EquationError, match="are not two or more finite numbers in ascending"):
         Linear("A", levels=levels)
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("bounds", [(1.5, None), (None, 2.5), (1.5, 2.5)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,14 +20,9 @@ from mutandis.numeric.least_squares import (
 )
 from mutandis.numeric.order import ReorderedColumns, canonical_order, distinct_rows
 from mutandis.scm import Linear
+from mutandis.scm.additive import finish, linked
 from mutandis.scm.categorical import Race, most_probable, winners
 from mutandis.scm.count import abduct_counts, count_at, poisson_tails, predict_counts
-from mutandis.scm.coupling import (
-    MonotoneNoise,
-    Tails,
-    is_beyond,
-    shares,
-)
 from mutandis.scm.dependence import (
     Conditioning,
     crossed,
@@ -43,8 +40,13 @@ from mutandis.scm.latent.fit import kinds_of_rows
 from mutandis.scm.latent.latent import family_of
 from mutandis.scm.latent.quadrature import NormalEvidence, draw, moments
 from mutandis.scm.likelihood import Design, minimise, row_products, solve_positive
-from mutandis.scm.numeric import finish, linked, read_levels
-from mutandis.scm.ordinal import fit_shares
+from mutandis.scm.monotone import (
+    MonotoneNoise,
+    Tails,
+    is_beyond,
+    shares,
+)
+from mutandis.scm.ordinal import Ordinal
 from mutandis.scm.predictor import (
     Interaction,
     LevelShifts,
@@ -52,7 +54,6 @@ from mutandis.scm.predictor import (
     Slope,
     fit_linear_predictor,
 )
-from mutandis.scm.residuals import fit_of, residuals_of
 from mutandis.scm.stated import compared_constants, slopes
 
 
@@ -166,7 +167,7 @@ def test_equal_rows_are_ordered_by_other_columns_then_by_ids() -> None:
 def test_finishing_by_levels_and_the_log_scale() -> None:
     finished = finish(np.array([0.4, 2.5, 7.0]), levels=(1.0, 2.0, 3.0))
     assert (finished.values.tolist(), finished.clipped) == ([1.0, 2.0, 3.0], 2)
-    assert read_levels(range(1, 4)) == (1.0, 2.0, 3.0)
+    assert Linear("a", levels=range(1, 4)).levels == (1.0, 2.0, 3.0)
     assert linked(np.array([1.0]), "log").tolist() == [0.0]
 
 
@@ -224,7 +225,7 @@ def test_levels_are_known_by_value() -> None:
 
 def test_shares_are_counted_within_combinations() -> None:
     gender, grade = _names([0, 0, 0, 1, 1], "f", "m"), _names([0, 0, 1, 0, 1], "low", "high")
-    fitted = fit_shares(grade, {"Gender": gender}, KnownLevels.of(grade))
+    fitted: Any = Ordinal("Gender", method="empirical").fit(grade, {"Gender": gender})
     assert fitted.cumulative.tolist() == [[2, 3], [1, 2]]
 
 
@@ -301,8 +302,8 @@ def test_residuals_and_fit_of_two_groups() -> None:
     gender, salary = {"Gender": _numbers(0, 0, 1, 1)}, _numbers(40, 60, 30, 40)
     fitted = Linear("Gender").fit(salary, gender)
     noise = fitted.abduct(salary, gender)
-    (residual,) = residuals_of(noise, fitted, salary, gender).vectors
+    leftover = fitted.leftover(salary, gender, noise)
+    (residual,) = leftover.vectors
     assert residual.tolist() == [-10.0, 10.0, -5.0, 5.0]
-    measure, fit = fit_of(noise, fitted, salary, gender)
-    assert measure == "R²"
-    assert fit == pytest.approx(0.474, abs=0.0005)
+    assert leftover.measure == "R²"
+    assert leftover.fit == pytest.approx(0.474, abs=0.0005)

@@ -18,7 +18,7 @@ from mutandis.errors import (
     WorldviewError,
 )
 from mutandis.scm import Count, Linear, Worldview
-from mutandis.scm.linear import FittedLinear
+from mutandis.scm.additive import FittedLinear
 from mutandis.scm.predictor import Slope
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from mutandis.data.columns import Numbers
 from mutandis.data.score import ScoreScale
 from mutandis.evidence.sentences import list_reasons
-from mutandis.scm.numeric import AdditiveEquation
+from mutandis.scm.additive import AdditiveEquation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

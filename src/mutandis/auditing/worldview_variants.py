@@ -12,8 +12,8 @@ from mutandis.auditing.worldview_comparison import WorldviewVerdicts, exchange_w
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import MutandisError, MutandisWarning, PlanError
 from mutandis.evidence.settings import AS_GIVEN
+from mutandis.scm.additive import Linear
 from mutandis.scm.categorical import Categorical
-from mutandis.scm.linear import Linear
 from mutandis.scm.ordinal import Ordinal
 from mutandis.scm.worldview import Worldview
 
@@ -138,7 +138,7 @@ def _variants(plan: Plan, given: Worldview) -> Iterator[tuple[str, Worldview]]:
 
 
 def _families(equation: Linear) -> Iterator[tuple[str, Linear]]:
-    options = {**equation.numeric, "interactions": equation.interactions}
+    options = {**equation.output, "interactions": equation.interactions}
     by_factors = equation.link == "log"
     other = {**options, "link": "identity" if by_factors else "log"}
     yield "by straight lines" if by_factors else "by factors", Linear(*equation.parents, **other)

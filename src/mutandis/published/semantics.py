@@ -29,8 +29,8 @@ from mutandis.evidence.intervals import INTERVALS, no_interval
 from mutandis.evidence.measures import RISK_DIFFERENCE
 from mutandis.evidence.methods import Center
 from mutandis.evidence.semantics import Grouping, Situation
-from mutandis.scm.family import Predicted, numbers_of
-from mutandis.scm.linear import Linear
+from mutandis.scm.additive import Linear
+from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
 from mutandis.scm.worldview import Worldview
 from mutandis.search.distance import Points
 from mutandis.search.engine import Progress, discard_progress, group_rows
@@ -58,12 +58,11 @@ if TYPE_CHECKING:
     from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Evidence, Settings
-    from mutandis.scm.family import Equation
-    from mutandis.scm.linear import FittedLinear
+    from mutandis.scm.additive import FittedLinear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedLinear:
+class PublishedLinear(Equation):
     """A linear equation with the rounding that the publication applied to its attribute.
 
     The attribute itself was rounded to `factual_decimals`, for the equations only.
@@ -85,7 +84,7 @@ class PublishedLinear:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedPublishedLinear:
+class FittedPublishedLinear(Fitted[Any]):
     """The fitted form: the noise is the rounded residual, and nothing else is kept."""
 
     equation: PublishedLinear

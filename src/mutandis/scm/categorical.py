@@ -1,11 +1,11 @@
 """Unordered categories: multinomial logit, and counterfactuals by Gumbel-max coupling.
 
 A category is read as X = argmax over k of (log p_k + G_k), with independent Gumbel noise G_k and
-the probabilities p that the equation gives to people with her causes. Under other causes, the
+the probabilities p that the equation gives to people with these causes. Under other causes, the
 category is the argmax of log q_k + G_k with the same noise (Oberst and Sontag 2019, "Counterfactual
 off-policy evaluation with Gumbel-max structural causal models", *ICML*). That the noise is of this
-kind is an assumption which no data can test. It has a property that is easily defended: a person's
-category does not change unless another has gained more in probability than hers, as a factor.
+kind is an assumption which no data can test. It has a defensible property: the category does not
+change unless another one has gained more in probability, as a factor.
 
 Notes
 -----
@@ -36,12 +36,8 @@ import numpy as np
 
 from mutandis.data.columns import frozen
 from mutandis.numeric.least_squares import require_few
-from mutandis.scm.family import (
-    DeclaredEquation,
-    KnownLevels,
-    Predicted,
-    categories_of,
-)
+from mutandis.scm.family import Equation, Fitted, KnownLevels, Predicted, categories_of
+from mutandis.scm.leftover import Leftover, of_probabilities
 from mutandis.scm.likelihood import Design, minimise, row_products
 
 if TYPE_CHECKING:
@@ -58,11 +54,11 @@ if TYPE_CHECKING:
 _COEFFICIENTS = 500
 
 GUMBEL_MAX = "Gumbel-max coupling"
-"""The name of the assumption, as results are labelled with it."""
+"""The name of the assumption in results."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Categorical(DeclaredEquation):
+class Categorical(Equation):
     """P(X = k) ∝ exp(b0k + b1k·pa1 + b2k·pa2 + …), fitted by maximum likelihood.
 
     The coefficients of the first level that occurs are 0. Numeric parents enter linearly; nominal
@@ -75,14 +71,13 @@ class Categorical(DeclaredEquation):
 
     Notes
     -----
-    A category does not determine the noise behind it. Counterfactuals assume Gumbel-max coupling
-    (see `categorical.py`). The point version is the most probable counterfactual category,
-    computed exactly; with a generator, the noise is drawn from its posterior given the observed
-    category. A category that does not occur when the equation is fitted is never predicted.
+    A category does not determine its noise. Counterfactuals assume Gumbel-max coupling
+    (`categorical.py`). The point version is the most probable counterfactual category, computed
+    exactly; with a generator, the noise is drawn from its posterior given the observed category. A
+    category that does not occur in the fit is never predicted.
 
     If a category never occurs at some level of a cause, the likelihood has no maximum. A penalty
-    that is too small to be seen anywhere else then keeps the coefficient finite
-    (`likelihood.RIDGE`).
+    that is negligible elsewhere then keeps the coefficient finite (`likelihood.RIDGE`).
 
     Examples
     --------
@@ -99,8 +94,9 @@ class Categorical(DeclaredEquation):
     [1, 1, 1, 1, 0, 1, 1, 1]
     """
 
-    coupling: ClassVar[str] = GUMBEL_MAX
-    """The coupling that is assumed between the facts and the counterfactual."""
+    keys: ClassVar = {"parents": "names"}
+    coupling = GUMBEL_MAX
+
     parents: tuple[str, ...]
 
     def __init__(self, *parents: str) -> None:
@@ -129,7 +125,7 @@ class CategoricalNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedCategorical:
+class FittedCategorical(Fitted[CategoricalNoise]):
     """A multinomial logit with its coefficients."""
 
     known: KnownLevels
@@ -152,13 +148,21 @@ class FittedCategorical:
         )
 
     def predict(self, parents: Columns, noise: CategoricalNoise) -> Predicted:
-        """Give the category under these causes: the most probable one, or that of the draw."""
+        """Return the most probable category, or the one of the draw."""
         after = self.probabilities(parents, rows=len(noise.observed))
         if noise.race is None:
             places = most_probable(noise.probabilities, after, noise.observed)
         else:
             places = winners(noise.probabilities, after, noise.observed, noise.race)
         return Predicted(column=self.known.column(places, noise.levels))
+
+    def leftover(
+        self,
+        child: Column,  # noqa: ARG002
+        parents: Columns,  # noqa: ARG002
+        noise: CategoricalNoise,
+    ) -> Leftover:
+        return of_probabilities(noise.probabilities, noise.observed)
 
 
 def _softmax(log_odds: Sequence[Floats]) -> list[Floats]:
@@ -180,7 +184,7 @@ class _MultinomialLoss:
     """One row per category, one column per person."""
 
     def start(self) -> Floats:
-        """Give the intercepts at which every row has the shares of the whole population."""
+        """Return the intercepts at which every row has the shares of the whole population."""
         counts = self.members.sum(axis=1)
         start = np.zeros((len(counts) - 1, self.design.size))
         start[:, 0] = np.log(counts[1:] / counts[0])

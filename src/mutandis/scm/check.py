@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from mutandis.scm.family import naming
 from mutandis.scm.graph import Graph
 from mutandis.scm.independences import check_independences, implied_independences
 from mutandis.scm.movement import MovementMeter, generator_of
-from mutandis.scm.residuals import Residuals, check_residuals, fit_of, residuals_of
+from mutandis.scm.residuals import check_residuals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Column, Columns
     from mutandis.data.population import Population
+    from mutandis.scm.leftover import Leftover
     from mutandis.scm.worldview import FittedWorldview, Worldview
 
 
@@ -123,7 +124,7 @@ def check_worldview(
     )
 
 
-_Explained = tuple[EquationCheck, Residuals]
+_Explained: TypeAlias = "tuple[EquationCheck, Leftover]"
 """How much an equation explains, and what it leaves over."""
 
 
@@ -146,14 +147,13 @@ def _leftovers(
         with naming(child):
             if child not in noise:
                 noise[child] = equation.abduct(columns[child], causes, rng=generator_of(child))
-            measure, fit = fit_of(noise[child], equation, columns[child], causes)
-            left = residuals_of(noise[child], equation, columns[child], causes)
+            left = equation.leftover(columns[child], causes, noise[child])
         check = EquationCheck(
             child=child,
             family=type(declared[child]).__name__,
             parents=tuple(causes),
-            measure=measure,
-            fit=fit,
+            measure=left.measure,
+            fit=left.fit,
             hidden=hidden.get(child),
         )
         yield child, (check, left)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mutandis.data.columns import Numbers
-from mutandis.scm.linear import FittedLinear
+from mutandis.scm.additive import FittedLinear
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,8 +1,8 @@
 """Counts: Poisson regression, and counterfactuals by monotone coupling.
 
 The counterfactual of a count needs F⁻¹ where F is within 1e-300 of 0 or of 1: a person who has 200
-of something where 5 are expected is rare, but her counterfactual must still be hers. So the tails
-of Poisson distributions are computed as logarithms, far beyond where probabilities vanish.
+of something where 5 are expected is rare, and still has a counterfactual. So the tails of Poisson
+distributions are computed as logarithms, far beyond where probabilities vanish.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mutandis.errors import EquationError
-from mutandis.scm.coupling import MONOTONE, MonotoneNoise, Tails
-from mutandis.scm.family import DeclaredEquation, Predicted, numbers_of
+from mutandis.scm.additive import Bounds, Linear, finish, read_bounds
+from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
+from mutandis.scm.leftover import DEVIANCE, NOT_GIVEN, Leftover, count_deviance, of_ranks
 from mutandis.scm.likelihood import Design, minimise, row_products
-from mutandis.scm.numeric import Bounds, finish, read_bounds
+from mutandis.scm.monotone import MONOTONE, MonotoneNoise, Tails
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Count(DeclaredEquation):
+class Count(Equation):
     """X ~ Poisson(exp(b0 + b1·pa1 + b2·pa2 + …)), fitted by maximum likelihood.
 
-    Numeric parents enter linearly; nominal parents have one shift per level, against the first
+    Numeric parents enter linearly; nominal parents have one shift per level, relative to the first
     level that occurs. Causes act by factors on the expected count.
 
     Parameters
@@ -41,13 +42,12 @@ class Count(DeclaredEquation):
         The direct causes, by column name.
     bounds
         The lowest and the highest count there can be, whole numbers; None where there is no such
-        limit. Predictions beyond are cut off there, and counted. They apply to every row, also to
-        one on which nothing was changed.
+        limit. Predictions beyond are cut off, and counted, in rows without a change too.
 
     Notes
     -----
-    A count does not determine the noise behind it. Counterfactuals assume monotone coupling (see
-    `coupling.py`): a person keeps her rank among people with the same causes.
+    A count does not determine its noise. Counterfactuals assume monotone coupling (`monotone.py`):
+    people keep their rank among people with the same causes.
 
     If all counts are 0 at some level of a cause, the likelihood has no maximum. A penalty that is
     too small to be seen anywhere else then keeps the coefficient finite (`likelihood.RIDGE`).
@@ -67,8 +67,9 @@ class Count(DeclaredEquation):
     [4.0, 8.0, 4.0, 8.0]
     """
 
-    coupling: ClassVar[str] = MONOTONE
-    """The coupling that is assumed between the facts and the counterfactual."""
+    keys: ClassVar = {"parents": "names", "bounds": "bounds"}
+    coupling = MONOTONE
+
     parents: tuple[str, ...]
     bounds: Bounds | None
 
@@ -94,9 +95,13 @@ class Count(DeclaredEquation):
         coefficients = minimise(_PoissonLoss(design=design, counts=counts), start)
         return FittedCount(predictor=design.predictor(coefficients), bounds=self.bounds)
 
+    def alternative(self) -> tuple[str, Equation]:
+        straight = Linear(*self.parents, decimals=0, bounds=self.bounds or (0, None))
+        return "a linear equation instead", straight
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedCount:
+class FittedCount(Fitted[MonotoneNoise]):
     """A Poisson regression with its coefficients."""
 
     predictor: LinearPredictor
@@ -116,6 +121,11 @@ class FittedCount:
     def predict(self, parents: Columns, noise: MonotoneNoise) -> Predicted:
         explained = self.explained(parents, rows=len(noise.factual))
         return finish(predict_counts(explained, noise), bounds=self.bounds)
+
+    def leftover(self, child: Column, parents: Columns, noise: MonotoneNoise) -> Leftover:
+        counts = numbers_of(child)
+        fit = count_deviance(counts, self.means(parents, rows=len(counts)))
+        return of_ranks(noise, fit=fit) or Leftover(reason=NOT_GIVEN, measure=DEVIANCE, fit=fit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +189,7 @@ def poisson_tails(counts: Floats, means: Floats) -> Tails:
 
 
 def _deep_above(counts: Floats, means: Floats) -> Floats:
-    """Give log P(X > x) = log P(X = x+1) + log(1 + m/(x+2) + m²/((x+2)(x+3)) + …), x above m."""
+    """Compute log P(X > x) = log P(X = x+1) + log(1 + m/(x+2) + m²/((x+2)(x+3)) + …), x above m."""
     first = counts + 2.0
     rest = np.zeros_like(counts)
     for level in range(_DEPTH, 0, -1):
@@ -190,7 +200,7 @@ def _deep_above(counts: Floats, means: Floats) -> Floats:
 
 
 def _deep_below(counts: Floats, means: Floats) -> Floats:
-    """Give log P(X ≤ x) = log P(X = x) + log(1 + x/m + x(x-1)/m² + …), x below m."""
+    """Compute log P(X ≤ x) = log P(X = x) + log(1 + x/m + x(x-1)/m² + …), x below m."""
     excess = means - counts
     rest = np.zeros_like(counts)
     for level in range(_DEPTH, 0, -1):

@@ -19,8 +19,8 @@ from mutandis.data.columns import Categories, Column, Numbers, describe_levels
 from mutandis.errors import EquationError, PlanError, UnknownColumnError
 from mutandis.mapped import in_file
 from mutandis.numeric.order import canonical_order
+from mutandis.scm.additive import require_finite
 from mutandis.scm.family import naming
-from mutandis.scm.numeric import require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Columns
     from mutandis.data.population import Population
-    from mutandis.scm.family import FittedEquation, Predicted, Rng
+    from mutandis.scm.family import Fitted, Predicted, Rng
     from mutandis.scm.latent.latent import FittedLatent
 
 
@@ -72,7 +72,7 @@ class StructuralEquation:
     """A fitted equation of M', and the columns it takes its causes from."""
 
     parents: tuple[str, ...]
-    fitted: FittedEquation[Any]
+    fitted: Fitted[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

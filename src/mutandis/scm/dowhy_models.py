@@ -17,8 +17,9 @@ import numpy as np
 from mutandis.data.columns import Categories, Numbers, frozen, in_order
 from mutandis.errors import EquationError, WorldviewError
 from mutandis.numeric.order import distinct_rows
-from mutandis.scm.family import Predicted, numbers_of
-from mutandis.scm.numeric import finish
+from mutandis.scm.additive import finish
+from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
+from mutandis.scm.leftover import Leftover, of_residual
 from mutandis.scm.worldview import Worldview
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class MechanismNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class DowhyMechanism:
+class DowhyMechanism(Equation, Fitted[MechanismNoise]):
     """A mechanism that DoWhy has fitted: an equation that has its coefficients already."""
 
     parents: tuple[str, ...]
@@ -97,6 +98,14 @@ class DowhyMechanism:
         # asked again among other rows, a model may answer with other last bits
         unchanged = (causes == noise.causes).all(axis=1)
         return finish(np.where(unchanged, noise.factual, values))
+
+    def leftover(
+        self,
+        child: Column,
+        parents: Columns,  # noqa: ARG002
+        noise: MechanismNoise,
+    ) -> Leftover:
+        return of_residual(noise.residual, numbers_of(child))
 
     def _evaluate(self, causes: Floats, residual: Floats) -> Floats:
         return self._ask(lambda n, pa: self.mechanism.evaluate(pa, n), residual, causes)

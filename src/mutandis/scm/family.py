@@ -1,44 +1,67 @@
-"""Structural equations: how an attribute follows from its causes and its own noise.
+"""The contract of equation families.
 
-An equation is declared (`Equation`), fitted to a population (`FittedEquation`), and then does two
-things: it abducts each row's noise from the facts, and predicts each row's value from changed
-causes and that noise. What noise looks like is each equation's own affair; the rest of the layer
-hands it from `abduct` to `predict` without looking inside.
+A family declares an equation (`Equation`: its causes and settings), fits it to a population
+(`Fitted`), abducts each row's noise from the facts, and predicts each row's value from changed
+causes and that noise. What noise looks like is up to the family: it is passed from `abduct` to
+`predict` as it is. Where the facts do not determine the noise (a count, a category), `abduct`
+returns one value that represents its posterior, or with a generator a draw from it. Prediction is
+deterministic given the noise.
 
-Where the facts do not determine the noise (a count, a category), `abduct` gives one value that
-stands for its posterior, or with a generator one draw from it. Prediction is deterministic given
-the noise. Each family has a file of its own.
+A family is a module, and a line in `FAMILIES`; worldviews, YAML and diagnostics need no more.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, FormulaError
+from mutandis.scm.leftover import NOT_GIVEN, Leftover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Self
 
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
 
 
+FAMILIES: Mapping[str, str] = {
+    "linear": "mutandis.scm.additive:Linear",
+    "count": "mutandis.scm.count:Count",
+    "ordinal": "mutandis.scm.ordinal:Ordinal",
+    "categorical": "mutandis.scm.categorical:Categorical",
+    "stated": "mutandis.scm.stated:Stated",
+}
+"""Where the families that a file can name are defined."""
+
+_VARIABLE = Parameter.VAR_POSITIONAL
 Noise = TypeVar("Noise")
 Rng = np.random.Generator | None
-"""Where random numbers come from; without it, the one value that stands for all."""
+"""The source of random numbers; None for the one value that represents all draws."""
+Key: TypeAlias = Literal["names", "text", "flag", "whole", "bounds", "levels"] | tuple[str, ...]
+"""The type of a setting in a file; a tuple lists the allowed words."""
+
+
+def family(name: str) -> type[Equation]:
+    """Import the family that files call by this name."""
+    module, _, attribute = FAMILIES[name].partition(":")
+    found: type[Equation] = getattr(import_module(module), attribute)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
-    """What an equation predicts for each row, and how many values its bounds cut off."""
+    """Predicted values of all rows, and how many of them were cut off at bounds."""
 
     column: Column
     clipped: int = 0
@@ -48,30 +71,8 @@ class Predicted:
         return numbers_of(self.column)
 
 
-class FittedEquation(Protocol[Noise]):
-    """An equation with its coefficients, whatever they are."""
-
-    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> Noise:
-        """Recover each row's noise from the facts; with `rng`, a draw where facts leave it open."""
-
-    def predict(self, parents: Columns, noise: Noise) -> Predicted:
-        """Give each row's value under these causes and the noise that was abducted."""
-
-
-@runtime_checkable
-class Equation(Protocol):
-    """An equation as it is declared: its causes, and how it is fitted."""
-
-    @property
-    def parents(self) -> tuple[str, ...]:
-        """The direct causes, by column name."""
-
-    def fit(self, child: Column, parents: Columns) -> FittedEquation[Any]:
-        """Estimate the equation from factual columns, in the canonical order of rows."""
-
-
 class Declaration:
-    """A frozen object that is shown as the call that makes it, without what is at its default."""
+    """A frozen object that is written as the call that makes it, without default values."""
 
     __slots__ = ()
 
@@ -80,29 +81,53 @@ class Declaration:
             object.__setattr__(self, name, value)
 
     def _argument(self, name: str) -> Any:
+        """Return the value of an argument; an implied value is returned as the default."""
         return getattr(self, name)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that are not at their default, by name."""
+        return {
+            name: value
+            for name, argument in signature(type(self)).parameters.items()
+            if (value := self._argument(name)) != argument.default
+        }
 
     def __repr__(self) -> str:
         shown: list[str] = []
-        for name, parameter in signature(type(self)).parameters.items():
-            value = self._argument(name)
-            value = dict(value) if isinstance(value, Mapping) else value
-            if parameter.kind is Parameter.VAR_POSITIONAL:
-                shown += map(repr, value)
-            elif parameter.kind is not Parameter.KEYWORD_ONLY:
-                shown.append(repr(value))
-            elif value != parameter.default:
-                shown.append(f"{name}={value!r}")
+        parameters = signature(type(self)).parameters
+        for name, value in self.arguments().items():
+            written = dict(value) if isinstance(value, Mapping) else value
+            if parameters[name].kind is Parameter.VAR_POSITIONAL:
+                shown += map(repr, written)
+            elif parameters[name].kind is not Parameter.KEYWORD_ONLY:
+                shown.append(repr(written))
+            else:
+                shown.append(f"{name}={written!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class DeclaredEquation(Declaration):
-    """An equation of one of our families."""
+class Equation(Declaration):
+    """An equation as declared: causes and settings, before it is fitted.
+
+    Subclasses are frozen dataclasses whose fields hold the arguments that they were made with.
+    """
 
     __slots__ = ()
 
-    def fit(self, child: Column, parents: Columns) -> FittedEquation[Any]:
-        """Estimate the equation from factual columns.
+    keys: ClassVar[Mapping[str, Key]] = {}
+    """The settings in a file, the required one first; their names are those of the arguments."""
+    coupling: str | None = None
+    """The assumption by which noise that the facts leave open carries over to other causes."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def parents(self) -> tuple[str, ...]:
+            """The direct causes, by column name."""
+
+    @abstractmethod
+    def fit(self, child: Column, parents: Columns) -> Fitted[Any]:
+        """Estimate the equation from factual columns, in the canonical order of rows.
 
         Parameters
         ----------
@@ -112,6 +137,37 @@ class DeclaredEquation(Declaration):
             The columns of its causes, by name.
         """
         raise NotImplementedError
+
+    def with_parents(self, *names: str) -> Self | None:
+        """Declare the same equation with further causes; None if the family cannot have them."""
+        given, parameters = self.arguments(), signature(type(self)).parameters
+        if "parents" not in parameters or parameters["parents"].kind is not _VARIABLE:
+            return None
+        return type(self)(*given.pop("parents"), *names, **given)
+
+    def alternative(self) -> tuple[str, Equation] | None:
+        """Return another family for the same attribute and its description, if there is one."""
+        return None
+
+
+class Fitted(Generic[Noise]):
+    """An equation with its coefficients."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> Noise:
+        """Recover each row's noise from the facts; with `rng`, a draw where facts leave it open."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def predict(self, parents: Columns, noise: Noise) -> Predicted:
+        """Return each row's value under these causes and the abducted noise."""
+        raise NotImplementedError
+
+    def leftover(self, child: Column, parents: Columns, noise: Noise) -> Leftover:  # noqa: ARG002
+        """Return residuals and goodness of fit, for the check of a worldview."""
+        return Leftover(reason=NOT_GIVEN)
 
 
 def read_choice(setting: str, value: object, allowed: Sequence[str]) -> Any:
@@ -140,7 +196,7 @@ def categories_of(column: Column) -> Categories:
 
 @contextmanager
 def naming(child: str) -> Iterator[None]:
-    """Add the attribute's name to an equation's errors: equations do not know what they explain."""
+    """Add the attribute's name to errors of its equation, which does not know it."""
     try:
         yield
     except EquationError as error:
@@ -158,7 +214,7 @@ class KnownLevels:
 
     @classmethod
     def of(cls, column: Categories, order: Sequence[Any] | None = None) -> KnownLevels:
-        """Take the levels that occur, in the column's order or in the one that is given."""
+        """Take the levels that occur, in the column's order or in the given one."""
         present = column.occurring()
         if len(present) < 2:
             raise EquationError(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 RIDGE = 1e-10
-"""What the variance of a linear predictor costs each row, in units of log-likelihood.
+"""The penalty per row on the variance of a linear predictor, in units of log-likelihood.
 
 Where a cause determines an attribute perfectly (no row of one status has one of the levels), the
 likelihood grows forever with the coefficient. The penalty RIDGE/2 · rows · variance stops it where
@@ -72,11 +72,11 @@ class Design:
         return len(self.triangle)
 
     def penalties(self) -> Floats:
-        """Give the weight of each squared coefficient in the penalty: none for the intercept."""
+        """Return the weight of each squared coefficient in the penalty: none for the intercept."""
         return np.array([0.0, *[RIDGE * len(self.basis)] * (self.size - 1)])
 
     def penalty(self, coefficients: Floats) -> float:
-        """Weigh the variance of a linear predictor over the rows."""
+        """Compute the penalty on the variance of a linear predictor over the rows."""
         return float(np.add.reduce(self.penalties() * coefficients**2)) / 2
 
     def sums(self, weights: Floats) -> Floats:
@@ -120,10 +120,10 @@ class Loss(Protocol):
     """A convex function of the coefficients: a negative log-likelihood with a small penalty."""
 
     def value(self, point: Floats) -> float:
-        """Give the loss; infinite where the coefficients are not allowed."""
+        """Compute the loss; infinite where the coefficients are not allowed."""
 
     def derivatives(self, point: Floats) -> tuple[Floats, Floats]:
-        """Give the gradient and the matrix of second derivatives."""
+        """Compute the gradient and the matrix of second derivatives."""
 
 
 def minimise(loss: Loss, start: Floats) -> Floats:
@@ -154,7 +154,7 @@ def _descend(
     step: Floats,
     slope: float,
 ) -> tuple[Floats, float] | None:
-    """Go along the step, or half of it, or half of that, until the loss is lower by enough."""
+    """Halve the step until the loss falls by enough."""
     share = 1.0
     for _ in range(_HALVINGS):
         candidate = point - share * step

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -22,8 +21,8 @@ import numpy as np
 
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import MutandisError
+from mutandis.scm.additive import AdditiveEquation, Linear
 from mutandis.scm.categorical import Categorical
-from mutandis.scm.count import Count
 from mutandis.scm.counterfactual import StructuralEquation, abduct, act, predict
 from mutandis.scm.dependence import (
     SMALLEST_GROUP,
@@ -39,23 +38,20 @@ from mutandis.scm.diagnosis import (
     ResidualCheck,
 )
 from mutandis.scm.family import (
-    Declaration,
     Equation,
+    Fitted,
     categories_of,
     numbers_of,
 )
 from mutandis.scm.graph import Graph
-from mutandis.scm.linear import Linear
-from mutandis.scm.numeric import AdditiveEquation
-from mutandis.scm.ordinal import Ordinal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from mutandis.data.columns import Columns, Floats
     from mutandis.data.population import Population
-    from mutandis.scm.family import FittedEquation, Predicted, Rng
-    from mutandis.scm.numeric import AdditiveNoise, FittedAdditiveEquation
+    from mutandis.scm.additive import AdditiveNoise, FittedAdditiveEquation
+    from mutandis.scm.family import Predicted, Rng
     from mutandis.scm.worldview import FittedWorldview, Worldview
 
     Derive = Callable[[Columns], dict[str, Column]]
@@ -260,30 +256,18 @@ def _differ(one: Column, other: Column) -> Any:
 
 
 def _other_family(child: str, equation: Equation) -> _Repair:
-    if isinstance(equation, Count):
-        straight = Linear(*equation.parents, decimals=0, bounds=equation.bounds or (0, None))
-        return _Repair(said=("a linear equation instead",), child=child, equation=straight)
-    if isinstance(equation, Ordinal) and equation.method != "empirical":
-        shares = Ordinal(*equation.parents, levels=equation.levels, method="empirical")
-        said = ("the shares of its levels instead",)
-        return _Repair(said=said, child=child, equation=shares)
-    raise _NotMeasuredError("there is no other family to compare with")
+    other = equation.alternative()
+    if other is None:
+        raise _NotMeasuredError("there is no other family to compare with")
+    return _Repair(said=(other[0],), child=child, equation=other[1])
 
 
 def _widened(equation: Equation, *names: str) -> Equation:
     """Declare the same equation with further causes."""
-    parameters = signature(type(equation)).parameters.values()
-    takes_any = any(one.kind is Parameter.VAR_POSITIONAL for one in parameters)
-    if not isinstance(equation, Declaration) or not takes_any:
+    wider = equation.with_parents(*names)
+    if wider is None:
         raise _NotMeasuredError("its equation cannot be given further causes")
-    options = {
-        one.name: getattr(equation, one.name)
-        for one in parameters
-        if one.kind is Parameter.KEYWORD_ONLY
-    }
-    wider: Any = type(equation)
-    made: Equation = wider(*equation.parents, *names, **options)
-    return made
+    return wider
 
 
 def _widened_by(equation: Equation, learn: Callable[[Columns], Derive], *causes: str) -> _Widened:
@@ -292,7 +276,7 @@ def _widened_by(equation: Equation, learn: Callable[[Columns], Derive], *causes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Widened:
+class _Widened(Equation):
     """An equation of the same family with further columns, which follow from its causes."""
 
     equation: Equation
@@ -309,8 +293,8 @@ class _Widened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FittedWidened:
-    fitted: FittedEquation[Any]
+class _FittedWidened(Fitted[Any]):
+    fitted: Fitted[Any]
     derive: Derive
 
     def abduct(self, child: Column, parents: Columns, *, rng: Rng = None) -> Any:
@@ -374,7 +358,7 @@ def _made_up(*parts: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spreading:
+class _Spreading(Equation):
     """An equation with additive noise whose width follows a column: X = f(pa) + s(on)·U."""
 
     equation: Equation
@@ -393,7 +377,7 @@ class _Spreading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FittedSpreading:
+class _FittedSpreading(Fitted[Any]):
     fitted: FittedAdditiveEquation
     on: str
     width: Width

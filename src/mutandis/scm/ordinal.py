@@ -9,21 +9,17 @@ import numpy as np
 
 from mutandis.data.columns import Categories, frozen
 from mutandis.errors import EquationError
-from mutandis.scm.coupling import (
-    MONOTONE,
-    MonotoneNoise,
-    Tails,
-    is_beyond,
-    shares,
-)
 from mutandis.scm.family import (
-    DeclaredEquation,
+    Equation,
+    Fitted,
     KnownLevels,
     Predicted,
     categories_of,
     read_choice,
 )
+from mutandis.scm.leftover import Leftover, categorical_deviance, of_probabilities, of_ranks
 from mutandis.scm.likelihood import Design, minimise, row_products
+from mutandis.scm.monotone import MONOTONE, MonotoneNoise, Tails, is_beyond, shares
 from mutandis.scm.predictor import require_categories
 
 if TYPE_CHECKING:
@@ -40,7 +36,7 @@ OrdinalMethod = Literal["logit", "empirical"]
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Ordinal(DeclaredEquation):
+class Ordinal(Equation):
     """An attribute with ordered levels, and causes that move people up or down.
 
     Parameters
@@ -48,8 +44,8 @@ class Ordinal(DeclaredEquation):
     *parents
         The direct causes, by column name.
     levels
-        All levels, lowest first. Needed if the column's own order is another: a column of names
-        whose levels were not declared has them in alphabetical order. Default: the column's order.
+        All levels, lowest first. Default: the column's order, which is alphabetical for names whose
+        levels were not declared.
     method
         "logit": P(X ≤ j) = 1 / (1 + exp(b1·pa1 + b2·pa2 + … - t_j)), with rising thresholds t_j
         (proportional odds), fitted by maximum likelihood. Numeric parents enter linearly; nominal
@@ -60,12 +56,12 @@ class Ordinal(DeclaredEquation):
 
     Notes
     -----
-    A level does not determine the noise behind it. Counterfactuals assume monotone coupling (see
-    `coupling.py`): a person keeps her rank among people with the same causes. A level
-    that does not occur when the equation is fitted is never predicted.
+    A level does not determine its noise. Counterfactuals assume monotone coupling (`monotone.py`):
+    people keep their rank among people with the same causes. A level that does not occur in the
+    fit is never predicted.
 
-    If a cause separates the levels perfectly, the likelihood has no maximum. A penalty that is too
-    small to be seen anywhere else then keeps the coefficient finite (`likelihood.RIDGE`).
+    If a cause separates the levels perfectly, the likelihood has no maximum. A penalty that is
+    negligible elsewhere then keeps the coefficient finite (`likelihood.RIDGE`).
 
     Examples
     --------
@@ -83,8 +79,9 @@ class Ordinal(DeclaredEquation):
     [0, 0, 2, 2, 0, 1, 2, 2]
     """
 
-    coupling: ClassVar[str] = MONOTONE
-    """The coupling that is assumed between the facts and the counterfactual."""
+    keys: ClassVar = {"parents": "names", "levels": "levels", "method": get_args(OrdinalMethod)}
+    coupling = MONOTONE
+
     parents: tuple[str, ...]
     levels: tuple[Any, ...] | None
     method: OrdinalMethod
@@ -101,7 +98,7 @@ class Ordinal(DeclaredEquation):
         known = KnownLevels.of(column, self.levels)
         causes = {name: parents[name] for name in self.parents}
         if self.method == "empirical":
-            return fit_shares(column, causes, known)
+            return _fit_shares(column, causes, known)
         design = Design.of(causes, rows=len(column))
         loss = _OrdinalLoss(design=design, members=known.members(column))
         thresholds, coefficients = loss.split(minimise(loss, loss.start()))
@@ -112,6 +109,12 @@ class Ordinal(DeclaredEquation):
             predictor=replace(centred, intercept=0.0),
         )
 
+    def alternative(self) -> tuple[str, Equation] | None:
+        if self.method == "empirical":
+            return None
+        shares_only = Ordinal(*self.parents, levels=self.levels, method="empirical")
+        return "the shares of its levels instead", shares_only
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrdinalNoise(MonotoneNoise):
@@ -121,7 +124,7 @@ class OrdinalNoise(MonotoneNoise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedOrdinal:
+class FittedOrdinal(Fitted[OrdinalNoise]):
     """A cumulative logit with its coefficients."""
 
     known: KnownLevels
@@ -162,6 +165,12 @@ class FittedOrdinal:
         places = np.where(same, noise.factual.astype(np.intp), places)
         return Predicted(column=self.known.column(places, noise.levels))
 
+    def leftover(self, child: Column, parents: Columns, noise: OrdinalNoise) -> Leftover:
+        table = self.probabilities(parents, rows=len(child))
+        places = self.known.places(categories_of(child))
+        fit = categorical_deviance(table, places)
+        return of_ranks(noise, fit=fit) or of_probabilities(table, places)
+
     def _tails(self, places: NDArray[np.intp], explained: Floats) -> Tails:
         """Compute the tails at known levels; -1 is below the lowest."""
         from scipy import special
@@ -190,7 +199,7 @@ class _OrdinalLoss:
         return np.asarray(np.count_nonzero(self.members, axis=1), dtype=np.float64)
 
     def start(self) -> Floats:
-        """Give the thresholds at which every row has the shares of the whole population."""
+        """Return the thresholds at which every row has the shares of the whole population."""
         below = np.cumsum(self.counts)[:-1]
         above = self.counts.sum() - below
         return np.concatenate([np.log(below / above), np.zeros(self.design.size - 1)])
@@ -283,7 +292,7 @@ def _check_listed(column: Categories, levels: tuple[Any, ...] | None) -> None:
 
 
 def _combine(parents: Columns, *, rows: int) -> tuple[list[tuple[Any, ...]], NDArray[np.intp]]:
-    """List the combinations of levels that occur, by value, and say which each row has."""
+    """List the combinations of levels that occur, and number each row's."""
     numbers = np.zeros(rows, dtype=np.intp)
     columns = [require_categories(name, column) for name, column in parents.items()]
     for column in columns:
@@ -301,7 +310,7 @@ def _combine(parents: Columns, *, rows: int) -> tuple[list[tuple[Any, ...]], NDA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharesNoise:
-    """Each row's place in the queue of those who have the same causes, lowest level first."""
+    """Each row's place in the queue of rows with the same causes, lowest level first."""
 
     factual: NDArray[np.intp]
     combination: NDArray[np.intp]
@@ -311,7 +320,7 @@ class SharesNoise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedShares:
+class FittedShares(Fitted[SharesNoise]):
     """How many rows of each combination of causes have each level, or a lower one."""
 
     known: KnownLevels
@@ -359,6 +368,9 @@ class FittedShares:
         places = np.where(numbers == noise.combination, noise.factual, places)
         return Predicted(column=self.known.column(places, noise.levels))
 
+    def leftover(self, child: Column, parents: Columns, noise: SharesNoise) -> Leftover:
+        return of_probabilities(self.probabilities(parents, rows=len(child)), noise.factual)
+
     def _combinations_of(self, parents: Columns, *, rows: int) -> NDArray[np.intp]:
         """Find each row's combination, or refuse rows that have one that never occurred."""
         found, numbers = _combine({name: parents[name] for name in self.parents}, rows=rows)
@@ -374,7 +386,7 @@ class FittedShares:
         return places
 
 
-def fit_shares(column: Categories, parents: Columns, known: KnownLevels) -> FittedShares:
+def _fit_shares(column: Categories, parents: Columns, known: KnownLevels) -> FittedShares:
     for name, parent in parents.items():
         if not isinstance(parent, Categories):
             raise EquationError(

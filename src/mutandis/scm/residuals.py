@@ -1,14 +1,4 @@
-"""What an equation leaves over, as numbers that can be tested, and how much it explains.
-
-Additive noise is its own residual. The noise behind a count or an ordered level is known up to an
-interval only; drawn from it at random and put on the normal scale, it is a randomised quantile
-residual (Dunn and Smyth 1996, *Journal of Computational and Graphical Statistics* 5, 236-244),
-which is standard normal and independent of the causes if the equation is right. Of a category,
-there is left what its indicators differ by from their probabilities.
-
-Families are told apart by what they offer, not by their names, so that an equation from
-elsewhere can be checked as far as it says something about itself.
-"""
+"""Tests of residuals: level, spread, interactions, distribution."""
 
 from __future__ import annotations
 
@@ -17,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import Categories, Numbers
+from mutandis.data.columns import Categories
 from mutandis.scm.dependence import (
-    MOST_GROUPS,
     NOTHING_LEFT,
-    SMALLEST_GROUP,
     Conditioning,
     Dependence,
     codes_of,
@@ -42,146 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.family import FittedEquation
-
-
-_DEVIANCE = "deviance explained"
-# Of an attribute of whose variation no larger part than this is left, nothing is left.
-_NOTHING = 1e-10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Residuals:
-    vectors: tuple[Floats, ...] = ()
-    """One vector, or one for each category; none if there is nothing to test."""
-    standard: bool = False
-    """Whether they are standard normal if the equation is right."""
-    spreading: bool = True
-    """Whether they spread equally if the equation is right; those of categories do not."""
-    reason: str = ""
-    """Why there are none, where there are none."""
-
-
-def residuals_of(
-    noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns
-) -> Residuals:
-    rows = len(child)
-    values = _numbers(noise, "residual", rows=rows)
-    if values is not None:
-        # without the scale that the noise was added on, the attribute's own has to do
-        explained = _numbers(noise, "explained", rows=rows)
-        own = values if isinstance(child, Categories) else child.values
-        scale = own if explained is None else values + explained
-        if np.ptp(values) <= _NOTHING * np.ptp(scale):
-            return Residuals(reason="its causes determine it, so no noise is left over")
-        return Residuals(vectors=(values,))
-    normal = _normal_quantiles(noise, rows=rows)
-    if normal is not None and np.isfinite(normal).all():
-        return Residuals(vectors=(normal,), standard=True)
-    offered = _Probabilities.of(fitted, child, parents)
-    if offered is not None:
-        rare = f"all categories but one have fewer than {SMALLEST_GROUP} rows"
-        return Residuals(vectors=offered.residuals(), spreading=False, reason=rare)
-    return Residuals(reason="its equation does not give its noise as numbers")
-
-
-def fit_of(
-    noise: object, fitted: FittedEquation[Any], child: Column, parents: Columns
-) -> tuple[str, float | None]:
-    """Choose a measure of how much of an attribute its causes explain, and give its value."""
-    own = getattr(fitted, "deviance_explained", None)
-    if callable(own):
-        return _DEVIANCE, float(own(child, parents))
-    residual = _numbers(noise, "residual", rows=len(child))
-    explained = _numbers(noise, "explained", rows=len(child))
-    if residual is not None and explained is not None:
-        log = getattr(noise, "link", "identity") == "log"
-        measure = "R² of the logarithm" if log else "R²"
-        return measure, _r_squared(explained + residual, residual)
-    means = getattr(fitted, "means", None)
-    if callable(means) and isinstance(child, Numbers):
-        expected = np.asarray(means(parents, rows=len(child)), dtype=np.float64)
-        mean = np.add.reduce(child.values) / len(child)
-        without = _poisson_deviance(child.values, np.full(len(child), mean))
-        left = _poisson_deviance(child.values, expected)
-        return _DEVIANCE, 1.0 - left / without if without > 0.0 else None
-    offered = _Probabilities.of(fitted, child, parents)
-    if offered is not None:
-        return _DEVIANCE, offered.deviance_explained()
-    return "not available", None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Probabilities:
-    """What an equation gives to each category, and the category of each row."""
-
-    table: Floats
-    observed: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, fitted: object, child: Column, parents: Columns) -> _Probabilities | None:
-        """Ask the equation; None if it has no probabilities of known levels."""
-        known, probabilities = (getattr(fitted, name, None) for name in ("known", "probabilities"))
-        if known is None or not callable(probabilities) or not isinstance(child, Categories):
-            return None
-        table = np.asarray(probabilities(parents, rows=len(child)), dtype=np.float64)
-        return cls(table=table, observed=known.places(child))
-
-    def residuals(self) -> tuple[Floats, ...]:
-        """Give indicator less probability, of each category but the largest and the rare ones."""
-        counts = np.bincount(self.observed, minlength=self.table.shape[1])
-        by_size = np.argsort(-counts, kind="stable").tolist()
-        kept = [place for place in by_size[1:MOST_GROUPS] if counts[place] >= SMALLEST_GROUP]
-        return tuple((self.observed == place) - self.table[:, place] for place in kept)
-
-    def deviance_explained(self) -> float | None:
-        counts = np.bincount(self.observed, minlength=self.table.shape[1])
-        shares = counts[self.observed] / len(self.observed)
-        without = float(np.add.reduce(np.log(shares)))
-        own = self.table[np.arange(len(self.observed)), self.observed]
-        with np.errstate(divide="ignore"):
-            with_causes = float(np.add.reduce(np.log(own)))
-        return 1.0 - with_causes / without if without and np.isfinite(with_causes) else None
-
-
-def _numbers(noise: object, name: str, *, rows: int) -> Floats | None:
-    """Read an attribute that holds one finite number per row; None if there is no such."""
-    held = getattr(noise, name, None)
-    if not isinstance(held, np.ndarray) or held.shape != (rows,) or held.dtype.kind != "f":
-        return None
-    values: Floats = held.astype(np.float64)
-    return values if np.isfinite(values).all() else None
-
-
-def _normal_quantiles(noise: object, *, rows: int) -> Floats | None:
-    """Put u on the normal scale, by the tail that is known more precisely where there is one."""
-    from scipy.special import ndtri, ndtri_exp
-
-    log_tail = _numbers(noise, "log_tail", rows=rows)
-    upper = getattr(noise, "upper", None)
-    if log_tail is not None and isinstance(upper, np.ndarray):
-        quantiles: Floats = ndtri_exp(log_tail)
-        return np.where(upper, -quantiles, quantiles)
-    rank = _numbers(noise, "rank", rows=rows)
-    if rank is None:
-        return None
-    found: Floats = ndtri(rank)
-    return found
-
-
-def _r_squared(response: Floats, residual: Floats) -> float | None:
-    centred = response - np.add.reduce(response) / len(response)
-    scale = float(np.abs(centred).max())
-    if scale == 0.0:
-        return None
-    centred, residual = centred / scale, residual / scale
-    return 1.0 - dot(residual, residual) / dot(centred, centred)
-
-
-def _poisson_deviance(counts: Floats, means: Floats) -> float:
-    from scipy.special import xlogy
-
-    return float(2.0 * np.add.reduce(xlogy(counts, counts / means) - (counts - means)))
+    from mutandis.scm.leftover import Leftover
 
 
 _LEVEL = "robust score test"
@@ -196,7 +45,7 @@ _MANY_LEVELS = 50
 
 def check_residuals(
     child: str,
-    residuals: Residuals,
+    residuals: Leftover,
     columns: Columns,
     *,
     parents: Sequence[str],

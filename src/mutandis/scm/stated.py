@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,14 +22,14 @@ from mutandis.numeric.least_squares import (
     listed,
     require_rows,
 )
-from mutandis.scm.family import numbers_of
-from mutandis.scm.numeric import (
+from mutandis.scm.additive import (
     AdditiveEquation,
     Bounds,
     FittedAdditiveEquation,
     LinkName,
     linked,
 )
+from mutandis.scm.family import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,27 +46,25 @@ class Stated(AdditiveEquation):
     Parameters
     ----------
     formula
-        The equation's right-hand side without the noise, in the formula language: the names in it
-        are the parents. A nominal parent is compared with its values: ``Gender == "female"``.
+        The equation's right-hand side without the noise, in the formula language; its names are
+        the parents. A nominal parent is compared with its values: ``Gender == "female"``.
     parents
-        The parents, if they are to be named apart from the formula: exactly those in it.
+        The parents, if they are to be listed explicitly: exactly those in the formula.
     fit
-        Names in the formula that are not columns but coefficients, to be estimated. The formula
-        must be linear in them.
+        Names in the formula that are coefficients to be estimated. The formula must be linear in
+        them.
     link
         "identity" as above; "log" for an attribute that is always above 0 and on which causes act
         by factors: log X = f(pa) + U.
     bounds, decimals, levels
-        The values that the attribute can take, as in `Linear`: predictions are rounded to the given
-        decimals, moved to the nearest level, and cut off at the bounds.
+        The values that the attribute can take, as in `Linear`.
 
     Notes
     -----
     The counterfactual is x + (f(pa') - f(pa)), and x · exp(f(pa') - f(pa)) under the log link. A
-    constant in the formula makes no difference to it: whatever the formula does not say is noise,
-    and the mean of the noise need not be 0. Coefficients are therefore estimated by least squares
-    with a constant, also if the formula has none or states one; a constant among the coefficients
-    is the mean of what the others leave.
+    constant in the formula makes no difference to it, and the mean of the noise need not be 0.
+    Coefficients are therefore estimated by least squares with a constant, also if the formula has
+    none or states one; a constant among the coefficients is the mean of the remainder.
 
     Examples
     --------
@@ -82,10 +80,17 @@ class Stated(AdditiveEquation):
     {'b': -3.0, 'c': 4.0}
     """
 
+    keys: ClassVar = {
+        "formula": "text",
+        "parents": "names",
+        "fit": "names",
+        **AdditiveEquation.output_keys,
+    }
+
     formula: str
     parents: tuple[str, ...]
     coefficients: tuple[str, ...]
-    """What is to be estimated; it cannot be called fit, which is a method."""
+    """The argument `fit`, which is also the name of a method."""
     parsed: Formula = field(compare=False)
 
     def __init__(
@@ -110,13 +115,11 @@ class Stated(AdditiveEquation):
             parents=_read_parents(parsed, parents, coefficients),
             coefficients=coefficients,
         )
-        self._set_numeric(link=link, bounds=bounds, decimals=decimals, levels=levels)
+        self._set_output(link=link, bounds=bounds, decimals=decimals, levels=levels)
 
     def _argument(self, name: str) -> Any:
-        if name == "fit":
-            return self.coefficients
         implied = name == "parents" and self.parents == _columns_in(self.parsed, self.coefficients)
-        return None if implied else getattr(self, name)
+        return None if implied else getattr(self, "coefficients" if name == "fit" else name)
 
     def fit(self, child: Column, parents: Columns) -> FittedStated:
         response = linked(numbers_of(child), self.link)
@@ -125,7 +128,7 @@ class Stated(AdditiveEquation):
         fitted = FittedStated(
             formula=self.parsed,
             coefficients=MappingProxyType(self._estimated(response, causes)),
-            **self.numeric,
+            **self.output,
         )
         # a formula without a result in some row is better refused now than later
         fitted.explained(causes, rows=len(response))
@@ -187,7 +190,7 @@ def _evaluated(
 
 
 def _array(column: Column) -> NDArray[Any]:
-    """Give a column as formulas read it: numbers, or the levels by their values."""
+    """Convert a column to what formulas read: numbers, or levels by their values."""
     if isinstance(column, Categories):
         levels = np.empty(len(column.levels), dtype=np.object_)
         levels[:] = column.levels

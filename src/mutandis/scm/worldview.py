@@ -24,7 +24,7 @@ from mutandis.scm.counterfactual import (
 from mutandis.scm.family import (
     Declaration,
     Equation,
-    FittedEquation,
+    Fitted,
     naming,
 )
 from mutandis.scm.graph import Graph
@@ -449,7 +449,7 @@ class Worldview(Declaration):
         # a column is reordered where it is needed: all of them at once would be a second table
         order = canonical_order(columns)
         ordered = ReorderedColumns(columns, columns, order=order)
-        fitted: dict[str, FittedEquation[Any]] = {}
+        fitted: dict[str, Fitted[Any]] = {}
         for child, equation in self.equations.items():
             causes = ReorderedColumns(columns, equation.parents, order=order)
             with naming(child):
@@ -471,7 +471,7 @@ class FittedWorldview:
     """A worldview whose equations have their coefficients."""
 
     graph: Graph
-    equations: Mapping[str, FittedEquation[Any]]
+    equations: Mapping[str, Fitted[Any]]
     latents: tuple[FittedLatent, ...] = ()
     resolving: tuple[str, ...] = ()
     """Attributes that stay as they are."""

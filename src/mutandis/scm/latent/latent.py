@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,6 +18,7 @@ import numpy as np
 from mutandis.data.columns import Categories, Numbers, frozen
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, MutandisWarning, WorldviewError
+from mutandis.scm.additive import FittedLinear, Linear, finish, linked
 from mutandis.scm.count import (
     Count,
     FittedCount,
@@ -25,18 +26,17 @@ from mutandis.scm.count import (
     predict_counts,
     require_counts,
 )
-from mutandis.scm.coupling import MONOTONE, MonotoneNoise
-from mutandis.scm.family import Declaration, Predicted, naming, numbers_of
+from mutandis.scm.family import Declaration, Fitted, Predicted, naming, numbers_of
 from mutandis.scm.latent.fit import Driven, kinds_of_rows, maximise, standardise
 from mutandis.scm.latent.quadrature import NormalEvidence, PoissonEvidence, draw, moments
-from mutandis.scm.linear import FittedLinear, Linear
-from mutandis.scm.numeric import finish, linked
+from mutandis.scm.leftover import NOT_GIVEN, Leftover, of_ranks
+from mutandis.scm.monotone import MONOTONE, MonotoneNoise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
-    from mutandis.scm.family import FittedEquation, Rng
+    from mutandis.scm.family import Rng
     from mutandis.scm.latent.fit import StandardAttribute
     from mutandis.scm.latent.quadrature import Evidence, Moments
 
@@ -198,7 +198,7 @@ class FittedLatent:
 
     latent: Latent
     parameters: Mapping[str, Driven]
-    equations: Mapping[str, FittedEquation[Any]]
+    equations: Mapping[str, Fitted[Any]]
     """The equation of each attribute given U."""
 
     def posterior(self, columns: Columns) -> Moments:
@@ -333,7 +333,7 @@ class HiddenCount(MonotoneNoise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenHidden:
+class GivenHidden(Fitted[Any]):
     """An attribute given its causes and U."""
 
     # A count is coupled by its rank among rows with the same causes and U: X is Poisson with mean
@@ -382,13 +382,20 @@ class GivenHidden:
                 place = np.exp(place + 0.5 * self.driven.deviation**2)
         return self.fitted.finished(place)
 
+    def leftover(
+        self,
+        child: Column,  # noqa: ARG002
+        parents: Columns,  # noqa: ARG002
+        noise: HiddenCount | Floats,
+    ) -> Leftover:
+        found = of_ranks(noise, fit=None) if isinstance(noise, HiddenCount) else None
+        return replace(found or Leftover(reason=NOT_GIVEN), measure="not available")
 
-def _given_hidden(
-    equation: DrivenEquation, driven: Driven, *, residual_noise: bool
-) -> FittedEquation[Any]:
+
+def _given_hidden(equation: DrivenEquation, driven: Driven, *, residual_noise: bool) -> Fitted[Any]:
     fitted: FittedLinear | FittedCount
     if isinstance(equation, Linear):
-        fitted = FittedLinear(predictor=driven.predictor, **equation.numeric)
+        fitted = FittedLinear(predictor=driven.predictor, **equation.output)
         if residual_noise:
             return fitted
     else:

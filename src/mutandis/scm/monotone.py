@@ -1,14 +1,14 @@
-"""Monotone coupling: a person keeps her rank among people with the same causes.
+"""Monotone coupling: people keep their rank among people with the same causes.
 
 A count or an ordered level is read as X = F⁻¹(u | pa), where u is uniform and F the distribution
-that the equation gives to people with the causes pa. The fact x narrows u down to the interval from
-F(x-1 | pa) to F(x | pa), and no further. The point version takes the middle of the interval, the
-sampled version a uniform draw from it; under other causes the value is F⁻¹(u | pa').
+that the equation gives to people with the causes pa. The fact x determines u up to the interval
+from F(x-1 | pa) to F(x | pa). The point version takes the middle of the interval, the sampled
+version a uniform draw from it; under other causes the value is F⁻¹(u | pa').
 
 That u is the same in both worlds is an assumption which no data can test.
 
-In the upper tail u is so near 1 that floating-point numbers cannot tell it from 1. So the smaller
-of u and 1 - u is kept, as a logarithm, which has no smallest value.
+In the upper tail u is so near 1 that floating-point numbers cannot distinguish it from 1. So the
+smaller of u and 1 - u is kept, as a logarithm, which has no smallest value.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 MONOTONE = "monotone coupling"
-"""The name of the assumption, as results are labelled with it."""
+"""The name of the assumption in results."""
 
-# Tails whose logarithms differ by less than this are equal, but for rounding and the penalty in
-# fitting. Small groups have round shares, and the middle of one interval is often the end of
-# another: then F(x) = u, and x is the counterfactual.
+# Tails whose logarithms differ by less than this are equal up to rounding and the fitting penalty.
+# Small groups have round shares, and the middle of one interval is often the end of another: then
+# F(x) = u, and x is the counterfactual.
 _EQUAL = 1e-8
-# shares of an interval stay strictly inside of it
+# shares of an interval are strictly between 0 and 1
 _EDGE = 2.0**-53
 
 
@@ -52,11 +52,11 @@ class Tails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonotoneNoise:
-    """What abduction finds out about each row under monotone coupling."""
+    """Each row's rank u among rows with the same causes."""
 
     factual: Floats
     explained: Floats
-    """The linear predictor of the factual causes: where it stays, so does the value."""
+    """The linear predictor of the factual causes: where it is unchanged, so is the value."""
     log_tail: Floats
     """The logarithm of the smaller of u and 1 - u, or nearly so."""
     upper: NDArray[np.bool_]
@@ -82,18 +82,18 @@ class MonotoneNoise:
 
     @property
     def rank(self) -> Floats:
-        """The u of each row, as far as one number can hold it: near 1 it cannot."""
+        """The u of each row, as precisely as one number can hold it."""
         return np.where(self.upper, -np.expm1(self.log_tail), np.exp(self.log_tail))
 
 
 def shares(rows: int, rng: Rng) -> Floats:
-    """Give how far into its interval each row's u lies: the middle, or a uniform draw."""
+    """Return the relative position of each row's u in its interval: 1/2, or a uniform draw."""
     if rng is None:
         return np.full(rows, 0.5)
     return np.clip(rng.random(rows), _EDGE, 1.0 - _EDGE)
 
 
 def is_beyond(tails: Tails, noise: MonotoneNoise) -> NDArray[np.bool_]:
-    """Tell whether u is beyond F(x), so that the counterfactual is above x."""
+    """Mark rows whose u is beyond F(x), so that the counterfactual is above x."""
     high = tails.above > noise.log_tail + _EQUAL
     return np.where(noise.upper, high, tails.below < noise.log_tail - _EQUAL)
