@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 EXTRAS = (
     "arrow",
     "cluster",
-    "db",
+    "database",
     "dowhy",
     "endpoint",
     "excel",
@@ -23,7 +23,7 @@ EXTRAS = (
     "models",
     "onnx",
     "pdf",
-    "sign",
+    "signing",
     "sklearn",
     "skops",
 )

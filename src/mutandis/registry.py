@@ -46,8 +46,13 @@ _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "family": {},
     "room": {
         "models": "mutandis.rooms.models",
+        "signing": "mutandis.rooms.signing",
     },
-    "table": {},
+    "table": {
+        "postgresql": "mutandis.rooms.database:DatabaseQuery",
+        "postgres": "mutandis.rooms.database:DatabaseQuery",
+        "sqlite": "mutandis.rooms.database:DatabaseQuery",
+    },
 }
 _registered: dict[tuple[Kind, str], str] = {}
 

@@ -26,10 +26,10 @@ from mutandis.cli.app import app
 from mutandis.cli.exit_codes import explain
 from mutandis.decision.maker import read_scores
 from mutandis.errors import DecisionError, OutputError
-from mutandis.files.database import DatabaseQuery
 from mutandis.files.results_folder import write_record
 from mutandis.files.table_files import TableFiles
 from mutandis.report.report import Report
+from mutandis.rooms.database import DatabaseQuery
 from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
 
 if TYPE_CHECKING:

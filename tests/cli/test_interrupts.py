@@ -156,7 +156,7 @@ def test_a_signal_ends_a_query_of_sqlite(folder: Path) -> None:
     config = CONFIG.replace("source: loan.csv", f"url: 'sqlite:///loan.db', query: '{query}'")
     (folder / "audit.yaml").write_text(config, encoding="utf-8")
     patch = (
-        "from mutandis.files.database import DatabaseQuery as Q; real = Q._answer\n"
+        "from mutandis.rooms.database import DatabaseQuery as Q; real = Q._answer\n"
         "Q._answer = lambda *given: (Path('hanging').touch(), real(*given))[1]"
     )
     process = start(folder, PROGRAM.format(hang="", patch=patch))

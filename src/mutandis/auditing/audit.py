@@ -1175,11 +1175,10 @@ class Audit:
         sign
             A private Ed25519 key in PEM to sign the results with (docs/how-to/verify.md).
         """
+        from mutandis.files.results_folder import read_key
         from mutandis.files.saved_audit import save_audit
-        from mutandis.files.signature import read_signing_key
 
-        key = None if sign is None else read_signing_key(sign)
-        save_audit(self, Path(folder), overwrite=overwrite, key=key)
+        save_audit(self, Path(folder), overwrite=overwrite, key=read_key(sign, "private"))
 
     def members(self, place: int, method: str, k: int) -> Pair[Members]:
         """List the people in both groups of one complainant, by her place among complainants.

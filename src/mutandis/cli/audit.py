@@ -17,9 +17,8 @@ from mutandis.cluster import DaskWorkers, open_workers
 from mutandis.errors import OutputError
 from mutandis.files.audit_file import read_plan
 from mutandis.files.output_folder import check_output, locked_folder
-from mutandis.files.results_folder import REPORT, is_audit_folder
+from mutandis.files.results_folder import REPORT, is_audit_folder, read_key
 from mutandis.files.saved_audit import save_audit
-from mutandis.files.signature import read_signing_key
 from mutandis.mapped import arrays_in_files
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def run_audit(
     as_json: bool,
 ) -> None:
     """Check everything, run, write the folder, and print the counts."""
-    key = None if sign is None else read_signing_key(sign)
+    key = read_key(sign, "private")
     check_output(out, replace=force, known=is_audit_folder)
     with collected_notes() as notes, ExitStack() as stack:
         workers = None

@@ -15,8 +15,8 @@ from mutandis.errors import PlanError, SettingsError
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.settings import AS_GIVEN
 from mutandis.files.audit_file import read_plan
+from mutandis.files.results_folder import read_key
 from mutandis.files.saved_audit import open_results, save_again
-from mutandis.files.signature import read_signing_key
 from mutandis.files.text_files import write_atomically, write_csv
 from mutandis.files.worldview_file import read_worldview
 
@@ -88,7 +88,7 @@ def _compare_saved(
     folder: Path, others: Sequence[Path], *, variants: bool, sign: Path | None, trust_code: bool
 ) -> _Compared:
     """Compare with what the results know already as well, and put the answer into them."""
-    key = None if sign is None else read_signing_key(sign)
+    key = read_key(sign, "private")
     audit = open_results(folder)
     more = _read(others, {AS_GIVEN}, trust_code=trust_code)
     if more or variants:

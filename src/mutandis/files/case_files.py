@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 
 from mutandis.errors import OutputError
 from mutandis.files.output_folder import locked_folder, output_folder, recover_output
-from mutandis.files.results_folder import CASES, RECORD, SUMS, read_sums, write_sums
-from mutandis.files.signature import find_signature_fault, sign, signature_of
+from mutandis.files.results_folder import CASES, RECORD, SUMS, read_sums, signature_of, write_sums
 from mutandis.files.table_files import hash_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from mutandis.files.results_folder import RecordKey
 
 __all__ = ["case_name", "write_case_files"]
 
@@ -46,7 +45,7 @@ def write_case_files(
     contents: Mapping[str, str | bytes],
     *,
     made_from: str,
-    key: Ed25519PrivateKey | None = None,
+    key: RecordKey | None = None,
 ) -> None:
     """Write files by their names into the folder `cases` of results, and record them.
 
@@ -81,10 +80,10 @@ def write_case_files(
                 sums[name] = hash_file(temporary / name)
             write_sums(temporary, folder / RECORD, sums)
             if key is not None:
-                sign(temporary / SUMS, key)
+                key.sign(temporary / SUMS)
 
 
-def _check_signed(cases: Path, key: Ed25519PrivateKey | None) -> None:
+def _check_signed(cases: Path, key: RecordKey | None) -> None:
     """Refuse to leave signed case files unsigned, and to sign those of others."""
     record = cases / SUMS
     if key is None and signature_of(record).exists():
@@ -93,7 +92,7 @@ def _check_signed(cases: Path, key: Ed25519PrivateKey | None) -> None:
             "add --sign KEYFILE (in Python: sign=)."
         )
     if key is not None and record.exists():
-        fault = find_signature_fault(record, key.public_key())
+        fault = key.find_fault(record)
         if fault is not None:
             raise OutputError(
                 f"{str(record)!r} {fault}, and would be signed along with the new case file. Move "

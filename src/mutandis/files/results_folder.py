@@ -1,10 +1,10 @@
 """A folder of results: what is in it, and how to see that it is what was written.
 
 `audit.json` is the record: the settings, where the table was and what it hashed to, the versions,
-and a SHA-256 of every other file. It is written last. It also holds a hash of itself, which shows a
-slip of the hand; whoever wants to hide a change can compute that anew, so sign it (`signature.py`),
-or keep the hash of `audit.json` elsewhere. Case files are written later, and have a record of their
-own, `cases/SHA256SUMS`, which names the `audit.json` that they were made from.
+and a SHA-256 of every other file. It is written last. A hash of itself shows accidental changes;
+against deliberate ones, sign it (`rooms/signing.py`) or keep its hash elsewhere. Case files are
+written later and have a record of their own, `cases/SHA256SUMS`, which names the `audit.json` that
+they were made from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from mutandis.auditing.plan import Origin
 from mutandis.data.columns import jsonable
@@ -25,6 +25,7 @@ from mutandis.errors import OutputError
 from mutandis.files.output_folder import recover_output
 from mutandis.files.table_files import hash_file
 from mutandis.limits import read_regular
+from mutandis.registry import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,11 +44,14 @@ __all__ = [
     "STATE",
     "SUMS",
     "AuditRecord",
+    "RecordKey",
     "expected_files",
     "find_differences",
     "is_audit_folder",
+    "read_key",
     "read_record",
     "read_sums",
+    "signature_of",
     "write_record",
     "write_sums",
 ]
@@ -111,6 +115,31 @@ class AuditRecord:
         if "labels" not in self.data:  # results of before there were any
             return plan
         return plan.with_labels(Labels(**self.data["labels"]))
+
+
+class RecordKey(Protocol):
+    """A key that signs the records of a results folder, or checks their signatures."""
+
+    def sign(self, record: Path) -> None:
+        """Write the signature of a record next to it."""
+
+    def find_fault(self, record: Path) -> str | None:
+        """Describe what is wrong with the signature of a record; None if this key made it."""
+
+
+def read_key(
+    path: str | os.PathLike[str] | None, half: Literal["private", "public"]
+) -> RecordKey | None:
+    """Read a key; None if no file is named."""
+    if path is None:
+        return None
+    key: RecordKey = find("room", "signing").read_key(path, half)
+    return key
+
+
+def signature_of(record: Path) -> Path:
+    """Name the file that holds the signature of a record."""
+    return record.with_name(f"{record.name}.sig")
 
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:

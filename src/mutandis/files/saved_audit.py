@@ -59,9 +59,9 @@ from mutandis.files.results_folder import (
     find_differences,
     is_audit_folder,
     read_record,
+    signature_of,
     write_record,
 )
-from mutandis.files.signature import find_signature_fault, sign, signature_of
 from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import write_csv
 from mutandis.files.yaml_nodes import plain_data, read_yaml, write_yaml
@@ -72,7 +72,6 @@ from mutandis.search.ties import Neighbourhoods
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
@@ -81,7 +80,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.settings import Settings
-    from mutandis.files.results_folder import AuditRecord
+    from mutandis.files.results_folder import AuditRecord, RecordKey
     from mutandis.scm import Diagnosis
 
 __all__ = [
@@ -105,7 +104,7 @@ def save_audit(
     folder: Path,
     *,
     overwrite: bool = False,
-    key: Ed25519PrivateKey | None = None,
+    key: RecordKey | None = None,
     notes: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
@@ -117,10 +116,10 @@ def save_audit(
     with output_folder(folder, replace=overwrite, known=is_audit_folder) as temporary:
         write_files(temporary, audit, out=folder, notes=notes, progress=progress)
         if key is not None:
-            sign(temporary / RECORD, key)
+            key.sign(temporary / RECORD)
 
 
-def save_again(audit: Audit, folder: Path, *, key: Ed25519PrivateKey | None = None) -> None:
+def save_again(audit: Audit, folder: Path, *, key: RecordKey | None = None) -> None:
     """Write results anew for an audit that was opened from them, and that has more to say now.
 
     Signed results stay signed, by the same key. Case files that were made of the results as they
@@ -134,10 +133,10 @@ def save_again(audit: Audit, folder: Path, *, key: Ed25519PrivateKey | None = No
                 copyfile(folder / QUERIES, temporary / QUERIES)
             write_files(temporary, audit, out=folder, notes=record.data["notes"])
             if key is not None:
-                sign(temporary / RECORD, key)
+                key.sign(temporary / RECORD)
 
 
-def _check_same_results(record: AuditRecord, audit: Audit, key: Ed25519PrivateKey | None) -> None:
+def _check_same_results(record: AuditRecord, audit: Audit, key: RecordKey | None) -> None:
     folder = record.folder
     differences = find_differences(record)
     before, now = record.data["provenance"], audit.provenance
@@ -162,7 +161,7 @@ def _check_same_results(record: AuditRecord, audit: Audit, key: Ed25519PrivateKe
             f"The results in {str(folder)!r} are signed, and would no longer be: add --sign "
             "KEYFILE (in Python: sign=)."
         )
-    fault = None if key is None else find_signature_fault(path, key.public_key())
+    fault = None if key is None else key.find_fault(path)
     if fault == "is not signed with this key":
         raise OutputError(f"{str(path)!r} {fault}. Run the audit again with --sign.")
 

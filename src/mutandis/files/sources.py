@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import quote
 
-from mutandis.errors import InputError
-from mutandis.files.database import DatabaseQuery, is_url
+from mutandis.errors import InputError, listed
 from mutandis.files.duckdb_reader import fetch, file_columns, open_files
 from mutandis.files.table_files import TableFiles
 from mutandis.files.yaml_nodes import (
@@ -19,16 +18,19 @@ from mutandis.files.yaml_nodes import (
     read_keys,
     read_name,
 )
+from mutandis.registry import find, is_known, names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from mutandis.files.duckdb_reader import Relation
     from mutandis.files.yaml_nodes import Reader
     from mutandis.frames import EncodedTable
 
 __all__ = [
-    "DatabaseQuery",
+    "DatabaseTable",
     "Source",
     "TableFiles",
     "TablePath",
@@ -39,8 +41,37 @@ __all__ = [
     "source_of",
 ]
 
-Source: TypeAlias = TableFiles | DatabaseQuery
-"""A table in files, or the answer to a query of a database."""
+
+class DatabaseTable(Protocol):
+    """The answer of a database to a query; the registry names a class by the scheme of its url.
+
+    It is made with the keywords `url`, `query`, `password_env`, `order_by` and `folder`.
+    """
+
+    @property
+    def name(self) -> str:
+        """A short name for messages, without secrets."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return its kind, "database", and the keywords but for `folder`, as plain data."""
+        ...
+
+    def column_names(self) -> tuple[str, ...]:
+        """List the names of the columns, without reading the table."""
+        ...
+
+    def open(self, columns: Collection[str] | None) -> AbstractContextManager[Relation]:
+        """Fetch the columns that are asked for, and open them in DuckDB."""
+        ...
+
+    def sha256(self) -> str:
+        """Hash the answer: the names of its columns, and every value in its place."""
+        ...
+
+
+Source: TypeAlias = TableFiles | DatabaseTable
+"""A table in files or in a database."""
 
 TablePath: TypeAlias = "str | os.PathLike[str]"
 """A file, a folder, or a pattern such as "loans/*.parquet"."""
@@ -50,7 +81,7 @@ _DATABASES = (".db", ".sqlite", ".sqlite3")
 
 def as_source(table: Source | TablePath) -> Source:
     """Make a source of a path; a relative path starts at the current folder."""
-    if isinstance(table, TableFiles | DatabaseQuery):
+    if not isinstance(table, str | os.PathLike):
         return table
     path = os.fspath(table)
     if is_url(path) or path.lower().endswith(_DATABASES):
@@ -70,7 +101,7 @@ def read_source(
     ----------
     source
         Where it is: a path to a file or a folder, a pattern such as "loans/*.parquet", or a
-        `TableFiles` or `DatabaseQuery` with more settings.
+        `TableFiles` or `mutandis.rooms.database.DatabaseQuery` with more settings.
     columns
         The names of the columns to read, and no others; None reads all of them.
 
@@ -122,7 +153,7 @@ def source_of(description: Mapping[str, Any], *, folder: Path) -> Source:
         raise fault
     try:
         if description["kind"] == "database":
-            return DatabaseQuery(**settings, folder=folder)
+            return _database(**settings, folder=folder)
         path = settings.pop("source")
         return TableFiles(path=path, **settings, missing_text=tuple(missing), folder=folder)
     except (KeyError, TypeError):
@@ -188,4 +219,19 @@ def _read_source_keys(read: Mapping[str, Any], node: YamlNode, folder: Path) -> 
         )
     # sorted by id, so that the same rows have the same hash whatever order the server likes
     written = {key: read[key] for key in _DATABASE_KEYS if key in read}
-    return DatabaseQuery(url=url, order_by=read.get("id"), folder=folder, **written)
+    return _database(url=url, order_by=read.get("id"), folder=folder, **written)
+
+
+def _database(*, url: str, **settings: Any) -> DatabaseTable:
+    scheme = url.partition("://")[0].lower()
+    if not is_url(url) or not is_known("table", scheme):
+        # what is written may be a password
+        known = listed([f"{each}://" for each in names("table")])
+        raise InputError(f"The url cannot be read. It begins with one of {known}.")
+    made: DatabaseTable = find("table", scheme)(url=url, **settings)
+    return made
+
+
+def is_url(text: str) -> bool:
+    """Tell whether text looks like an address rather than a path."""
+    return "://" in text

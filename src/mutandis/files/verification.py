@@ -22,10 +22,10 @@ from mutandis.files.results_folder import (
     SUMS,
     expected_files,
     find_differences,
+    read_key,
     read_record,
 )
 from mutandis.files.saved_audit import same_state, write_files
-from mutandis.files.signature import find_signature_fault, read_public_key
 from mutandis.files.sources import source_of
 from mutandis.files.table_files import hash_file
 
@@ -33,11 +33,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Origin, Plan
-    from mutandis.files.results_folder import AuditRecord
+    from mutandis.files.results_folder import AuditRecord, RecordKey
 
 __all__ = ["Verification", "verify_results"]
 
@@ -116,7 +114,7 @@ def verify_results(
     ()
     """
     path = Path(folder)
-    public = None if key is None else read_public_key(key)
+    public = read_key(key, "public")
 
     def verify() -> Verification:
         return _verify(path, rerun=rerun, public=public, base=base, trust_code=trust_code, run=run)
@@ -128,7 +126,7 @@ def _verify(
     path: Path,
     *,
     rerun: bool,
-    public: Ed25519PublicKey | None,
+    public: RecordKey | None,
     base: str | os.PathLike[str] | None,
     trust_code: bool,
     run: Callable[[Plan], Audit] | None,
@@ -141,7 +139,7 @@ def _verify(
         files = expected_files(record)
     if public is not None:
         records = [name for name in (RECORD, f"{CASES}/{SUMS}") if name in files]
-        faults = {name: find_signature_fault(path / name, public) for name in records}
+        faults = {name: public.find_fault(path / name) for name in records}
         differences += [f"{name} {fault}" for name, fault in faults.items() if fault]
     origin = record.origin if base is None else replace(record.origin, folder=Path(base))
     changed = _source_changed(origin)

@@ -19,9 +19,8 @@ from mutandis.evidence.methods import METHODS, Center
 from mutandis.files.audit_file import write_plan
 from mutandis.files.case_files import case_name, write_case_files
 from mutandis.files.output_folder import read_settled
-from mutandis.files.results_folder import CASES, RECORD
+from mutandis.files.results_folder import CASES, RECORD, read_key
 from mutandis.files.saved_audit import open_results
-from mutandis.files.signature import read_signing_key
 from mutandis.files.table_files import hash_file
 from mutandis.report.case_model import (
     CaseDocument,
@@ -180,7 +179,7 @@ def save_case(
     """
     if pdf:
         to_pdf("<p>")  # what is missing is said now, and not after the work
-    key = None if sign is None else read_signing_key(sign)
+    key = read_key(sign, "private")
     results = Path(folder)
     audit, made_from = read_settled(
         results, lambda: (open_results(results), hash_file(results / RECORD))

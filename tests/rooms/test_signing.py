@@ -14,8 +14,8 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import OutputError, SettingsError
 from mutandis.files.results_folder import read_sums, write_sums
-from mutandis.files.signature import read_public_key, read_signing_key
 from mutandis.files.table_files import hash_file
+from mutandis.rooms.signing import read_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,11 +166,11 @@ def test_a_key_with_a_password(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         if password is not None:
             monkeypatch.setenv("MUTANDIS_KEY_PASSWORD", password)
         with pytest.raises(SettingsError, match=words):
-            read_signing_key(path)
+            read_key(path, "private")
     monkeypatch.setenv("MUTANDIS_KEY_PASSWORD", "secret")
-    assert read_signing_key(path).public_key() == read_public_key(folder / "hidden.pub")
+    assert read_key(path, "private").public == read_key(folder / "hidden.pub", "public").public
     with pytest.raises(SettingsError, match="has no password"):
-        read_signing_key(folder / "mine.pem")
+        read_key(folder / "mine.pem", "private")
 
 
 def test_what_is_no_key(folder: Path) -> None:
@@ -180,14 +180,14 @@ def test_what_is_no_key(folder: Path) -> None:
     (folder / "text").write_text("key")
     for path in ("text", "448.pem", "mine.pub"):
         with pytest.raises(SettingsError, match="not a private Ed25519 key in PEM"):
-            read_signing_key(folder / path)
+            read_key(folder / path, "private")
     for path in ("text", "448.pub", "mine.pem"):
         with pytest.raises(SettingsError, match="not a public Ed25519 key in PEM"):
-            read_public_key(folder / path)
+            read_key(folder / path, "public")
     with pytest.raises(SettingsError, match="cannot be opened"):
-        read_public_key("/dev/zero")
+        read_key("/dev/zero", "public")
     with pytest.raises(SettingsError, match="cannot be opened: No such file"):
-        read_public_key(folder / "absent")
+        read_key(folder / "absent", "public")
 
 
 def test_a_key_that_cannot_be_read_is_refused_before_the_audit(tmp_path: Path) -> None:
@@ -207,6 +207,5 @@ def test_without_the_package_it_is_said_what_to_install(
         return real(name, *more, **options)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    for read in (read_signing_key, read_public_key):
-        with pytest.raises(SettingsError, match=r"mutandis\[sign\]"):
-            read(tmp_path / "key.pem")
+    with pytest.raises(SettingsError, match=r"mutandis\[signing\]"):
+        read_key(tmp_path / "key.pem", "private")

@@ -18,7 +18,8 @@ import pytest
 import mutandis as mm
 from mutandis.errors import InputError, UnknownColumnError
 from mutandis.files.audit_file import read_arguments
-from mutandis.files.sources import DatabaseQuery, column_names, read_source, source_of
+from mutandis.files.sources import column_names, read_source, source_of
+from mutandis.rooms.database import DatabaseQuery
 
 if TYPE_CHECKING:
     from tests.conftest import Server

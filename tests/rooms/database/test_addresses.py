@@ -9,8 +9,7 @@ import pytest
 
 from mutandis.errors import InputError, MutandisError
 from mutandis.files.audit_file import read_plan
-from mutandis.files.database import connection_string
-from mutandis.files.sources import DatabaseQuery
+from mutandis.rooms.database import DatabaseQuery, connection_string
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,12 +10,13 @@ import pytest
 
 from mutandis.errors import InputError
 from mutandis.files.audit_file import read_arguments
-from mutandis.files.sources import DatabaseQuery, column_names, read_source
+from mutandis.files.sources import column_names, read_source
+from mutandis.rooms.database import DatabaseQuery
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("adbc_driver_sqlite", reason="the extra 'db' is not installed")
+pytest.importorskip("adbc_driver_sqlite", reason="the extra 'database' is not installed")
 
 
 @pytest.fixture
@@ -117,5 +118,5 @@ def test_the_hash_is_that_of_the_answer(folder: Path) -> None:
 
 def test_databases_without_the_drivers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "adbc_driver_sqlite.dbapi", None)
-    with pytest.raises(InputError, match=r"pip install 'mutandis\[db\]'"):
+    with pytest.raises(InputError, match=r"pip install 'mutandis\[database\]'"):
         column_names(ask(folder))

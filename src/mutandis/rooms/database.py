@@ -1,4 +1,4 @@
-"""Tables in databases: PostgreSQL and SQLite through ADBC, read and never written to.
+"""Tables in PostgreSQL and SQLite, read through ADBC and never written (extra ``database``).
 
 An address with a password in it is refused, since a settings file is copied, hashed and handed over
 together with the results, and no message repeats an address that has not been checked. The text of
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["DatabaseQuery", "connection_string", "is_url"]
+__all__ = ["DatabaseQuery", "connection_string"]
 
 # SQLite has types per cell: the driver decides on the type of a column by this many rows
 _SQLITE_ROWS = 10_000_000
@@ -96,11 +96,6 @@ _SQLITE = {
     "not a database": _NOT_CONNECTED["not a database"],
     "unable to open": _NOT_CONNECTED["unable to open"],
 }
-
-
-def is_url(text: str) -> bool:
-    """Tell whether text looks like an address rather than a path."""
-    return "://" in text
 
 
 def _check_sqlite(url: str) -> None:
@@ -341,7 +336,7 @@ def _driver(kind: str) -> Any:
         return import_module(f"adbc_driver_{kind}.dbapi")
     except ModuleNotFoundError:
         raise InputError(
-            "Databases are read through ADBC. Install it: pip install 'mutandis[db]'."
+            "Databases are read through ADBC. Install it: pip install 'mutandis[database]'."
         ) from None
 
 
