@@ -30,7 +30,6 @@ PATHS = (
     "/",
     "/people?is:verdict=evidence",
     "/person/{place}",
-    "/affected",
     "/workbench",
     "/compare",
 )
@@ -250,9 +249,7 @@ def test_the_keyboard_reaches_everything(open_page: Open, loan: Audit) -> None:
     page.wait_for_url(re.compile("alpha=0.055"))
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/people?show=outcome&show=x:job", "/person/0", "/affected?about=evidence"]
-)
+@pytest.mark.parametrize("path", ["/", "/people?show=outcome&show=x:job", "/person/0"])
 @pytest.mark.few("/person/0")
 def test_hostile_tables_run_nothing(open_page: Open, hostile: Audit, path: str) -> None:
     page = open_page(hostile, path)

@@ -59,7 +59,6 @@ def test_every_page_follows_the_measure(visit: Callable[[Audit], Any], ratio: Au
     person = client.get("/person/0")
     assert person.status_code == 200
     assert f"{measure.symbol} " in unescape(person.text)
-    assert client.get("/affected").status_code == 200
 
 
 def test_a_spreadsheet_has_no_infinite_numbers(ratio: Audit, tmp_path: Any) -> None:

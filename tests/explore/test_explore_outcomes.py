@@ -49,7 +49,7 @@ def scaled(request: pytest.FixtureRequest) -> Audit:
 def test_every_page_speaks_of_the_outcome(visit: Callable[[Audit], Any], scaled: Audit) -> None:
     client, levels = visit(scaled), bool(scaled.plan.wording.levels)
     pages = ["/", "/?tau=0.1", "/people", "/people?sort=-outcome", "/people?sort=-p_own"]
-    pages += ["/person/0", "/person/0?effect=0.5", "/affected", "/workbench"]
+    pages += ["/person/0", "/person/0?effect=0.5", "/workbench"]
     for address in pages:
         answer = client.get(address)
         assert answer.status_code == 200, address

@@ -128,7 +128,7 @@ def test_labels_are_wherever_a_document_has_words(labelled: mm.Audit) -> None:
     assert all(OUTCOME["negative"] in page for page in pages.values())
 
 
-@pytest.mark.parametrize("page", ["overview", "people", "person", "affected", "workbench"])
+@pytest.mark.parametrize("page", ["overview", "people", "person", "workbench"])
 def test_labels_are_in_every_page_of_the_explorer(labelled: mm.Audit, page: str) -> None:
     content = getattr(Explorer(labelled, name="an audit"), page)(Asked()).content.decode()
     said = text_of(content).replace(RULE, "")
@@ -190,7 +190,7 @@ def test_hostile_labels_are_escaped(plain: mm.Audit) -> None:
         found.case_file(case.id).to_html(),
         *(
             getattr(Explorer(found, name="an audit"), page)(Asked()).content.decode()
-            for page in ("overview", "people", "person", "affected", "workbench")
+            for page in ("overview", "people", "person", "workbench")
         ),
         *found.report().plots.values(),
     ]

@@ -792,50 +792,6 @@ class Audit:
         decided = Categories(would_be.astype(np.int32), (outcome.positive, outcome.negative))
         return population.with_columns({outcome.column: decided}).frame()
 
-    def affected(self, method: str | None = None, *, k: int | None = None) -> Any:
-        """Describe who is affected: short rules that tell cases from other complainants.
-
-        Cases are the complainants with a pattern that chance hardly explains; of `cf`, which tests
-        nothing, those with evidence. The table has a row per rule, at most five and the best
-        first: its `conditions` on attributes, at most three; how many complainants it has
-        `covered`, and how many of them are `cases`; its `coverage`, the share of all cases that it
-        covers; the `share` of cases among those covered; the `lift`, that share over the
-        share among all complainants; and the `p_value`, the share of 199 shuffles of the cases, and
-        of the search itself, that have a rule as good. A rule describes; it is not a cause. There
-        are no rules where fewer than ten complainants are cases, or fewer than ten are not.
-
-        Parameters
-        ----------
-        method, k
-            The method and the group size; default: the primary ones.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=600, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous"},
-        ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
-        ...     ks=(15,),
-        ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
-        ... )
-        >>> rules = found.affected()
-        >>> shown = rules[["conditions", "covered", "cases", "p_value"]].head(2)
-        >>> print(shown.to_string(index=False))
-                                              conditions  covered  cases  p_value
-        AnnualSalary > 64,000 and AnnualSalary ≤ 103,500      101     50    0.005
-         AnnualSalary > 64,000 and AnnualSalary ≤ 83,500       50     33    0.005
-        """
-        from mutandis.auditing.affected import RULE_COLUMNS, cases_of, find_rules
-
-        records = [
-            rule.record() for rule in find_rules(self, cases_of(self.test_everyone(method, k)))
-        ]
-        return self._frame({name: [each[name] for each in records] for name in RULE_COLUMNS})
-
     def flips(self) -> Flips | None:
         """Count outcomes that change under do(), in either direction; None if b() is not known."""
         after = self.refused_counterfactually

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from mutandis.auditing.affected import LEAST, SHUFFLES, find_rules, mean_by_attribute
 from mutandis.data.ordered import LevelScale
 from mutandis.errors import MutandisError, PlanError
 from mutandis.explore.jobs import Job
-from mutandis.explore.people import ANSWERS, ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
+from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
 from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
 from mutandis.explore.two_audits import CHANGES, TwoAudits
 from mutandis.explore.view import Lens
@@ -41,7 +40,6 @@ _TEXT = "text/html; charset=utf-8"
 _PAGES = [
     ("/", "Overview"),
     ("/people", "People"),
-    ("/affected", "Who is affected"),
     ("/workbench", "Workbench"),
     ("/compare", "Two audits"),
 ]
@@ -49,16 +47,10 @@ _HERE = {
     "overview.html": "/",
     "people.html": "/people",
     "person.html": "/people",
-    "affected.html": "/affected",
     "compare.html": "/compare",
     "workbench.html": "/workbench",
 }
 _MOST_LISTED = 250
-_ABOUT = {
-    "pattern": "a pattern that chance hardly explains",
-    "evidence": "evidence (a difference beyond τ)",
-    "own": "a case of their own",
-}
 _VIEW = ("method", "k", "alpha", "tau")
 
 
@@ -209,35 +201,6 @@ class Explorer:
             movement_lines=movement_lines,
             movement_paths=movement_paths,
             doubt_lines=doubt_lines,
-        )
-
-    def affected(self, asked: Asked) -> Page:
-        """Describe the cases, and average the differences by attribute."""
-        view = self.lens.read_view(asked.single)
-        found, answers = self.lens.findings(view), self.lens.own_answers(view)
-        masks = {"pattern": found.has_pattern, "evidence": found.comparison.evidence}
-        if answers is not None:
-            masks["own"] = answers.codes == answers.levels.index(ANSWERS[True])
-        about = asked.single.get("about", "pattern")
-        if about not in masks:
-            raise PlanError(f"Cases are those with one of: {', '.join(masks)}.")
-        audit = self.lens.audit
-        charts = mean_by_attribute(audit, found.compared)
-        means = [bar.mean for each in charts for bar in each.bars]
-        return self._page(
-            "affected.html",
-            view,
-            about=about,
-            abouts={each: _ABOUT[each] for each in masks},
-            cases=int(masks[about].sum()),
-            people=len(found),
-            rules=self.lens.once(("rules", view, about), lambda: find_rules(audit, masks[about])),
-            shuffles=SHUFFLES,
-            least=LEAST,
-            charts=charts,
-            # one scale for all pictures, with room to the left where it is needed
-            scale=max(map(abs, means), default=0.0) or 1.0,
-            axis=280 if min(means, default=0.0) < 0 else 165,
         )
 
     def compare(self, asked: Asked) -> Page:

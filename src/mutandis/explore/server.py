@@ -127,7 +127,6 @@ def make_application(explorer: Explorer, *, token: str, hosts: list[str], ticket
             page("/people/export", explorer.export),
             page("/person/{number:int}", explorer.person),
             page("/person/{number:int}/case-file", explorer.case_file),
-            page("/affected", explorer.affected),
             page("/compare", explorer.compare),
             page("/workbench", explorer.workbench),
             page("/workbench/run", explorer.run_draft, "POST"),

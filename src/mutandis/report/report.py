@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from mutandis.auditing.affected import SHUFFLES
 from mutandis.auditing.tipping import rules_of
 from mutandis.data.columns import jsonable
 from mutandis.files.audit_file import write_plan
@@ -18,7 +17,6 @@ from mutandis.report.html import render
 from mutandis.report.pictures import draw_pictures
 from mutandis.report.sentences import (
     cautions_of,
-    describe_affected,
     describe_flips,
     diagnosis_sections,
     summarise,
@@ -82,8 +80,6 @@ def make_report(
         decision=_describe_decision(context),
         diagnosis=diagnosis,
         diagnosis_sections={} if diagnosis is None else diagnosis_sections(diagnosis),
-        affected=describe_affected(context),
-        shuffles=SHUFFLES,
         flips=describe_flips(context),
         cautions=cautions_of(context, diagnosis),
         placebo=placebo,

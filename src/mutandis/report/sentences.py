@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.auditing.affected import LEAST, cases_of, find_rules
 from mutandis.auditing.tipping import summarise_grades
 from mutandis.data.ordered import LevelScale
 from mutandis.decision.agreement import RecordAgreement
@@ -18,7 +17,6 @@ from mutandis.report.formatting import (
     count,
     group_by_value,
     listed,
-    p_value,
     percent,
     plural,
 )
@@ -37,14 +35,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Caution",
     "cautions_of",
-    "describe_affected",
     "describe_flips",
     "diagnosis_sections",
     "summarise",
 ]
 
 # more rules than these add little
-_MOST_RULES = 3
 # of sentences that only reassure; problems are all said
 _MOST_SENTENCES = 40
 
@@ -264,39 +260,6 @@ def _left_out(context: ReportContext) -> str:
         f" About {plural(int(left_out.sum()), 'complainant')} nothing can be said ({why}). They "
         "are counted among the complainants and have no verdict."
     )
-
-
-def describe_affected(context: ReportContext) -> tuple[str, list[tuple[str, str]]]:
-    """Say who the headline's cases are, and the best rules: conditions, and what they hold for.
-
-    Rules that chance may explain are left out.
-    """
-    is_case, alpha = cases_of(context.headline), context.plan.settings.alpha
-    cases, people = int(is_case.sum()), len(is_case)
-    tested = context.primary[0].count_neighbours
-    what = "a pattern that chance hardly explains" if tested else "prima facie evidence"
-    lead = (
-        f"Cases here are the complainants with {what}: {count(cases)} of {count(people)} "
-        f"({percent(cases / people)})."
-    )
-    if min(cases, people - cases) < LEAST:
-        who = "They" if cases < LEAST else "The others"
-        return f"{lead} {who} are too few (below {LEAST}) to describe cases by rules.", []
-    rules = [each for each in find_rules(context.audit, is_case) if each.p_value <= alpha]
-    if not rules:
-        none = "No rule of at most three conditions describes them better than chance may"
-        return f"{lead} {none} (α = {alpha:g}).", []
-    return f"{lead} The rule that describes them best (it is not a cause):", [
-        (
-            each.text,
-            (
-                f"{count(each.cases)} of {count(each.covered)} complainants are cases "
-                f"({percent(each.share)}, {each.lift:.2f} times the share among all); they are "
-                f"{percent(each.coverage)} of all cases (p = {p_value(each.p_value)})."
-            ),
-        )
-        for each in rules[:_MOST_RULES]
-    ]
 
 
 def describe_flips(context: ReportContext) -> Iterator[str]:
