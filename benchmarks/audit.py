@@ -133,8 +133,8 @@ class Simulated:
             found.radius[:, column] = 10**9 + k
             found.inside[:, column] = k - 1
             found.rim[:, column] = 1
-            found.negatives_inside[:, column] = rng.binomial(k - 1, share, len(queries))
-            found.negatives_rim[:, column] = rng.random(len(queries)) < share
+            found.marks_inside[:, column, 0] = rng.binomial(k - 1, share, len(queries))
+            found.marks_rim[:, column, 0] = rng.random(len(queries)) < share
         return found
 
 

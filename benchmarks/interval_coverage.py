@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import binom
 
+from mutandis.engine.tally import Sums
 from mutandis.evidence.intervals import INTERVALS, TESTS
 from mutandis.evidence.measures import MEASURES
 from mutandis.pictures.chart import Chart, Frame, numbered, ticks
 from mutandis.pictures.picture import COLOURS
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,13 +51,13 @@ _STYLES = (
 )
 
 
-def outcomes(k: int) -> tuple[Share, Share]:
+def outcomes(k: int) -> tuple[Sums, Sums]:
     """List all pairs of refusals in two groups of k."""
     control, test = np.divmod(np.arange((k + 1) ** 2), k + 1)
     ones = np.ones_like(control)
     return (
-        Share(negatives=control, size=k * ones, split=ones),
-        Share(negatives=test, size=k * ones, split=ones),
+        Sums.of(marks=control, places=k * ones, parts=ones),
+        Sums.of(marks=test, places=k * ones, parts=ones),
     )
 
 

@@ -15,17 +15,17 @@ from time import process_time
 
 import numpy as np
 
+from mutandis.engine.tally import Sums
 from mutandis.evidence.comparison import compare
 from mutandis.evidence.intervals import INTERVALS
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
-from mutandis.search.share import Share
 
 KS = (15, 30, 50, 75, 100)
 
 
-def drawn(rng: np.random.Generator, rows: int, k: int, most_split: int) -> Share:
+def drawn(rng: np.random.Generator, rows: int, k: int, most_split: int) -> Sums:
     size, split = np.full(rows, k), rng.integers(1, most_split + 1, rows)
-    return Share(negatives=rng.integers(0, k * split + 1), size=size, split=split)
+    return Sums.of(marks=rng.integers(0, k * split + 1), places=size, parts=split)
 
 
 def main() -> None:

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mutandis as mm
+from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import compare
 from mutandis.evidence.intervals import INTERVALS
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from mutandis.evidence.intervals import IntervalName
@@ -183,15 +183,15 @@ def test_directions_that_are_refused(table: pd.DataFrame) -> None:
 
 
 @st.composite
-def shares(draw: st.DrawFn) -> Share:
+def shares(draw: st.DrawFn) -> Sums:
     size, split = draw(st.integers(2, 20)), draw(st.integers(1, 4))
     negatives = draw(st.integers(0, size * split))
-    return Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([split]))
+    return Sums.of(marks=np.array([negatives]), places=np.array([size]), parts=np.array([split]))
 
 
 @given(shares(), shares(), st.sampled_from(["0.0", "0.1", "0.25"]))
 def test_any_pair_of_groups_is_decided_exactly_and_mirrored(
-    control: Share, test: Share, tau: str
+    control: Sums, test: Sums, tau: str
 ) -> None:
     rule = partial(
         PAPER_DEFINITIONS.compare,
@@ -201,7 +201,7 @@ def test_any_pair_of_groups_is_decided_exactly_and_mirrored(
     )
     found = compare(control, test, rule, direction="positive")
     exact = [
-        Fraction(int(share.negatives[0]), int(share.size[0] * share.split[0]))
+        Fraction(int(share.marks[:, 0][0]), int(share.places[0] * share.parts[:, 0][0]))
         for share in (control, test)
     ]
     delta = exact[0] - exact[1]

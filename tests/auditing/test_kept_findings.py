@@ -53,7 +53,7 @@ def test_each_pair_of_shares_is_compared_once_and_each_complainant_is_told() -> 
     for method in audit.plan.methods:
         groups = audit.grouping.at(method, 1)
         comparison = compare_groups(audit.plan, method, groups)
-        difference = groups.control.share.values() - groups.test.share.values()
+        difference = groups.control.share.mean() - groups.test.share.mean()
         assert comparison.delta_p == pytest.approx(difference, abs=1e-15)
         # where people are matched, some have nobody to be compared with
         assert method.matched or not comparison.insufficient.any()

@@ -62,7 +62,7 @@ class NoSearch:
         for column, k in enumerate(ks):
             found.inside[:, column] = k - 1
             found.rim[:, column] = 1
-            found.negatives_inside[:, column] = rng.binomial(k - 1, self.refused, len(queries))
+            found.marks_inside[:, column, 0] = rng.binomial(k - 1, self.refused, len(queries))
         return found
 
 

@@ -18,10 +18,10 @@ from scipy.stats import brunnermunzel, t
 
 import mutandis as mm
 from mutandis.data.ordered import LevelScale
+from mutandis.engine.tally import Sums
 from mutandis.errors import AlignmentError, DecisionError, OutcomeError, PlanError
 from mutandis.evidence import levels as levels_module
 from mutandis.evidence.levels import compare_levels
-from mutandis.search.share import Share
 
 LEVELS = ["approved", "on conditions", "later", "refused"]
 WOMEN = mm.Protection("woman", value=1, reference=0)
@@ -94,14 +94,10 @@ def statistic_by_hand(
     return float(effect) / error, free, error
 
 
-def share_of(places: list[int], number: int = len(LEVELS)) -> Share:
+def share_of(places: list[int], number: int = len(LEVELS)) -> Sums:
     """Count one group of whole people."""
-    share, size = None, np.array([len(places)])
-    for level in reversed(range(number - 1)):
-        beyond = np.array([sum(each > level for each in places)])
-        share = Share(negatives=beyond, size=size, split=np.ones_like(size), further=share)
-    assert share is not None
-    return share
+    beyond = [sum(each > level for each in places) for level in range(number - 1)]
+    return Sums.of(marks=np.array([beyond]), places=np.array([len(places)]))
 
 
 def compare(control: list[int], test: list[int], tau: float = 0.0) -> Any:

@@ -14,10 +14,10 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.tipping import find_curve, find_tipping
+from mutandis.engine.tally import Sums
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.intervals import TESTS
 from mutandis.evidence.methods import METHODS
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,12 +188,12 @@ class Oracle:
 def _score_test(p_control: Fraction, n_control: float, p_test: Fraction, n_test: float) -> float:
     """The test of the product, whose own oracle is elsewhere."""
 
-    def share(p: Fraction, size: float) -> Share:
+    def share(p: Fraction, size: float) -> Sums:
         one = np.array([1])
-        return Share(
-            negatives=one * p.numerator,
-            size=one,
-            split=one * p.denominator,
+        return Sums.of(
+            marks=one * p.numerator,
+            places=one,
+            parts=one * p.denominator,
             people=np.array([size]),
         )
 

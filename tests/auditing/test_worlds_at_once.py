@@ -112,8 +112,8 @@ def test_shares_without_a_common_whole_are_joined() -> None:
         size = len(negatives)
         return Matches(
             key=np.arange(size)[::-1],
-            negatives=np.array(negatives),
-            whole=whole,
+            marks=np.array(negatives)[:, np.newaxis],
+            wholes=(whole,),
             found=np.ones(size, dtype=np.bool_),
             people=csr_array(np.array(people, dtype=np.int32)),
             parts=12,
@@ -128,8 +128,8 @@ def test_shares_without_a_common_whole_are_joined() -> None:
     joined = Matches.join(parts)
     rows = [np.array([0, 1]), np.array([2])]
     for each, mine in zip(parts, rows, strict=True):
-        before, after = each.share(np.arange(len(mine))), joined.share(mine)
-        assert after.values().tolist() == before.values().tolist()
+        before, after = each.sums(np.arange(len(mine))), joined.sums(mine)
+        assert after.mean().tolist() == before.mean().tolist()
         for name in ("people", "levels"):
             one, other = getattr(each, name).toarray(), getattr(joined, name).toarray()
             assert other[joined.key[mine]].tolist() == one[each.key].tolist()
@@ -169,7 +169,7 @@ def test_the_last_bits_of_shares_in_large_parts_stay(monkeypatch: pytest.MonkeyP
 
     together = audit()
     share = together.grouping.at(together.plan.methods[0], 0).test.share
-    assert max((share.size * share.split).tolist()) > 2**53
+    assert max((share.places * share.parts[:, 0]).tolist()) > 2**53
     monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 1)
     pd.testing.assert_frame_equal(together.findings(), audit().findings(), check_exact=True)
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
+from mutandis.engine.nearest import sum_nearest
 from mutandis.errors import MutandisWarning
 from mutandis.search.brute import BruteSearch
 from mutandis.search.choose import choose_search
@@ -23,7 +24,7 @@ from mutandis.search.embedding import Embedding
 from mutandis.search.engine import Queries, Search, Space, find_neighbourhoods
 from mutandis.search.kd_tree import TreeSearch
 from mutandis.search.kernel_search import CompiledSearch
-from mutandis.search.ties import Neighbourhoods, share_of
+from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -248,7 +249,7 @@ def check_answers(
     cells = table.rows if own else table.centers
     # what float64 leaves of tenths beside 1e9 is all that a far center can be measured with
     tolerance = 1e-12 + 100 * max((axis.noise for axis in searched.embedding.axes), default=0.0)
-    shares = [share_of(found, column, k=k, ties="fair") for column, k in enumerate(ks)]
+    shares = [sum_nearest(found, column, k=k, ties="fair") for column, k in enumerate(ks)]
     for query in range(len(table)):
         center = {name: cells[name][query] for name in cells}
         distances = dict(enumerate(exact_distances(table, center)))
@@ -259,10 +260,13 @@ def check_answers(
             at = (query, column)
             assert found.inside[at] == len(expected.inside)
             assert found.rim[at] == len(expected.rim)
-            assert found.negatives_inside[at] == sum(table.negative[i] for i in expected.inside)
-            assert found.negatives_rim[at] == sum(table.negative[i] for i in expected.rim)
+            assert found.marks_inside[at][0] == sum(table.negative[i] for i in expected.inside)
+            assert found.marks_rim[at][0] == sum(table.negative[i] for i in expected.rim)
             share = shares[column]
-            top, bottom = int(share.negatives[query]), int(share.size[query] * share.split[query])
+            top, bottom = (
+                int(share.marks[:, 0][query]),
+                int(share.places[query] * share.parts[:, 0][query]),
+            )
             assert Fraction(top, bottom) == expected.fair_share(table, k)
             radius = float(searched.embedding.metric.as_float(found.radius[at]))
             radius += 0.0 if own else float(searched.overflow_distance[query])

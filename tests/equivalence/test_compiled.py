@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mutandis.engine.nearest import sum_nearest
 from mutandis.search import kernel_search as compiled_search
 from mutandis.search.brute import BruteSearch
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Queries, Space, find_neighbourhoods, find_within
 from mutandis.search.kernel_search import LEAF, CompiledSearch
 from mutandis.search.kernels import scan, selection
-from mutandis.search.ties import Neighbourhoods, share_of
+from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,10 +126,10 @@ def check(space: Space, queries: Queries, ks: list[int]) -> None:
         policies: tuple[Ties, ...] = ("fair", "all")
         for ties in policies:
             for column, k in enumerate(ks):
-                mine = share_of(found, column, k=k, ties=ties)
-                oracle = share_of(expected, column, k=k, ties=ties)
-                np.testing.assert_array_equal(mine.negatives, oracle.negatives)
-                np.testing.assert_array_equal(mine.size, oracle.size)
+                mine = sum_nearest(found, column, k=k, ties=ties)
+                oracle = sum_nearest(expected, column, k=k, ties=ties)
+                np.testing.assert_array_equal(mine.marks, oracle.marks)
+                np.testing.assert_array_equal(mine.places, oracle.places)
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -176,7 +177,7 @@ def test_more_ties_than_there_is_room_for(kernel: str) -> None:
     found = CompiledSearch(space, kernel=kernel).neighbourhoods(Queries.outside(center), [3, 1999])
     assert found.radius.tolist() == [[1000, 1000]]
     assert found.rim.tolist() == [[2000, 2000]]
-    assert found.negatives_rim.tolist() == [[500, 500]]
+    assert found.marks_rim[..., 0].tolist() == [[500, 500]]
 
 
 def test_a_search_that_finds_too_few_stops() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mutandis.engine.tally import Sums
 from mutandis.evidence import comparison
 from mutandis.evidence.comparison import Comparison, compare
 from mutandis.evidence.intervals import (
@@ -23,18 +24,17 @@ from mutandis.evidence.intervals import (
 )
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from mutandis.evidence.comparison import Comparison, Direction
 
 
-def share(parts: list[tuple[int, int, int]]) -> Share:
+def share(parts: list[tuple[int, int, int]]) -> Sums:
     """Make shares from (negatives, size, split)."""
     negatives, size, split = (
         np.array(column, dtype=np.int64) for column in zip(*parts, strict=True)
     )
-    return Share(negatives=negatives, size=size, split=split)
+    return Sums.of(marks=negatives, places=size, parts=split)
 
 
 def compared(
@@ -96,7 +96,7 @@ def test_significant_means_p_below_alpha_and_bound_above_tau(tau: float) -> None
 def test_at_the_level_itself_the_test_rejects() -> None:
     """Significant ⇔ p ≤ α, and never without evidence."""
 
-    def fixed(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+    def fixed(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
         values = np.array([alpha, np.nextafter(alpha, 1), alpha])
         return Interval(
             low=values, high=values, p_value=values, degenerate=np.zeros(3, dtype=np.bool_)
@@ -148,18 +148,20 @@ def test_the_methods_are_four_choices() -> None:
 # --- distinct pairs -------------------------------------------------------------------------
 
 
-def random_shares(seed: int, rows: int, sizes: list[int], splits: list[int]) -> tuple[Share, Share]:
+def random_shares(seed: int, rows: int, sizes: list[int], splits: list[int]) -> tuple[Sums, Sums]:
     rng = np.random.default_rng(seed)
 
-    def draw() -> Share:
+    def draw() -> Sums:
         size, split = rng.choice(sizes, rows), rng.choice(splits, rows)
-        return Share(negatives=rng.integers(0, size * split + 1), size=size, split=split)
+        return Sums.of(marks=rng.integers(0, size * split + 1), places=size, parts=split)
 
     return draw(), draw()
 
 
-def alone(share: Share, row: int) -> Share:
-    return Share(negatives=share.negatives[[row]], size=share.size[[row]], split=share.split[[row]])
+def alone(share: Sums, row: int) -> Sums:
+    return Sums.of(
+        marks=share.marks[:, 0][[row]], places=share.places[[row]], parts=share.parts[:, 0][[row]]
+    )
 
 
 @pytest.mark.parametrize("name", INTERVALS)
@@ -200,24 +202,24 @@ def test_blocks_are_compared_as_all_together(
 def test_equal_pairs_are_computed_once() -> None:
     seen = []
 
-    def spy(control: Share, test: Share) -> Comparison:
-        seen.append(len(control.size))
+    def spy(control: Sums, test: Sums) -> Comparison:
+        seen.append(len(control.places))
         return PAPER_DEFINITIONS.compare(
             control, test, tau=0.0, alpha=0.05, interval=INTERVALS["wald"]
         )
 
     control, test = random_shares(0, 5000, [4], [1])
     found = compare(control, test, spy)
-    np.testing.assert_array_equal(found.delta_p, control.values() - test.values())
+    np.testing.assert_array_equal(found.delta_p, control.mean() - test.mean())
     # 2/4 and 1/2 of a place are the same
     halves, quarters = (
-        Share(negatives=n * np.ones(9, dtype=int), size=np.full(9, 4), split=np.full(9, n))
+        Sums.of(marks=n * np.ones(9, dtype=int), places=np.full(9, 4), parts=np.full(9, n))
         for n in (2, 4)
     )
-    both = Share(
-        negatives=np.concatenate([halves.negatives, quarters.negatives]),
-        size=np.concatenate([halves.size, quarters.size]),
-        split=np.concatenate([halves.split, quarters.split]),
+    both = Sums.of(
+        marks=np.concatenate([halves.marks[:, 0], quarters.marks[:, 0]]),
+        places=np.concatenate([halves.places, quarters.places]),
+        parts=np.concatenate([halves.parts[:, 0], quarters.parts[:, 0]]),
     )
     compare(both, both, spy)
     assert seen == [25, 1]
@@ -226,7 +228,7 @@ def test_equal_pairs_are_computed_once() -> None:
 @pytest.mark.parametrize("name", INTERVALS)
 def test_nobody_at_all(name: str) -> None:
     nobody = np.array([], dtype=np.int64)
-    share = Share(negatives=nobody, size=nobody, split=nobody)
+    share = Sums.of(marks=nobody, places=nobody, parts=nobody)
     found = INTERVALS[name](share, share, tau=0.0, alpha=0.05)  # type: ignore[index]
     assert [len(part) for part in (found.low, found.high, found.p_value, found.degenerate)] == [
         0,
@@ -251,10 +253,10 @@ def test_integers_beyond_an_array_are_compared_once_and_each_gets_her_own() -> N
     size, kinds = 400, 25
     kind = rng.integers(0, kinds, size)
     split = np.array([3**45 + int(each) for each in rng.integers(0, 3, kinds)], dtype=object)
-    test = Share(
-        negatives=(split * rng.integers(0, 11, kinds))[kind],
-        size=np.full(size, 10),
-        split=split[kind],
+    test = Sums.of(
+        marks=(split * rng.integers(0, 11, kinds))[kind],
+        places=np.full(size, 10),
+        parts=split[kind],
         people=np.array([7.5, 9.25])[kind % 2],
         doubt=np.array([0.0, 1e-4, 2e-4])[kind % 3],
     )
@@ -262,8 +264,8 @@ def test_integers_beyond_an_array_are_compared_once_and_each_gets_her_own() -> N
     insufficient = rng.random(size) < 0.3
     asked: list[int] = []
 
-    def rule(here: Share, there: Share) -> Comparison:
-        asked.append(len(here.size))
+    def rule(here: Sums, there: Sums) -> Comparison:
+        asked.append(len(here.places))
         return PAPER_DEFINITIONS.compare(
             here, there, tau=0.1, alpha=0.05, interval=TESTS["miettinen-nurminen"]
         )

@@ -36,7 +36,7 @@ def test_coverage_is_the_sum_over_all_outcomes(benchmark: Any, name: IntervalNam
         for column, q in enumerate(grid):
             interval = lower = 0.0
             for x, y, low, high in zip(
-                control.negatives, test.negatives, bounds.low, bounds.high, strict=True
+                control.marks[:, 0], test.marks[:, 0], bounds.low, bounds.high, strict=True
             ):
                 chance = comb(k, x) * p**x * (1 - p) ** (k - x)
                 chance *= comb(k, y) * q**y * (1 - q) ** (k - y)
@@ -89,7 +89,7 @@ def test_coverage_of_a_ratio_is_the_sum_over_all_outcomes(benchmark: Any, name: 
             }[name]
             covered = 0.0
             for x, y, low, high in zip(
-                control.negatives, test.negatives, bounds.low, bounds.high, strict=True
+                control.marks[:, 0], test.marks[:, 0], bounds.low, bounds.high, strict=True
             ):
                 chance = comb(k, x) * p**x * (1 - p) ** (k - x)
                 chance *= comb(k, y) * q**y * (1 - q) ** (k - y)

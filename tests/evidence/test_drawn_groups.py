@@ -14,11 +14,10 @@ import pytest
 import mutandis as mm
 from mutandis.auditing.run import make_situation
 from mutandis.data.columns import Numbers
+from mutandis.engine.tally import Sums, average
 from mutandis.errors import MutandisWarning
-from mutandis.evidence.drawn_groups import mean_share
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,11 +36,13 @@ Row = tuple[float, float]
 # --- an average of shares ---------------------------------------------------------------------
 
 
-def fractions(share: Share) -> list[Fraction | None]:
-    wholes = (int(size) * int(split) for size, split in zip(share.size, share.split, strict=True))
+def fractions(share: Sums) -> list[Fraction | None]:
+    wholes = (
+        int(size) * int(split) for size, split in zip(share.places, share.parts[:, 0], strict=True)
+    )
     return [
         Fraction(int(up), whole) if whole else None
-        for up, whole in zip(share.negatives, wholes, strict=True)
+        for up, whole in zip(share.marks[:, 0], wholes, strict=True)
     ]
 
 
@@ -53,24 +54,22 @@ def test_a_mean_of_shares_is_exact(largest: int) -> None:
     for _ in range(20):
         split = rng.integers(1, largest, 30)
         size = np.full(30, 7)
-        shares.append(Share(negatives=rng.integers(0, size * split + 1), size=size, split=split))
-    mean = mean_share(shares)
+        shares.append(Sums.of(marks=rng.integers(0, size * split + 1), places=size, parts=split))
+    mean = average(shares)
     each = [fractions(share) for share in shares]
     assert fractions(mean) == [sum(parts) / 20 for parts in zip(*each, strict=True)]
-    assert mean.size.tolist() == [7] * 30
-    assert (mean.split.dtype == object) == (largest == 5000)
-    assert all(
-        int(up) <= 7 * int(split) for up, split in zip(mean.negatives, mean.split, strict=True)
-    )
+    assert mean.places.tolist() == [7] * 30
+    assert (mean.parts.dtype == object) == (largest == 5000)
+    assert (mean.marks <= 7 * mean.parts).all()
 
 
 def test_a_mean_counts_as_the_smallest_group() -> None:
     shares = [
-        Share(negatives=np.array(up), size=np.array(size), split=np.array([1, 1, 2]))
+        Sums.of(marks=np.array(up), places=np.array(size), parts=np.array([1, 1, 2]))
         for up, size in (([2, 1, 3], [4, 2, 3]), ([1, 0, 6], [2, 0, 3]))
     ]
-    mean = mean_share(shares)
-    assert mean.size.tolist() == [2, 0, 3]
+    mean = average(shares)
+    assert mean.places.tolist() == [2, 0, 3]
     assert fractions(mean) == [Fraction(1, 2), None, Fraction(3, 4)]
 
 
@@ -181,13 +180,13 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
                 own = [int(each) for each in situation.refused_in_draws[:, place]]
                 share = told["cf"][place]
                 assert share == Fraction(sum(own), draws)
-                assert found["cf"].share.size[place] == 1
+                assert found["cf"].share.places[place] == 1
                 with_own = [
                     (n + c) / (s + 1) for n, c, s in zip(negatives, own, sizes, strict=True)
                 ]
                 assert told["cst_with"][place] == sum(with_own) / draws
-                assert found["cst_with"].share.size[place] == min(sizes) + 1
-                assert found["cst_without"].share.size[place] == min(sizes)
+                assert found["cst_with"].share.places[place] == min(sizes) + 1
+                assert found["cst_without"].share.places[place] == min(sizes)
                 assert found["cst_without"].rows[place] == max(map(len, groups))
                 without = told["cst_without"][place]
                 if min(sizes) == 0:
@@ -222,7 +221,7 @@ def _check_members(
     assert members.is_negative.tolist() == situation.is_negative[members.ids].tolist()
     for name in ("cst_with", "cst_without"):
         listed_members = grouping.pairs[name].test.members(place, index)
-        share = grouping.at(METHODS[name], index).test.share.values()[place]
+        share = grouping.at(METHODS[name], index).test.share.mean()[place]
         total = listed_members.place.sum()
         assert listed_members.place[listed_members.is_negative].sum() / total == pytest.approx(
             share
@@ -258,7 +257,7 @@ def test_one_draw_is_the_audit_of_that_draw() -> None:
             expected = plain.at(method, index).test
             for found in (grouping.at(method, index).test, thrice.at(method, index).test):
                 assert fractions(found.share) == fractions(expected.share)
-                assert found.share.size.tolist() == expected.share.size.tolist()
+                assert found.share.places.tolist() == expected.share.places.tolist()
                 assert found.rows.tolist() == expected.rows.tolist()
                 np.testing.assert_array_equal(found.radius, expected.radius)
 

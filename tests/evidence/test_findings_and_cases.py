@@ -10,6 +10,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.case import Case
+from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.findings import (
@@ -21,13 +22,12 @@ from mutandis.evidence.findings import (
 )
 from mutandis.evidence.groups import Group
 from mutandis.evidence.intervals import Interval
-from mutandis.search.share import Share
 
 
 def group(negatives: list[int], size: int) -> Group:
     sizes = np.full(len(negatives), size)
     return Group(
-        share=Share(negatives=np.array(negatives), size=sizes, split=np.ones_like(sizes)),
+        share=Sums.of(marks=np.array(negatives), places=sizes, parts=np.ones_like(sizes)),
         rows=sizes + 1,
         radius=np.linspace(0.25, 1.25, len(negatives)),
     )

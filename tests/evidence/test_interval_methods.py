@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
+from mutandis.engine.tally import Sums
 from mutandis.evidence.intervals import (
     INTERVALS,
     Counts,
@@ -21,7 +22,6 @@ from mutandis.evidence.intervals import (
     score_statistic,
     wald,
 )
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,26 +39,26 @@ PAIRS = {
 }
 
 
-def share(negatives: int, size: int, split: int = 1) -> Share:
-    return Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([split]))
+def share(negatives: int, size: int, split: int = 1) -> Sums:
+    return Sums.of(marks=np.array([negatives]), places=np.array([size]), parts=np.array([split]))
 
 
-def one(name: str, control: Share, test: Share, **options: Any) -> tuple[float, float, float]:
+def one(name: str, control: Sums, test: Sums, **options: Any) -> tuple[float, float, float]:
     found = INTERVALS[name](control, test, **{"tau": 0.0, "alpha": 0.05} | options)  # type: ignore[index]
     return float(found.low[0]), float(found.high[0]), float(found.p_value[0])
 
 
-def all_pairs(n_control: int, n_test: int) -> tuple[Share, Share]:
+def all_pairs(n_control: int, n_test: int) -> tuple[Sums, Sums]:
     control, test = np.divmod(np.arange((n_control + 1) * (n_test + 1)), n_test + 1)
     ones = np.ones_like(control)
     return (
-        Share(negatives=control, size=n_control * ones, split=ones),
-        Share(negatives=test, size=n_test * ones, split=ones),
+        Sums.of(marks=control, places=n_control * ones, parts=ones),
+        Sums.of(marks=test, places=n_test * ones, parts=ones),
     )
 
 
 @st.composite
-def shares(draw: st.DrawFn) -> Share:
+def shares(draw: st.DrawFn) -> Sums:
     size, split = draw(st.integers(1, 120)), draw(st.sampled_from([1, 1, 2, 3, 7, 1000]))
     return share(draw(st.integers(0, size * split)), size, split)
 
@@ -181,11 +181,11 @@ def most_likely(counts: tuple[float, int, float, int], difference: float) -> flo
 @example(control=share(2, 2), test=share(2, 2), difference=1e-6)
 @example(control=share(0, 1), test=share(0, 1), difference=2e-10)
 def test_constrained_shares_are_the_most_likely(
-    control: Share, test: Share, difference: float
+    control: Sums, test: Sums, difference: float
 ) -> None:
-    m, n = int(control.size[0]), int(test.size[0])
-    x, y = float(control.values()[0]) * m, float(test.values()[0]) * n
-    arguments = (control.values(), test.values(), np.array([float(m)]), np.array([float(n)]))
+    m, n = int(control.places[0]), int(test.places[0])
+    x, y = float(control.mean()[0]) * m, float(test.mean()[0]) * n
+    arguments = (control.mean(), test.mean(), np.array([float(m)]), np.array([float(n)]))
     first, second = constrained_shares(*arguments, np.array([difference]))
     ours, counts = float(first[0]), (x, m, y, n)
     assert second[0] == pytest.approx(ours - difference, abs=1e-15)
@@ -219,7 +219,7 @@ def test_statsmodels_gives_the_same_bounds(sizes: tuple[int, int]) -> None:
     found = wald(control, test, tau=0.0, alpha=0.05)
     expected = [
         proportion.confint_proportions_2indep(x, sizes[0], y, sizes[1], method="wald", alpha=0.1)
-        for x, y in zip(control.negatives, test.negatives, strict=True)
+        for x, y in zip(control.marks[:, 0], test.marks[:, 0], strict=True)
     ]
     lows, highs = np.array(expected).T
     assert np.allclose(found.low, lows, rtol=0, atol=1e-12)
@@ -233,7 +233,7 @@ def test_statsmodels_gives_the_same_bounds(sizes: tuple[int, int]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(control=shares(), test=shares(), tau=thresholds, alpha=levels)
 def test_significance_p_value_and_bound_agree(
-    name: str, control: Share, test: Share, tau: float, alpha: float
+    name: str, control: Sums, test: Sums, tau: float, alpha: float
 ) -> None:
     found = INTERVALS[name](control, test, tau=tau, alpha=alpha)  # type: ignore[index]
     assume(not found.degenerate[0])
@@ -246,7 +246,7 @@ def test_significance_p_value_and_bound_agree(
 @settings(max_examples=100, deadline=None)
 @given(control=shares(), test=shares(), tau=thresholds)
 def test_the_p_value_is_the_level_at_which_the_bound_reaches_the_threshold(
-    name: str, control: Share, test: Share, tau: float
+    name: str, control: Sums, test: Sums, tau: float
 ) -> None:
     _, _, p_value = one(name, control, test, tau=tau)
     assume(1e-6 < p_value < 0.499 or 0.501 < p_value < 1 - 1e-6)
@@ -260,11 +260,11 @@ def test_the_p_value_is_the_level_at_which_the_bound_reaches_the_threshold(
 @settings(max_examples=200, deadline=None)
 @given(control=shares(), test=shares(), alpha=levels)
 def test_the_default_has_a_width_contains_the_difference_and_mirrors(
-    control: Share, test: Share, alpha: float
+    control: Sums, test: Sums, alpha: float
 ) -> None:
     found = miettinen_nurminen(control, test, tau=0.0, alpha=alpha)
     mirrored = miettinen_nurminen(test, control, tau=0.0, alpha=alpha)
-    delta = control.values() - test.values()
+    delta = control.mean() - test.mean()
     assert found.low[0] < found.high[0]
     assert -1 <= found.low[0] <= delta[0] <= found.high[0] <= 1
     assert mirrored.low[0] == pytest.approx(-found.high[0], abs=1e-12)
@@ -277,11 +277,11 @@ def test_the_default_has_a_width_contains_the_difference_and_mirrors(
 @settings(max_examples=200, deadline=None)
 @given(control=shares(), test=shares(), times=st.integers(2, 9), alpha=levels)
 def test_the_default_shrinks_as_groups_grow(
-    control: Share, test: Share, times: int, alpha: float
+    control: Sums, test: Sums, times: int, alpha: float
 ) -> None:
     def width(factor: int) -> float:
         grown = [
-            Share(negatives=s.negatives * factor, size=s.size * factor, split=s.split)
+            Sums.of(marks=s.marks[:, 0] * factor, places=s.places * factor, parts=s.parts[:, 0])
             for s in (control, test)
         ]
         found = miettinen_nurminen(*grown, tau=0.0, alpha=alpha)
@@ -292,7 +292,7 @@ def test_the_default_shrinks_as_groups_grow(
 
 @settings(max_examples=50, deadline=None)
 @given(control=shares(), test=shares())
-def test_the_score_falls_as_the_hypothetical_difference_grows(control: Share, test: Share) -> None:
+def test_the_score_falls_as_the_hypothetical_difference_grows(control: Sums, test: Sums) -> None:
     grid = np.linspace(-0.999, 0.999, 400)
     counts = Counts(*(np.broadcast_to(column, grid.shape) for column in Counts.of(control, test)))
     assert (np.diff(score_statistic(*counts, grid)) < 0).all()
@@ -322,7 +322,7 @@ def test_parts_of_people_lie_between_whole_ones() -> None:
 def test_wald_says_where_it_is_degenerate() -> None:
     control, test = all_pairs(3, 3)
     found = wald(control, test, tau=0.0, alpha=0.05)
-    corners = np.isin(control.negatives, (0, 3)) & np.isin(test.negatives, (0, 3))
+    corners = np.isin(control.marks[:, 0], (0, 3)) & np.isin(test.marks[:, 0], (0, 3))
     assert found.degenerate.tolist() == corners.tolist()
     assert (found.high == found.low).tolist() == corners.tolist()
     # 0-0, 0-3, 3-0, 3-3

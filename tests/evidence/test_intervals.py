@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import elementwise
 
+from mutandis.engine.tally import Sums
 from mutandis.evidence.intervals import INTERVALS, find_crossing, wald
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from mutandis.evidence.intervals import Interval
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 Z_95 = 1.6448536269514722
 
 
-def share(*negatives: int, size: int) -> Share:
+def share(*negatives: int, size: int) -> Sums:
     count = len(negatives)
-    return Share(
-        negatives=np.array(negatives, dtype=np.int64),
-        size=np.full(count, size, dtype=np.int64),
-        split=np.ones(count, dtype=np.int64),
+    return Sums.of(
+        marks=np.array(negatives, dtype=np.int64),
+        places=np.full(count, size, dtype=np.int64),
+        parts=np.ones(count, dtype=np.int64),
     )
 
 
@@ -89,7 +89,7 @@ def test_the_p_value_is_a_normal_tail(tau: float) -> None:
 def test_places_that_are_shared_do_not_count_as_more_people() -> None:
     """n stays k under fair ties: the width is that of k people, however many rows share."""
     few = share(8, size=16)
-    many = Share(negatives=np.array([8 * 50]), size=np.array([16]), split=np.array([50]))
+    many = Sums.of(marks=np.array([8 * 50]), places=np.array([16]), parts=np.array([50]))
     test = share(3, size=16)
     one_way, other = (wald(c, test, tau=0.0, alpha=0.05) for c in (few, many))
     assert (one_way.low[0], one_way.p_value[0]) == (other.low[0], other.p_value[0])
@@ -178,8 +178,8 @@ def test_complainants_do_not_influence_each_other() -> None:
 def test_large_groups_with_large_splits_keep_their_precision() -> None:
     """Denominators of 1e12: Python's integers take over, the interval stays an array of floats."""
     million = np.array([10**6])
-    control = Share(negatives=np.array([6 * 10**11]), size=million, split=million)
-    test = Share(negatives=np.array([4 * 10**11]), size=million, split=million)
+    control = Sums.of(marks=np.array([6 * 10**11]), places=million, parts=million)
+    test = Sums.of(marks=np.array([4 * 10**11]), places=million, parts=million)
     found = wald(control, test, tau=0.0, alpha=0.05)
     margin = Z_95 * sqrt(2 * 0.24 / 10**6)
     assert found.low.dtype == found.p_value.dtype == np.float64

@@ -269,10 +269,10 @@ def described(group: Group, complainant: int) -> dict[str, Any]:
     share, matching = group.share, group.matching
     assert matching is not None
     code = int(matching.unfit[complainant])
-    whole = int(share.size[complainant]) * int(share.split[complainant])
+    whole = int(share.places[complainant]) * int(share.parts[complainant, 0])
     unfit = "" if code == 0 else "far" if code == Matching.FAR else matching.names[abs(code) - 1]
     return {
-        "p_test": Fraction(int(share.negatives[complainant]), whole) if whole else None,
+        "p_test": Fraction(int(share.marks[complainant, 0]), whole) if whole else None,
         "rows": int(group.rows[complainant]),
         "n_effective": float(matching.n_effective[complainant]),
         "unfit": unfit,

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import mutandis as mm
+from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison, compare
 from mutandis.evidence.measures import MEASURES, Measure
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
-from mutandis.search.share import Share
 
 RATIOS = ("risk-ratio", "selection-ratio", "odds-ratio")
 TAUS = {
@@ -38,11 +38,11 @@ def share(
     split: int = 1,
     people: float | None = None,
     doubt: float | None = None,
-) -> Share:
-    return Share(
-        negatives=np.array([negatives]),
-        size=np.array([size]),
-        split=np.array([split]),
+) -> Sums:
+    return Sums.of(
+        marks=np.array([negatives]),
+        places=np.array([size]),
+        parts=np.array([split]),
         people=None if people is None else np.array([people]),
         doubt=None if doubt is None else np.array([doubt]),
     )
@@ -50,8 +50,8 @@ def share(
 
 def compared(
     measure: Measure,
-    control: Share,
-    test: Share,
+    control: Sums,
+    test: Sums,
     *,
     tau: float,
     alpha: float = 0.05,
@@ -67,7 +67,7 @@ def compared(
     return compare(control, test, rule, direction=direction)
 
 
-def bounds(measure: Measure, control: Share, test: Share, **options: Any) -> tuple[float, float]:
+def bounds(measure: Measure, control: Sums, test: Sums, **options: Any) -> tuple[float, float]:
     found = compared(measure, control, test, **options).interval.measured
     assert found is not None
     return float(found.low[0]), float(found.high[0])
@@ -168,7 +168,7 @@ def test_published_intervals() -> None:
     assert [low, high] == pytest.approx([2.940, 7.152], abs=5e-4)
 
 
-def koopman(control: Share, test: Share, *, together: int) -> tuple[float, float]:
+def koopman(control: Sums, test: Sums, *, together: int) -> tuple[float, float]:
     critical = NORMAL.inv_cdf(0.975) * sqrt((together - 1) / together)
     return bounds(MEASURES["risk-ratio"], control, test, tau=1.0, alpha=1 - NORMAL.cdf(critical))
 
@@ -203,25 +203,25 @@ def slow_value(name: str, control: Fraction, test: Fraction) -> float | Fraction
 
 
 @st.composite
-def shares(draw: st.DrawFn) -> Share:
+def shares(draw: st.DrawFn) -> Sums:
     size = draw(st.integers(1, 60))
     split = draw(st.sampled_from([1, 1, 2, 7, 60, 10**9 + 7, 10**17]))
     negatives = draw(st.one_of(st.sampled_from([0, size * split]), st.integers(0, size * split)))
     kind: Any = object if split > 10**15 else np.int64
-    return Share(
-        negatives=np.array([negatives], dtype=kind),
-        size=np.array([size]),
-        split=np.array([split], dtype=kind),
+    return Sums.of(
+        marks=np.array([negatives], dtype=kind),
+        places=np.array([size]),
+        parts=np.array([split], dtype=kind),
     )
 
 
-def fraction(of: Share) -> Fraction:
-    return Fraction(int(of.negatives[0]), int(of.size[0]) * int(of.split[0]))
+def fraction(of: Sums) -> Fraction:
+    return Fraction(int(of.marks[0, 0]), int(of.places[0]) * int(of.parts[0, 0]))
 
 
 @given(name=st.sampled_from(list(MEASURES)), control=shares(), test=shares(), data=st.data())
 def test_evidence_is_decided_on_fractions(
-    name: Any, control: Share, test: Share, data: st.DataObject
+    name: Any, control: Sums, test: Sums, data: st.DataObject
 ) -> None:
     measure = MEASURES[name]
     value = slow_value(name, fraction(control), fraction(test))

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import mutandis as mm
+from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
 from mutandis.evidence.intervals import INTERVALS
 from mutandis.evidence.measures import MEASURES
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from mutandis.evidence.intervals import IntervalName
@@ -34,9 +34,9 @@ def smallest_difference(k: int, p_test: float, **options: Any) -> float | None:
     return mm.power(p_test, p_test, ks=(k,), k_max=1, **options).smallest_differences[0]
 
 
-def share(negatives: np.ndarray[Any, Any], k: int) -> Share:
+def share(negatives: np.ndarray[Any, Any], k: int) -> Sums:
     ones = np.ones_like(negatives)
-    return Share(negatives=negatives, size=k * ones, split=ones)
+    return Sums.of(marks=negatives, places=k * ones, parts=ones)
 
 
 def significant(k: int, *, alpha: float, tau: float, interval: IntervalName) -> list[list[bool]]:
@@ -187,7 +187,7 @@ def test_power_of_a_ratio_is_the_sum_over_all_outcomes(measure: Any, tau: float)
     for x in range(k + 1):
         for y in range(k + 1):
             control, test = (
-                Share(negatives=np.array([n]), size=np.array([k]), split=np.array([1]))
+                Sums.of(marks=np.array([n]), places=np.array([k]), parts=np.array([1]))
                 for n in (x, y)
             )
             found = by.interval("miettinen-nurminen")(control, test, tau=tau, alpha=0.05)

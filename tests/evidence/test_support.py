@@ -287,8 +287,8 @@ def test_each_one_is_told_her_own_reason() -> None:
             expected = ""
             if left_out[place]:
                 expected = explain_unfit(unfit[place]) or explain_insufficient(
-                    int(groups.control.share.size[place]),
-                    int(groups.test.share.size[place]),
+                    int(groups.control.share.places[place]),
+                    int(groups.test.share.places[place]),
                     max_distance=0.01,
                     min_group=3,
                 )

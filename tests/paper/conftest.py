@@ -27,7 +27,7 @@ def share_of_draws() -> Callable[[mm.Audit, str, int], NDArray[np.float64]]:
             audit.grouping.at(METHODS[method], index, draw=draw)
             for draw in range(len(audit.situation.draws))
         ]
-        found = [pair.control.share.values() - pair.test.share.values() > 1e-12 for pair in pairs]
+        found = [pair.control.share.mean() - pair.test.share.mean() > 1e-12 for pair in pairs]
         return np.asarray(np.mean(found, axis=0), dtype=np.float64)
 
     return share

@@ -121,7 +121,7 @@ def assert_equal(found: Neighbourhoods, expected: Neighbourhoods) -> None:
 
 def assert_same_groups(found: Neighbourhoods, expected: Neighbourhoods) -> None:
     """The same people inside and on the rim, whatever integer their distance is."""
-    for name in ("inside", "rim", "negatives_inside", "negatives_rim"):
+    for name in ("inside", "rim", "marks_inside", "marks_rim"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.engine.tally import Sums
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.intervals import wald
 from mutandis.evidence.semantics import PAPER_DEFINITIONS
 from mutandis.published.semantics import AS_PUBLISHED, PublishedLinear
-from mutandis.search.share import Share
 
 SETTINGS: dict[str, Any] = {
     "outcome": "ok",
@@ -167,8 +167,8 @@ def test_several_protected_values_are_audited_each_on_its_own() -> None:
 # --- evidence ----------------------------------------------------------------------------------
 
 
-def share(negatives: int, size: int) -> Share:
-    return Share(negatives=np.array([negatives]), size=np.array([size]), split=np.array([1]))
+def share(negatives: int, size: int) -> Sums:
+    return Sums.of(marks=np.array([negatives]), places=np.array([size]), parts=np.array([1]))
 
 
 def test_evidence_was_rounded_to_three_decimals() -> None:

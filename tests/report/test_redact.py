@@ -17,9 +17,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 import mutandis as mm
 from mutandis.auditing.provenance import hash_population
+from mutandis.engine.tally import Sums
 from mutandis.evidence.intervals import INTERVALS
 from mutandis.report.redact import LEAST, People
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -348,8 +348,8 @@ def difference_within(verdict: str, k: int) -> tuple[float, float]:
     sizes, ones = np.full_like(control, k), np.ones_like(control)
     rejects = (
         INTERVALS["miettinen-nurminen"](
-            Share(negatives=control, size=sizes, split=ones),
-            Share(negatives=test, size=sizes, split=ones),
+            Sums.of(marks=control, places=sizes, parts=ones),
+            Sums.of(marks=test, places=sizes, parts=ones),
             tau=0.0,
             alpha=0.05,
         ).p_value

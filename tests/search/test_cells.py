@@ -135,7 +135,7 @@ def test_a_tree_in_files_answers_as_all_points_do(
         limits, rows = expected.radius[:, 1], (expected.inside + expected.rim)[:, 1] + 1
         within, known = (each.within(queries, limits) for each in (search, oracle))
         assert np.array_equal(within.people, known.people)
-        assert np.array_equal(within.negatives, known.negatives)
+        assert np.array_equal(within.marks, known.marks)
         check_nearby(search, ordered, cells, queries, limits, rows)
     assert search.name == f"compiled {kernel}"
 

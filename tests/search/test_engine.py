@@ -129,7 +129,7 @@ def test_queries_from_one_point_differ_by_who_asks() -> None:
     for search in backends(space):
         found = find_neighbourhoods(search, queries, [1])
         assert found.rim[:, 0].tolist() == [1, 1, 2]
-        assert found.negatives_rim[:, 0].tolist() == [0, 1, 1]
+        assert found.marks_rim[:, 0, 0].tolist() == [0, 1, 1]
 
 
 def test_no_queries_give_no_answers() -> None:
@@ -304,7 +304,7 @@ def test_counts_are_those_of_a_plain_loop(
         ]
         near = [(apart, refused) for apart, refused in near if apart <= reach[me]]
         assert found.people[me] == len(near)
-        assert found.negatives[me] == sum(refused for _, refused in near)
+        assert found.marks[me, 0] == sum(refused for _, refused in near)
         assert found.farthest[me] == max((apart for apart, _ in near), default=-1)
 
 

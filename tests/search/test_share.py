@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.search.share import Share, difference, exceeds
+from mutandis.engine.tally import Sums, difference, exceeds
 
 Group = tuple[int, int, int]
 
@@ -20,9 +20,9 @@ def groups(draw: st.DrawFn, most: int) -> Group:
     return draw(st.integers(0, size * split)), size, split
 
 
-def share_from(chosen: list[Group]) -> Share:
+def share_from(chosen: list[Group]) -> Sums:
     negatives, size, split = (np.array(part, dtype=np.int64) for part in zip(*chosen, strict=True))
-    return Share(negatives=negatives, size=size, split=split)
+    return Sums.of(marks=negatives, places=size, parts=split)
 
 
 def as_fraction(group: Group) -> Fraction:
@@ -60,7 +60,7 @@ def test_differences_and_decisions_are_those_of_fractions(
 @given(data=st.data())
 def test_shares_are_the_nearest_floats(most: int, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(groups(most), min_size=1, max_size=5))
-    assert share_from(chosen).values().tolist() == [float(as_fraction(group)) for group in chosen]
+    assert share_from(chosen).mean().tolist() == [float(as_fraction(group)) for group in chosen]
 
 
 def test_a_difference_of_exactly_tau_is_no_evidence() -> None:
@@ -107,27 +107,27 @@ def test_equal_evidence_gives_equal_floats(
     one = difference(share_from([control]), share_from([test]))
     same = difference(share_from([larger]), share_from([finer]))
     assert [part.tolist() for part in one] == [part.tolist() for part in same]
-    assert share_from([control]).values() == share_from([larger]).values()
+    assert share_from([control]).mean() == share_from([larger]).mean()
 
 
 @given(groups(SMALL), st.booleans())
 def test_the_center_takes_one_more_place(group: Group, is_negative: bool) -> None:
-    with_center = share_from([group]).with_center(np.array([is_negative]))
+    with_center = share_from([group]).with_center(np.array([[is_negative]]))
     negatives, size, split = group
     expected = (Fraction(negatives, split) + is_negative) / (size + 1)
-    assert with_center.size.tolist() == [size + 1]
-    assert with_center.values().tolist() == [float(expected)]
+    assert with_center.places.tolist() == [size + 1]
+    assert with_center.mean().tolist() == [float(expected)]
 
 
 def test_nobody_gives_nothing() -> None:
     nothing = np.empty(0, np.int64)
-    nobody = Share(negatives=nothing, size=nothing, split=nothing)
+    nobody = Sums.of(marks=nothing, places=nothing, parts=nothing)
     top, bottom = difference(nobody, nobody)
     assert exceeds(top, bottom, Fraction(0)).tolist() == []
 
 
 def test_examples_of_shares() -> None:
-    assert share_from([(2, 3, 1)]).values().tolist() == [2 / 3]
+    assert share_from([(2, 3, 1)]).mean().tolist() == [2 / 3]
     halves, thirds = share_from([(1, 2, 1)]), share_from([(1, 3, 1)])
     assert [part.tolist() for part in difference(halves, thirds)] == [[1], [6]]
     tenths = exceeds(np.array([1, 2]), np.array([10, 10]), Fraction("0.1"))
@@ -142,11 +142,11 @@ def test_many_shares_with_integers_of_python_are_divided_correctly() -> None:
         each * int(top) // 7 for each, top in zip(split, rng.integers(0, 15, 12_000), strict=True)
     ]
     size = rng.integers(0, 3, 12_000)
-    shares = Share(
-        negatives=np.array(negatives, dtype=object),
-        size=size,
-        split=np.array(split, dtype=object),
-    ).values()
+    shares = Sums.of(
+        marks=np.array(negatives, dtype=object),
+        places=size,
+        parts=np.array(split, dtype=object),
+    ).mean()
     for place in range(0, 12_000, 37):
         if not size[place]:
             assert np.isnan(shares[place])
@@ -161,8 +161,10 @@ def test_a_share_is_one_float_in_whatever_parts(chosen: list[Group], parts: int)
     expected = [float(as_fraction(group)) for group in chosen]
     finer = [(negatives * parts, size, split * parts) for negatives, size, split in chosen]
     share = share_from(finer)
-    large = Share(
-        negatives=share.negatives.astype(object), size=share.size, split=share.split.astype(object)
+    large = Sums.of(
+        marks=share.marks[:, 0].astype(object),
+        places=share.places,
+        parts=share.parts[:, 0].astype(object),
     )
-    assert share.values().tolist() == expected
-    assert large.values().tolist() == expected
+    assert share.mean().tolist() == expected
+    assert large.mean().tolist() == expected

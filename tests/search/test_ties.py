@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.search.ties import Neighbourhoods, count_candidates, select, share_of
+from mutandis.engine.nearest import sum_nearest
+from mutandis.search.ties import Neighbourhoods, count_candidates, select
 
 people = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=9)
 
@@ -27,9 +28,9 @@ def neighbourhoods(
     return Neighbourhoods(
         radius=cell(1),
         inside=cell(inside),
-        negatives_inside=cell(negatives_inside),
+        marks_inside=cell(negatives_inside)[..., np.newaxis],
         rim=cell(rim),
-        negatives_rim=cell(negatives_rim),
+        marks_rim=cell(negatives_rim)[..., np.newaxis],
     )
 
 
@@ -52,10 +53,10 @@ def test_fair_is_the_mean_over_every_way_to_break_the_tie(rows: list[tuple[int, 
         list(ks),
     )
     for column, k in enumerate(ks):
-        share = share_of(found, column, k=k, ties="fair")
-        top, bottom = int(share.negatives[0]), int(share.size[0] * share.split[0])
+        share = sum_nearest(found, column, k=k, ties="fair")
+        top, bottom = int(share.marks[:, 0][0]), int(share.places[0] * share.parts[:, 0][0])
         assert Fraction(top, bottom) == mean_over_broken_ties(rows, k)
-        assert share.size[0] == k
+        assert share.places[0] == k
 
 
 @given(people)
@@ -70,8 +71,12 @@ def test_all_takes_everybody_on_the_rim(rows: list[tuple[int, bool]]) -> None:
     for column, k in enumerate(ks):
         radius = sorted(distance for distance, _ in rows)[k - 1]
         within = [negative for distance, negative in rows if distance <= radius]
-        share = share_of(found, column, k=k, ties="all")
-        assert (share.negatives[0], share.size[0], share.split[0]) == (sum(within), len(within), 1)
+        share = sum_nearest(found, column, k=k, ties="all")
+        assert (share.marks[0, 0], share.places[0], share.parts[0, 0]) == (
+            sum(within),
+            len(within),
+            1,
+        )
 
 
 @given(st.lists(points_with_counts, max_size=6))
@@ -94,24 +99,24 @@ def test_candidates_stand_for_as_many_rows_as_they_count(
         np.array([[int(negative) for _, negative in rows]]),
         ks,
     )
-    for name in ("radius", "inside", "rim", "negatives_inside", "negatives_rim"):
+    for name in ("radius", "inside", "rim", "marks_inside", "marks_rim"):
         np.testing.assert_array_equal(getattr(found, name), getattr(single, name))
 
 
 def test_the_formula_by_hand() -> None:
     # 3 inside (1 refused), 4 on the rim (3 refused) share 2 places: (1·4 + 2·3) / (5·4) = 1/2
     found = neighbourhoods(inside=3, negatives_inside=1, rim=4, negatives_rim=3)
-    fair = share_of(found, 0, k=5, ties="fair")
-    assert (fair.negatives[0], fair.size[0], fair.split[0]) == (10, 5, 4)
-    assert fair.values().tolist() == [0.5]
-    every = share_of(found, 0, k=5, ties="all")
-    assert every.values().tolist() == [4 / 7]
+    fair = sum_nearest(found, 0, k=5, ties="fair")
+    assert (fair.marks[0, 0], fair.places[0], fair.parts[0, 0]) == (10, 5, 4)
+    assert fair.mean().tolist() == [0.5]
+    every = sum_nearest(found, 0, k=5, ties="all")
+    assert every.mean().tolist() == [4 / 7]
 
 
 def test_a_rim_that_is_just_full_needs_no_sharing() -> None:
     found = neighbourhoods(inside=1, negatives_inside=1, rim=2, negatives_rim=1)
-    fair, every = (share_of(found, 0, k=3, ties=ties) for ties in ("fair", "all"))
-    assert fair.values().tolist() == every.values().tolist() == [2 / 3]
+    fair, every = (sum_nearest(found, 0, k=3, ties=ties) for ties in ("fair", "all"))
+    assert fair.mean().tolist() == every.mean().tolist() == [2 / 3]
 
 
 def test_answers_are_taken_and_put_by_query() -> None:
@@ -126,4 +131,4 @@ def test_examples_of_candidates() -> None:
     near = count_candidates(
         np.array([[4, 1, 5]]), np.array([[2, 1, 1]]), np.array([[1, 0, 1]]), np.array([4])
     )
-    assert (near.people.item(), near.negatives.item(), near.farthest.item()) == (3, 1, 4)
+    assert (near.people.item(), near.marks.item(), near.farthest.item()) == (3, 1, 4)

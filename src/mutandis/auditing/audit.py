@@ -1282,11 +1282,11 @@ class Audit:
         own = own.take(places)
         worse = self.plan.settings.evidence.direction == "negative"
         if scale is None:
-            p_own = own.values()
+            p_own = own.mean()
             return {"p_own": p_own, "own_case": answer_own_case(outcomes, p_own, worse=worse)}
         tau = self.plan.settings.tau
         answer = is_worse(outcomes, own, scale=scale, tau=tau, worse=worse).astype(object)
-        answer[own.size == 0] = None
+        answer[own.places == 0] = None
         return {"p_own": own_average(outcomes, own, scale), "own_case": answer}
 
     def _adjust(self, comparison: Comparison, method: Method) -> NDArray[np.float64]:

@@ -245,7 +245,7 @@ def _doubts(refitted: Sequence[_World], scale: Scale | None) -> dict[int, NDArra
 
     def doubted(pair: Pair[Group]) -> NDArray[np.float64]:
         if not isinstance(scale, LevelScale):
-            return pair.test.share.values()
+            return pair.test.share.mean()
         worse, better = averages_of(pair.control.share, pair.test.share, scale)
         return (worse - better) / 2
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
+    from mutandis.engine.tally import Sums
     from mutandis.evidence.comparison import Comparison, Depth, Rule
     from mutandis.evidence.groups import Group, Pair
     from mutandis.evidence.intervals import IntervalName
     from mutandis.evidence.matched_groups import HasEvidence
     from mutandis.evidence.methods import Method
-    from mutandis.search.share import Share
 
 __all__ = ["compare_groups", "compare_shares", "evidence_by"]
 
@@ -40,8 +40,8 @@ def compare_groups(
 
 def compare_shares(
     plan: Plan,
-    control: Share,
-    test: Share,
+    control: Sums,
+    test: Sums,
     *,
     depth: Depth,
     insufficient: NDArray[np.bool_] | None = None,
@@ -66,9 +66,9 @@ def evidence_by(plan: Plan) -> HasEvidence:
     significant.
     """
 
-    def has_evidence(control: Share, test: Share) -> NDArray[np.bool_]:
-        evidence = np.zeros(len(control.size), dtype=np.bool_)
-        filled = np.flatnonzero((control.size > 0) & (test.size > 0))
+    def has_evidence(control: Sums, test: Sums) -> NDArray[np.bool_]:
+        evidence = np.zeros(len(control.places), dtype=np.bool_)
+        filled = np.flatnonzero((control.places > 0) & (test.places > 0))
         shares = control.take(filled), test.take(filled)
         evidence[filled] = compare_shares(plan, *shares, depth="evidence").evidence
         return evidence

@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
+    from mutandis.engine.tally import Sums
     from mutandis.evidence.comparison import Comparison
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.groups import Group, NearestGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
-    from mutandis.search.share import Share
 
 __all__ = [
     "FRAGILE",
@@ -640,8 +640,8 @@ class _Ground:
         return attribute_part(replace(self.situation, strata=strata), part[0], held=part[1])
 
 
-def _no_one(control: Share, test: Share) -> NDArray[np.bool_]:  # noqa: ARG001
-    return np.zeros(len(control.size), dtype=np.bool_)
+def _no_one(control: Sums, test: Sums) -> NDArray[np.bool_]:  # noqa: ARG001
+    return np.zeros(len(control.places), dtype=np.bool_)
 
 
 def attribute_part(

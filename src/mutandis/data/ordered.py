@@ -86,14 +86,9 @@ class LevelScale:
     exact: ClassVar[bool] = True  # no level is rounded
     places: ClassVar[int] = 3  # decimals of θ
 
-    def mark(self, places: NDArray[Any], which: int) -> NDArray[np.bool_]:
-        """Give what is summed over groups: who is beyond a level."""
-        return np.asarray(places > which, dtype=np.bool_)
-
-    @property
-    def marks(self) -> int:
-        """How many columns are summed."""
-        return len(self.levels) - 1
+    def marks(self, places: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return what is summed over groups, by column: who is beyond each level but the last."""
+        return np.asarray(places[:, np.newaxis] > np.arange(len(self.levels) - 1), dtype=np.bool_)
 
     def values(self, places: NDArray[Any]) -> NDArray[Any]:
         """Give the levels that places stand for."""

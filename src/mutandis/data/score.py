@@ -155,14 +155,9 @@ class ScoreScale:
         steps = np.rint((values * denominator - best) / unit[0]).astype(np.int64)
         return np.asarray(steps * self.sign)
 
-    def mark(self, steps: NDArray[Any], which: int) -> NDArray[np.int64]:
-        """Give what is summed over groups: the steps, and then their squares."""
-        return np.asarray(steps if which == 0 else steps * steps, dtype=np.int64)
-
-    @property
-    def marks(self) -> int:
-        """How many columns are summed."""
-        return 2
+    def marks(self, steps: NDArray[Any]) -> NDArray[np.int64]:
+        """Return what is summed over groups, by column: the steps and their squares."""
+        return np.column_stack([steps, steps * steps]).astype(np.int64)
 
     def values(self, steps: NDArray[Any], whole: NDArray[Any] | int = 1) -> NDArray[np.float64]:
         """Give the scores that so many steps, divided by a `whole`, stand for."""

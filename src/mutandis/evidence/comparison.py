@@ -10,7 +10,7 @@ import numpy as np
 
 from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal, number_equal
-from mutandis.search.share import Share, difference
+from mutandis.engine.tally import Sums, difference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,16 +57,16 @@ class Comparison(ByRow):
         return replace(self, delta_p=0.0 - self.delta_p, interval=bounds)
 
 
-Rule = Callable[[Share, Share], Comparison]
+Rule = Callable[[Sums, Sums], Comparison]
 """Compares shares, looking for Δp > τ; nothing but the shares has a part in it."""
 
-Differences = Callable[[Share, Share], "NDArray[np.float64]"]
+Differences = Callable[[Sums, Sums], "NDArray[np.float64]"]
 """Gives Δ of groups that are not empty, where outcomes are more than two values."""
 
 
 def compare(
-    control: Share,
-    test: Share,
+    control: Sums,
+    test: Sums,
     rule: Rule,
     *,
     direction: Direction = "negative",
@@ -101,10 +101,10 @@ def compare(
     return found if alone else found.take(pair)
 
 
-def _in_blocks(rule: Rule, control: Share, test: Share, direction: Direction) -> Comparison:
+def _in_blocks(rule: Rule, control: Sums, test: Sums, direction: Direction) -> Comparison:
     """Compare some at a time, of whom no one has a part in another's comparison."""
     parts = []
-    for start in range(0, max(1, len(control.size)), _BLOCK):
+    for start in range(0, max(1, len(control.places)), _BLOCK):
         block = slice(start, start + _BLOCK)
         here, there = control.take(block), test.take(block)
         parts.append(rule(here, there) if direction == "negative" else rule(there, here).mirrored())
@@ -112,11 +112,11 @@ def _in_blocks(rule: Rule, control: Share, test: Share, direction: Direction) ->
 
 
 def _known_differences(
-    control: Share, test: Share, differences: Differences | None
+    control: Sums, test: Sums, differences: Differences | None
 ) -> NDArray[np.float64]:
     """Give Δp where neither group is empty."""
-    delta_p = np.full(len(control.size), np.nan)
-    filled = np.flatnonzero((control.size > 0) & (test.size > 0))
+    delta_p = np.full(len(control.places), np.nan)
+    filled = np.flatnonzero((control.places > 0) & (test.places > 0))
     here, there = control.take(filled), test.take(filled)
     if differences is None:
         numerator, denominator = difference(here, there)
@@ -161,7 +161,7 @@ def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bo
     Search centers are not counted.
     A method that compares nothing but the centers has no groups that could be too small.
     """
-    control, test = pair.control.share.size, pair.test.share.size
+    control, test = pair.control.share.places, pair.test.share.places
     if not method.count_neighbours:
         return np.zeros(len(control), dtype=np.bool_)
     fewest = np.minimum(control, test) - int(method.count_centers)
@@ -170,7 +170,7 @@ def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bo
 
 
 def distinct_pairs(
-    control: Share, test: Share, insufficient: NDArray[np.bool_] | None = None
+    control: Sums, test: Sums, insufficient: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Find one complainant of each different pair of shares, and the pair that each has.
 
@@ -179,33 +179,33 @@ def distinct_pairs(
     the share and the number of people that it counts as, and neither do means over draws: these
     are compared one by one, unless their integers are those of Python, which take long.
     """
-    several = control.further is not None  # of several marks, all hardly ever agree
-    if not several and object in (test.negatives.dtype, test.split.dtype):
+    several = control.width > 1  # of several marks, all hardly ever agree
+    if not several and object in (test.marks.dtype, test.parts.dtype):
         whether = () if insufficient is None else (insufficient,)
         return group_equal(*_bits(control), *_bits(test), *whether)
     if several or control.people is not None or test.people is not None:
-        everyone = np.arange(len(control.size))
+        everyone = np.arange(len(control.places))
         return everyone, everyone
     if _is_plain(control) and _is_plain(test):
         return _group_plain(control, test)
     return group_equal(*_parts(control), *_parts(test))
 
 
-def _is_plain(share: Share) -> bool:
+def _is_plain(share: Sums) -> bool:
     """Tell whether all groups have one size, small enough for a table, and no place is split."""
-    if not len(share.size):
+    if not len(share.places):
         return False
-    size = int(share.size[0])
-    whole = bool((share.split == 1).all() and (share.size == size).all())
+    size = int(share.places[0])
+    whole = bool((share.parts[:, 0] == 1).all() and (share.places == size).all())
     return whole and size <= _LARGEST_TABLE
 
 
-def _group_plain(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _group_plain(control: Sums, test: Sums) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Look each pair of whole numbers up in a table of all of them: no hashing."""
-    width = int(test.size[0]) + 1
-    key = control.negatives * width
-    key += test.negatives
-    example = np.full((int(control.size[0]) + 1) * width, -1, dtype=np.intp)
+    width = int(test.places[0]) + 1
+    key = control.marks[:, 0] * width
+    key += test.marks[:, 0]
+    example = np.full((int(control.places[0]) + 1) * width, -1, dtype=np.intp)
     example[key] = np.arange(len(key))
     taken = np.flatnonzero(example >= 0)
     first = example[taken]
@@ -213,15 +213,15 @@ def _group_plain(control: Share, test: Share) -> tuple[NDArray[np.intp], NDArray
     return first, example[key]
 
 
-def _bits(share: Share) -> list[NDArray[Any]]:
+def _bits(share: Sums) -> list[NDArray[Any]]:
     """Give all that a comparison reads of shares, as integers that are equal where it is."""
     floats = [each for each in (share.people, share.doubt) if each is not None]
-    whole = [share.negatives, share.split]
+    whole = [share.marks[:, 0], share.parts[:, 0]]
     whole = [number_equal(each) if each.dtype == object else each for each in whole]
-    return [share.size, *whole, *(each.view(np.int64) for each in floats)]
+    return [share.places, *whole, *(each.view(np.int64) for each in floats)]
 
 
-def _parts(share: Share) -> tuple[NDArray[np.int64], ...]:
+def _parts(share: Sums) -> tuple[NDArray[np.int64], ...]:
     """Give what tells shares apart: 2/4 of ten and 1/2 of ten are the same evidence."""
-    divisor = np.gcd(share.negatives, share.split)
-    return share.negatives // divisor, share.split // divisor, share.size
+    divisor = np.gcd(share.marks[:, 0], share.parts[:, 0])
+    return share.marks[:, 0] // divisor, share.parts[:, 0] // divisor, share.places

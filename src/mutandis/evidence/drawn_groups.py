@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.engine.tally import average
 from mutandis.evidence.groups import Group, Members
-from mutandis.evidence.matches import ROOM
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,45 +24,13 @@ if TYPE_CHECKING:
     from mutandis.evidence.groups import Centers, NearestGroups
     from mutandis.search.embedding import LazyEmbedding
 
-__all__ = ["DrawnCenters", "DrawnGroups", "mean_share"]
-
-
-def mean_share(shares: Sequence[Share]) -> Share:
-    """Average the shares of several groups of the same people, each with the same part.
-
-    A mean counts as the smallest of its groups, and is empty where one of them is.
-    """
-    size = np.min([each.size for each in shares], axis=0)
-    filled = np.flatnonzero(size > 0)
-    up, down = np.zeros_like(filled), np.ones_like(filled)
-    most = len(shares) * max(
-        float(np.max(np.abs(each.values()[filled]), initial=1)) for each in shares
-    )
-    for each in shares:
-        negatives, whole = each.negatives[filled], (each.size * each.split)[filled]
-        divisor = np.gcd(negatives, whole)
-        negatives, whole = negatives // divisor, whole // divisor
-        rest = whole // np.gcd(down, whole)
-        # the sum of the shares is at most their number; of scores, that many of the largest
-        largest = np.max(down.astype(np.float64) * rest * size[filled], initial=0) * most
-        if largest >= ROOM:
-            up, down = up.astype(object), down.astype(object)
-        up = up * rest + negatives * (down * rest // whole)
-        down *= rest
-    up, down = up * size[filled], down * len(shares)
-    divisor = np.gcd(up, down)
-    parts = [np.zeros(len(size), dtype=up.dtype), np.ones(len(size), dtype=up.dtype)]
-    parts[0][filled], parts[1][filled] = up // divisor, down // divisor
-    tops = np.maximum(parts[1] * np.maximum(size, 1), np.abs(parts[0]))
-    if np.max(tops, initial=0) < ROOM:
-        parts = [each.astype(np.int64) for each in parts]
-    return Share(negatives=parts[0], size=size, split=parts[1])
+__all__ = ["DrawnCenters", "DrawnGroups"]
 
 
 def _average(groups: Sequence[Group]) -> Group:
     """Average groups; rows and radius are those of the largest and of the widest."""
     return Group(
-        share=mean_share([each.share for each in groups]),
+        share=average([each.share for each in groups]),
         rows=np.max([each.rows for each in groups], axis=0),
         radius=np.fmax.reduce([each.radius for each in groups]),
     )

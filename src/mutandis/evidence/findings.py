@@ -277,7 +277,7 @@ class Findings(ByRow):
         """Give the shares of refusals in control and test groups, or what stands for them."""
         control, test = self.control.share, self.test.share
         if self.scale is None:
-            return control.values(), test.values()
+            return control.mean(), test.mean()
         return averages_of(control, test, self.scale)
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -300,8 +300,8 @@ class Findings(ByRow):
             interval.p_value,
             self.q_value,
             self.verdicts(),
-            self.control.share.size,
-            self.test.share.size,
+            self.control.share.places,
+            self.test.share.places,
             self.control.rows,
             self.test.rows,
             self.control.radius,

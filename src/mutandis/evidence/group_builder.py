@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from mutandis.engine.tally import Sums
 from mutandis.evidence.groups import Caliper, Counted, Group, NearestGroups
 from mutandis.evidence.matched_groups import (
     MatchedGroups,
@@ -33,7 +34,6 @@ from mutandis.evidence.methods import Center
 from mutandis.search.choose import choose_search
 from mutandis.search.embedding import Embedding, LazyEmbedding
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
-from mutandis.search.share import Share
 from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
@@ -65,8 +65,6 @@ class SharedSpaces:
     embedding: Embedding | None = None
     spaces: list[PreparedSpace] = field(default_factory=list)
     stored: list[Any] = field(default_factory=list)  # what workers read, by `tiles`
-    # the same for the further marks of an outcome
-    further: list[SharedSpaces] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,11 +169,11 @@ class GroupBuilder:
                     test=stratum.test, key=matches.key, people=matches.people, parts=matches.parts
                 )
             )
-            own.append(matches.share(np.searchsorted(stratum.control, stratum.complainants)))
+            own.append(matches.sums(np.searchsorted(stratum.control, stratum.complainants)))
             everyone.append(mine)
         return MatchedGroups(
             at_k=_in_order(groups, everyone),
-            own=own[0] if len(own) == 1 else Share.join(own).take(_back(everyone)),
+            own=own[0] if len(own) == 1 else Sums.join(own).take(_back(everyone)),
             spaces=tuple(spaces),
             control=control,
             centers=centers,
@@ -330,7 +328,7 @@ class GroupBuilder:
         situation, embedding = self._situation, self._embedding
         rows = situation.complainants
         spaces = tuple(s.control if in_control else s.test for s in situation.strata)
-        answered = _Accumulator(rows, situation.strata, situation.ks)
+        answered = _Accumulator(rows, situation.strata, situation.ks, situation.width)
         caliper = self._caliper(world, rows)
         if self._counted is not None:
             answered.found = self._counted[what].found
@@ -397,7 +395,9 @@ class GroupBuilder:
         if farthest is None:
             return None
         overflow_distance = self._embedding.apply(world, rows).overflow_distance
-        return Caliper.of(farthest, overflow_distance, self._embedding.metric)
+        return Caliper.of(
+            farthest, overflow_distance, self._embedding.metric, width=self._situation.width
+        )
 
     def _search(self, rows: NDArray[np.intp], *, in_control: bool) -> PreparedSpace:
         """Prepare the search of a space; the last one is at hand for centers in another world."""
@@ -407,8 +407,8 @@ class GroupBuilder:
         if not self._keeps_spaces:
             self._spaces.clear()  # makes room before the next one is built
         points = self._embedding.apply(self._situation.population, rows).points
-        negative = self._situation.summed[rows]
-        space, standing = Space.of(points, negative, self._embedding.metric)
+        marks = self._situation.marks_of(rows)
+        space, standing = Space.of(points, marks, self._embedding.metric)
         self._spaces.append(
             PreparedSpace(
                 rows=rows,
@@ -427,11 +427,12 @@ class GroupBuilder:
         if searched.standing is None:
             return Queries.outside(centers)
         own = searched.standing[np.searchsorted(searched.rows, complainants)]
-        outcome = self._situation.summed[complainants]
+        marks = self._situation.marks_of(complainants)
         if searched.marks is None:
-            return Queries(points=centers, own=own, own_negative=outcome)
+            return Queries(points=centers, own=own, own_negative=marks[:, 0])
         nothing = np.zeros(len(own), dtype=np.bool_)
-        return Queries(points=centers, own=own, own_negative=nothing, own_mark=outcome)
+        own_marks = marks.astype(np.int64, copy=False)
+        return Queries(points=centers, own=own, own_negative=nothing, own_marks=own_marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,7 +447,7 @@ class PreparedSpace:
     search: Search
     standing: NDArray[np.intp] | None
     repeats: bool
-    marks: NDArray[np.int64] | None  # where marks are summed: those at each point
+    marks: NDArray[np.int64] | None  # those at each point, where they are more than a mask
     facts: SpaceFacts | None = None  # of a whole test space, where they are known
 
     def in_chunks(self, complainants: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
@@ -486,12 +487,12 @@ class _Accumulator:
     """What was answered so far; little memory for what all complainants have in common."""
 
     def __init__(
-        self, rows: NDArray[np.intp], strata: Sequence[Stratum], ks: Sequence[int]
+        self, rows: NDArray[np.intp], strata: Sequence[Stratum], ks: Sequence[int], width: int
     ) -> None:
-        self._rows = rows
+        self._rows, self._width = rows, width
         self._order = {id(stratum): place for place, stratum in enumerate(strata)}
         alone = len(strata) == 1
-        self.found = Neighbourhoods.empty(0, len(ks))
+        self.found = Neighbourhoods.empty(0, len(ks), width)
         self.overflow_distance: NDArray[np.float64] = np.broadcast_to(0.0, len(rows))
         zeros = np.broadcast_to(np.intp(0), len(rows))
         self.space_of: NDArray[np.intp] = zeros if alone else np.array(zeros)
@@ -508,7 +509,8 @@ class _Accumulator:
             self.found = answers
         else:
             if not len(self.found.radius):
-                self.found = Neighbourhoods.empty(len(self._rows), self.found.radius.shape[1])
+                ks = self.found.radius.shape[1]
+                self.found = Neighbourhoods.empty(len(self._rows), ks, self._width)
             self.found.put(mine, answers)
         if overflow_distance.any():
             self.overflow_distance = _written(self.overflow_distance, mine, overflow_distance)

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from mutandis.data.by_row import ByRow
+from mutandis.engine.nearest import sum_nearest
+from mutandis.engine.tally import Sums
 from mutandis.numeric.order import rank_ids
 from mutandis.search.engine import find_within
-from mutandis.search.share import Share
-from mutandis.search.ties import Neighbourhoods, RadiusCounts, share_of
+from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +76,7 @@ class Matching(ByRow):
 class Group(ByRow):
     """One group (control or test) for each complainant, at one k."""
 
-    share: Share  # its share of negative outcomes, exactly
+    share: Sums  # sums of its marks
     rows: NDArray[np.int64]  # how many rows hold its places, or share them
     # the distance of its farthest member, NaN where it has none beside the center; in a matched
     # group, the mean distance of its members from the counterfactuals that they stand for
@@ -160,11 +161,12 @@ class Centers:
 
     ids: NDArray[Any]
     is_negative: NDArray[Any]
+    marks: NDArray[Any]  # of these outcomes, by column
 
     def at(self, index: int) -> Group:  # noqa: ARG002 - the same for every k
-        """Give the centers as groups of one."""
+        """Return the centers as groups of one."""
         one = np.ones(len(self.ids), dtype=np.int64)
-        share = Share(negatives=self.is_negative.astype(np.int64), size=one, split=one)
+        share = Sums.of(marks=self.marks.astype(np.int64), places=one)
         return Group(share=share, rows=one, radius=np.full(len(one), np.nan))
 
     def members(self, complainant: int, index: int) -> Members:  # noqa: ARG002
@@ -189,17 +191,23 @@ class Caliper:
 
     @classmethod
     def of(
-        cls, max_distance: float, overflow_distance: NDArray[np.float64], metric: Metric
+        cls,
+        max_distance: float,
+        overflow_distance: NDArray[np.float64],
+        metric: Metric,
+        *,
+        width: int = 1,
     ) -> Caliper:
         """Read a distance as the decimal that was written, and as integers of the metric.
 
-        `overflow_distance` is what the distances of each center lack because it lies out of reach.
+        `overflow_distance` is what the distances of each center lack because it lies out of reach;
+        `width` is the number of columns of marks.
         """
         farthest = Fraction(str(max_distance))
         limits = np.full(len(overflow_distance), metric.limit(farthest), dtype=np.int64)
         for row in np.flatnonzero(overflow_distance > 0):
             limits[row] = max(-1, metric.limit(farthest - Fraction(float(overflow_distance[row]))))
-        return cls(limits=limits, within=RadiusCounts.empty(len(overflow_distance)))
+        return cls(limits=limits, within=RadiusCounts.empty(len(overflow_distance), width))
 
     def count(
         self,
@@ -261,8 +269,6 @@ class NearestGroups:
     caliper: Caliper | None = None  # how far the groups may reach; None: any distance
     # the search centers that are added to the groups; None: they are not
     centers: Centers | None = None
-    # the same groups, counted for the further marks of an outcome
-    further: tuple[NearestGroups, ...] = ()
 
     @property
     def counted(self) -> Counted:
@@ -277,7 +283,7 @@ class NearestGroups:
     def at(self, index: int) -> Group:
         """Give the groups for the index-th k; an empty one has no share and no radius."""
         group = Group(
-            share=share_of(self.found, index, k=self.ks[index], ties=self.ties),
+            share=sum_nearest(self.found, index, k=self.ks[index], ties=self.ties),
             rows=self.found.inside[:, index] + self.found.rim[:, index],
             radius=self.radius(index),
         )
@@ -286,7 +292,7 @@ class NearestGroups:
         if self.centers is None:
             return group
         return Group(
-            share=group.share.with_center(self.centers.is_negative),
+            share=group.share.with_center(self.centers.marks),
             rows=group.rows + 1,
             radius=group.radius,
         )
@@ -345,13 +351,13 @@ class NearestGroups:
     def _cut(self, group: Group, caliper: Caliper, index: int) -> Group:
         """Leave out people beyond the caliper, where the k-th nearest lies there."""
         cut = self.found.radius[:, index] > caliper.limits
-        within = caliper.within
+        rows, within = cut[:, np.newaxis], caliper.within
         farthest = np.asarray(self.metric.as_float(within.farthest) + self.overflow_distance)
         return Group(
-            share=Share(
-                negatives=np.where(cut, within.negatives, group.share.negatives),
-                size=np.where(cut, within.people, group.share.size),
-                split=np.where(cut, 1, group.share.split),
+            share=Sums(
+                marks=np.where(rows, within.marks, group.share.marks),
+                parts=np.where(rows, 1, group.share.parts),
+                places=np.where(cut, within.people, group.share.places),
             ),
             rows=np.where(cut, within.people, group.rows),
             radius=np.where(cut, np.where(within.people > 0, farthest, np.nan), group.radius),

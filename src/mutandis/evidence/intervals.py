@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from mutandis.data.by_row import ByRow
-from mutandis.search.share import difference
+from mutandis.engine.tally import difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.search.share import Share
+    from mutandis.engine.tally import Sums
 
 __all__ = [
     "DEFAULT_INTERVAL",
@@ -89,10 +89,10 @@ class Counts(NamedTuple):
     doubt: NDArray[np.float64]
 
     @classmethod
-    def of(cls, control: Share, test: Share) -> Counts:
+    def of(cls, control: Sums, test: Sums) -> Counts:
         return cls(
-            p_control=control.values(),
-            p_test=test.values(),
+            p_control=control.mean(),
+            p_test=test.mean(),
             n_control=control.weight,
             n_test=test.weight,
             doubt=_doubt(control, test),
@@ -108,10 +108,10 @@ class Counts(NamedTuple):
         return Counts(self.p_test, self.p_control, self.n_test, self.n_control, self.doubt)
 
 
-def _doubt(control: Share, test: Share) -> NDArray[np.float64]:
+def _doubt(control: Sums, test: Sums) -> NDArray[np.float64]:
     """Give the variance of Δp that comes from estimates, and not from who was decided upon."""
     known = [share.doubt for share in (control, test) if share.doubt is not None]
-    return np.asarray(sum(known, np.zeros(len(control.size))), dtype=np.float64)
+    return np.asarray(sum(known, np.zeros(len(control.places))), dtype=np.float64)
 
 
 def find_crossing(
@@ -193,7 +193,7 @@ def critical_value(alpha: float) -> float:
 # --- Miettinen–Nurminen: the default -----------------------------------------------------------
 
 
-def miettinen_nurminen(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+def miettinen_nurminen(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
     r"""Score interval and test for a difference of two shares.
 
     A score test asks how far Δp lies from a hypothetical difference δ in units of the standard
@@ -241,7 +241,7 @@ def _score_gap(delta: NDArray[np.float64], *arguments: NDArray[np.float64]) -> N
     return np.clip(gap, -_FARTHEST_SCORE, _FARTHEST_SCORE)
 
 
-def _score_p_value(control: Share, test: Share, *, tau: float) -> NDArray[np.float64]:
+def _score_p_value(control: Sums, test: Sums, *, tau: float) -> NDArray[np.float64]:
     from scipy.special import ndtr
 
     counts = Counts.of(control, test)
@@ -310,7 +310,7 @@ def constrained_shares(
 # --- Wald: the one that the paper uses ---------------------------------------------------------
 
 
-def wald(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+def wald(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
     r"""Wald interval and test: the one the paper uses.
 
     Notes
@@ -339,19 +339,19 @@ def wald(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
 
 
 def _difference_and_error(
-    control: Share, test: Share
+    control: Sums, test: Sums
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     numerator, denominator = difference(control, test)
     delta = np.asarray(numerator / denominator, dtype=np.float64)
     return delta, np.sqrt(_variance(control) + _variance(test) + _doubt(control, test))
 
 
-def _variance(share: Share) -> NDArray[np.float64]:
-    p = share.values()
+def _variance(share: Sums) -> NDArray[np.float64]:
+    p = share.mean()
     return np.asarray(p * (1 - p) / share.weight, dtype=np.float64)
 
 
-def _wald_p_value(control: Share, test: Share, *, tau: float) -> NDArray[np.float64]:
+def _wald_p_value(control: Sums, test: Sums, *, tau: float) -> NDArray[np.float64]:
     from scipy.special import ndtr
 
     delta, error = _difference_and_error(control, test)
@@ -368,14 +368,14 @@ IntervalMethod = Callable[..., Interval]
 DEFAULT_INTERVAL: IntervalName = "miettinen-nurminen"
 
 
-def score_test(control: Share, test: Share, *, tau: float, alpha: float) -> Interval:  # noqa: ARG001 - as every test
+def score_test(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:  # noqa: ARG001 - as every test
     """Compute the p-values of `miettinen_nurminen` without its bounds, whose roots take time."""
     return Interval.without_bounds(_score_p_value(control, test, tau=tau))
 
 
-def no_interval(control: Share, test: Share, **options: float) -> Interval:  # noqa: ARG001
+def no_interval(control: Sums, test: Sums, **options: float) -> Interval:  # noqa: ARG001
     """Leave bounds and p-values out: for comparisons that ask for evidence alone."""
-    return Interval.without_bounds(np.full(len(control.size), np.nan))
+    return Interval.without_bounds(np.full(len(control.places), np.nan))
 
 
 INTERVALS: dict[IntervalName, IntervalMethod] = {

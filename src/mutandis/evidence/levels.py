@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.engine.tally import SAFE, Sums, exceeds
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.intervals import Interval, match_bound
-from mutandis.search.share import SAFE, Share, exceeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ _ROUNDING = 1e-9
 
 
 def compare_levels(
-    control: Share, test: Share, *, scale: LevelScale, tau: float, alpha: float, depth: Depth
+    control: Sums, test: Sums, *, scale: LevelScale, tau: float, alpha: float, depth: Depth
 ) -> Comparison:
     r"""Compare ordered outcomes, looking for θ - ½ > τ.
 
@@ -90,28 +90,28 @@ def compare_levels(
     )
 
 
-def effects_of(control: Share, test: Share) -> NDArray[np.float64]:
+def effects_of(control: Sums, test: Sums) -> NDArray[np.float64]:
     """Give θ - ½ for groups that are not empty, rounded once."""
     return _divide(*_Pairs.of(control, test).effects())
 
 
-def worse_shares(control: Share, test: Share) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def worse_shares(control: Sums, test: Sums) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Give the shares of pairs in which the control group has it worse, and the test group.
 
     They are missing where a group is empty.
     """
-    found = np.full((2, len(control.size)), np.nan)
-    filled = np.flatnonzero((control.size > 0) & (test.size > 0))
+    found = np.full((2, len(control.places)), np.nan)
+    filled = np.flatnonzero((control.places > 0) & (test.places > 0))
     pairs = _Pairs.of(control.take(filled), test.take(filled))
     for side, worse in enumerate(pairs.worse()):
         found[side, filled] = _divide(worse, pairs.number)
     return found[0], found[1]
 
 
-def own_effect(places: NDArray[np.int64], others: Share, scale: LevelScale) -> NDArray[np.float64]:
+def own_effect(places: NDArray[np.int64], others: Sums, scale: LevelScale) -> NDArray[np.float64]:
     """Give θ of each one alone against others; missing where there are none."""
     found = np.full(len(places), np.nan)
-    filled = np.flatnonzero(others.size > 0)
+    filled = np.flatnonzero(others.places > 0)
     pairs = _Pairs.of(_alone(places[filled], scale), others.take(filled))
     numerator, denominator = pairs.effects()
     found[filled] = _divide(2 * numerator + denominator, 2 * denominator)
@@ -119,29 +119,24 @@ def own_effect(places: NDArray[np.int64], others: Share, scale: LevelScale) -> N
 
 
 def is_beyond(
-    places: NDArray[np.int64], others: Share, *, scale: LevelScale, tau: float, worse: bool = True
+    places: NDArray[np.int64], others: Sums, *, scale: LevelScale, tau: float, worse: bool = True
 ) -> NDArray[np.bool_]:
     """Tell whose own θ against others is above ½ by more than τ, exactly.
 
     With `worse` false: below. It is false where there are no others.
     """
     found = np.zeros(len(places), dtype=np.bool_)
-    filled = np.flatnonzero(others.size > 0)
+    filled = np.flatnonzero(others.places > 0)
     own, there = _alone(places[filled], scale), others.take(filled)
     sides = (own, there) if worse else (there, own)
     found[filled] = exceeds(*_Pairs.of(*sides).effects(), Fraction(str(tau)))
     return found
 
 
-def _alone(places: NDArray[np.int64], scale: LevelScale) -> Share:
+def _alone(places: NDArray[np.int64], scale: LevelScale) -> Sums:
     """Give single people as groups."""
-    one, share = np.ones(len(places), dtype=np.int64), None
-    for mark in reversed(range(scale.marks)):
-        beyond = scale.mark(places, mark).astype(np.int64)
-        share = Share(negatives=beyond, size=one, split=one, further=share)
-    if share is None:
-        raise TypeError("an order has levels")
-    return share
+    one = np.ones(len(places), dtype=np.int64)
+    return Sums.of(marks=scale.marks(places).astype(np.int64), places=one)
 
 
 def _divide(numerator: NDArray[Any], denominator: NDArray[Any]) -> NDArray[np.float64]:
@@ -156,12 +151,11 @@ class _Levels:
     whole: NDArray[Any]
 
     @classmethod
-    def of(cls, share: Share) -> _Levels:
-        found: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        each: Share | None = share
-        while each is not None:
-            found.append((each.negatives, each.size * each.split))
-            each = each.further
+    def of(cls, share: Sums) -> _Levels:
+        places = share.places
+        found = [
+            (up, places * parts) for up, parts in zip(share.marks.T, share.parts.T, strict=True)
+        ]
         whole = found[0][1]
         if not all(np.array_equal(down, whole) for _, down in found):
             # fractions in lowest terms
@@ -194,7 +188,7 @@ class _Pairs:
     test: _Levels
 
     @classmethod
-    def of(cls, control: Share, test: Share) -> _Pairs:
+    def of(cls, control: Sums, test: Sums) -> _Pairs:
         here, there = _Levels.of(control), _Levels.of(test)
         largest = [float(np.max(each.whole, initial=1)) for each in (here, there)]
         # sums of squares are at most this
@@ -250,7 +244,7 @@ class _Tested:
     people: tuple[NDArray[np.float64], NDArray[np.float64]]
 
     @classmethod
-    def of(cls, pairs: _Pairs, delta: NDArray[np.float64], control: Share, test: Share) -> _Tested:
+    def of(cls, pairs: _Pairs, delta: NDArray[np.float64], control: Sums, test: Sums) -> _Tested:
         people = control.weight, test.weight
         sides, free = [], []
         with np.errstate(divide="ignore", invalid="ignore"):

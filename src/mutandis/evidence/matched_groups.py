@@ -13,18 +13,18 @@ cuts both N(c) and M(i); a person without matches has no part in the test group.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.equal_rows import group_equal, row_digests
+from mutandis.engine.tally import ROOM, Sums
 from mutandis.evidence.groups import Group, Matching
 from mutandis.evidence.matches import (
     IMBALANCE,
     IMBALANCE_BY_K,
-    ROOM,
     ROUNDING,
     Places,
     starts_of,
@@ -32,7 +32,6 @@ from mutandis.evidence.matches import (
 )
 from mutandis.mapped import empty, in_file, take
 from mutandis.search.engine import group_rows
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -175,7 +174,7 @@ def compare_matched(
             index,
             matches,
             _repeat(each.down, worlds, 0),
-            _repeat(control.at(index).share.size[mine], worlds, 0),
+            _repeat(control.at(index).share.places[mine], worlds, 0),
             names=names,
         )
         for index, each in enumerate(places())
@@ -204,13 +203,13 @@ def reach_of(
 
 
 _Adder = Callable[..., None]
-HasEvidence = Callable[[Share, Share], "NDArray[np.bool_]"]
+HasEvidence = Callable[[Sums, Sums], "NDArray[np.bool_]"]
 """Tells from the shares of control and test groups who has evidence."""
 
 
 def _choose_adder(work: int, totals: _Totals) -> _Adder:
     """Take the kernel for much work, where its integers have room; elsewhere NumPy and SciPy."""
-    if work < _WORTH_LOADING or totals.negatives.dtype == object:
+    if work < _WORTH_LOADING or totals.marks.dtype == object:
         return _add_arrays
     try:
         import mutandis.search.kernels.match_sums  # noqa: F401
@@ -223,8 +222,9 @@ def _choose_adder(work: int, totals: _Totals) -> _Adder:
 class _Totals:
     """What is added up for the test group of each complainant (column), at each k (row)."""
 
-    # refusals and people in the test group, in parts of a place of the control group
-    negatives: NDArray[Any]
+    # marks (in a third dimension) and people in the test group, in parts of a place of the control
+    # group
+    marks: NDArray[Any]
     weight: NDArray[np.int64]
     spread: NDArray[np.int64]  # Σ_j w_j², in squared parts
     rows: NDArray[np.int64]  # how many reference rows have a part in the test group
@@ -236,10 +236,12 @@ class _Totals:
         """Make room for groups whose places have up to so many parts, in so many worlds."""
         whole = {name: np.zeros(shape, np.int64) for name in ("weight", "spread", "rows")}
         # shares of refusals are at most the whole, steps of scores may be more
-        top = max(matches.whole, int(np.abs(matches.negatives).max(initial=0)))
+        top = max(*matches.wholes, int(np.abs(matches.marks).max(initial=0)))
         most = parts * top * (shape[1] + len(matches.key)) // worlds
         return cls(
-            negatives=np.zeros(shape, dtype=np.int64 if most < ROOM else object),
+            marks=np.zeros(
+                (*shape, len(matches.wholes)), dtype=np.int64 if most < ROOM else object
+            ),
             **whole,
             distance=np.full(shape, np.nan),
             unfit=np.full(shape, Matching.FAR, dtype=np.int16),  # until they are judged
@@ -287,7 +289,7 @@ class _Totals:
         with np.errstate(divide="ignore", invalid="ignore"):
             effective = (weight / down * matches.parts) ** 2 / self.spread[index]
         effective[weight == 0] = 0.0
-        share = self.share(index, slice(None), matches.whole, down, places)
+        share = self.share(index, slice(None), matches.wholes, down, places)
         return Group(
             share=replace(share, people=np.minimum(effective, _MOST_PEOPLE * places)),
             rows=self.rows[index],
@@ -299,18 +301,20 @@ class _Totals:
         self,
         index: int,
         chosen: NDArray[np.intp] | slice,
-        whole: int,
+        wholes: Sequence[int],
         down: NDArray[np.int64],
         places: NDArray[np.int64],
-    ) -> Share:
-        """Give the shares of refusals in some groups."""
-        weight, negatives = self.weight[index, chosen], self.negatives[index, chosen]
+    ) -> Sums:
+        """Return the sums of some groups."""
+        weight, marks = self.weight[index, chosen], self.marks[index, chosen]
         full = weight == places * down
-        split = np.where(full, down, weight).astype(negatives.dtype) * whole
+        parts = np.where(full, down, weight).astype(marks.dtype)[:, np.newaxis] * np.array(
+            wholes, dtype=marks.dtype
+        )
         if not full.all():
-            negatives = negatives * np.where(full, 1, places).astype(negatives.dtype)
+            marks = marks * np.where(full, 1, places).astype(marks.dtype)[:, np.newaxis]
         size = np.where(weight == 0, 0, places)
-        return Share(negatives=negatives, size=_once(size), split=_once(split))
+        return Sums(marks=marks, parts=_once(parts), places=_once(size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +322,7 @@ class _Asked:
     """What tells who is asked about, where nothing but verdicts is: those with evidence."""
 
     has_evidence: HasEvidence
-    control: Sequence[Share]  # the control groups of everyone, for each k
+    control: Sequence[Sums]  # the control groups of everyone, for each k
     same: NDArray[np.intp]  # the test group of each, which several may have
 
     @classmethod
@@ -333,7 +337,11 @@ class _Asked:
         return cls(has_evidence=has_evidence, control=shares, same=same)
 
     def find(
-        self, chosen: NDArray[np.intp], places: Sequence[Places], totals: _Totals, whole: int
+        self,
+        chosen: NDArray[np.intp],
+        places: Sequence[Places],
+        totals: _Totals,
+        wholes: Sequence[int],
     ) -> NDArray[np.intp]:
         """Find those of the chosen test groups for which there is evidence at some k."""
         place = np.full(totals.weight.shape[1], -1)
@@ -344,10 +352,10 @@ class _Asked:
         control, test = [], []
         for index, (group, share) in enumerate(zip(places, self.control, strict=True)):
             here, sizes = share.take(among), np.zeros(len(chosen), dtype=np.int64)
-            sizes[place] = here.size  # the same for all on one point
+            sizes[place] = here.places  # the same for all on one point
             control.append(here)
-            test.append(totals.share(index, chosen, whole, group.down, sizes).take(place))
-        found = self.has_evidence(Share.join(control), Share.join(test))
+            test.append(totals.share(index, chosen, wholes, group.down, sizes).take(place))
+        found = self.has_evidence(Sums.join(control), Sums.join(test))
         evidence = np.zeros(len(chosen), dtype=np.bool_)
         evidence[place[found.reshape(len(places), -1).any(axis=0)]] = True
         return np.flatnonzero(evidence)
@@ -377,7 +385,7 @@ def _add_arrays(  # noqa: PLR0917 - called in one place
         around = _Rings.of(listing.part(few), own[few], groups, cells)
         around.add_shares(here, matches, totals)
         if asked is not None:
-            some = asked.find(here, groups, totals, matches.whole)
+            some = asked.find(here, groups, totals, matches.wholes)
             here, around = here[some], around.take(some)
         around.add_people(here, matches, scale, totals)
 
@@ -441,13 +449,16 @@ class _Rings:
 
     def add_shares(self, chosen: NDArray[np.intp], matches: Matches, totals: _Totals) -> None:
         """Add up places and refusals at all k."""
-        kind, key = totals.negatives.dtype, self.key
+        kind, key = totals.marks.dtype, self.key
         matched = self._running(totals_of(self.people * matches.found[key], self.start))
-        refused = self.people.astype(kind) * matches.negatives[key]
-        refused = self._running(totals_of(refused, self.start))
+        people = self.people.astype(kind)
+        marks = [
+            self._running(totals_of(people * column[key], self.start)) for column in matches.marks.T
+        ]
         for index, group, last in self._groups():
             totals.weight[index, chosen] = _weigh(matched, last, group)
-            totals.negatives[index, chosen] = _weigh(refused, last, group)
+            for column, running in enumerate(marks):
+                totals.marks[index, chosen, column] = _weigh(running, last, group)
 
     def add_people(
         self, chosen: NDArray[np.intp], matches: Matches, scale: Scale, totals: _Totals
@@ -558,7 +569,7 @@ class _KernelAdder:
         except IndexError:
             widths = matches.numbers.shape[1], matches.columns[-1]
             attributes = judge.axes + len(judge.levels)
-            room = sums.room_for(len(matched.counts), *widths, attributes)
+            room = sums.room_for(len(matched.counts), *widths, attributes, len(matches.wholes))
         sums.add_groups(
             sums.Listed(
                 listing.start, listing.points.astype(np.int32, copy=False), listing.distances
@@ -596,7 +607,7 @@ def _lay_out(cells: _Cells, matches: Matches, scale: Scale) -> tuple[Any, Any, A
         levels.data,
     )
     matched = sums.Matched(
-        matches.negatives,
+        matches.marks,
         np.where(matches.found, matches.reach, np.inf),
         starts(people),
         points,
@@ -704,7 +715,7 @@ class MatchedGroups:
     """The test groups of the matched comparison, for every complainant and k."""
 
     at_k: tuple[Group, ...]  # the groups, for each k
-    own: Share  # the share of refusals among each complainant's own matches, M(c)
+    own: Sums  # the sums over each complainant's own matches, M(c)
     spaces: tuple[MatchedSpace, ...]  # who stands for whom, by stratum
     # the control groups, and the search around the complainants' own counterfactuals
     control: NearestGroups
@@ -725,7 +736,7 @@ class MatchedGroups:
     def arrays(self) -> dict[str, Any]:
         """Give all that was found as arrays: what `restored` needs."""
         return {
-            "own": _share_arrays(self.own),
+            "own": _sums_arrays(self.own),
             "at_k": [_group_arrays(group) for group in self.at_k],
             "spaces": [each.arrays() for each in self.spaces],
         }
@@ -754,7 +765,7 @@ class MatchedGroups:
             )
         return cls(
             at_k=tuple(_group_of(each, names) for each in arrays["at_k"]),
-            own=_share_of(arrays["own"]),
+            own=_sums_of(arrays["own"]),
             spaces=tuple(spaces),
             control=control,
             centers=centers,
@@ -786,27 +797,27 @@ class MatchedGroups:
         return control.identity.members(space.test[chosen], distance, held[chosen])
 
 
-def _share_arrays(share: Share) -> dict[str, Any]:
-    """Give a share as arrays; integers that no array holds are written as text."""
-    arrays = {"negatives": share.negatives, "size": share.size, "split": share.split}
-    arrays |= {n: a for n in ("people", "doubt") if (a := getattr(share, n)) is not None}
+def _sums_arrays(sums: Sums) -> dict[str, Any]:
+    """Return sums as arrays; integers that no array holds are written as text."""
+    names = (f.name for f in fields(Sums))
+    arrays = {n: a for n in names if (a := getattr(sums, n)) is not None}
     return {n: a.astype(np.str_) if a.dtype == object else a for n, a in arrays.items()}
 
 
-def _share_of(arrays: Mapping[str, NDArray[Any]]) -> Share:
-    names = ("negatives", "size", "split", "people", "doubt")
-    parts: dict[str, Any] = {name: arrays[name] for name in names if name in arrays}
+def _sums_of(arrays: Mapping[str, NDArray[Any]]) -> Sums:
+    parts: dict[str, Any] = {f.name: arrays[f.name] for f in fields(Sums) if f.name in arrays}
     for name, array in parts.items():
         if array.dtype.kind == "U":
-            parts[name] = np.array([int(text) for text in array.tolist()], dtype=object)
-    return Share(**parts)
+            integers = [int(text) for text in array.ravel().tolist()]
+            parts[name] = np.array(integers, dtype=object).reshape(array.shape)
+    return Sums(**parts)
 
 
 def _group_arrays(group: Group) -> dict[str, Any]:
     if group.matching is None:
         raise TypeError("only matched groups are kept in this way")
     return {
-        **_share_arrays(group.share),
+        **_sums_arrays(group.share),
         "rows": group.rows,
         "radius": group.radius,
         "n_effective": group.matching.n_effective,
@@ -816,7 +827,7 @@ def _group_arrays(group: Group) -> dict[str, Any]:
 
 def _group_of(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Group:
     return Group(
-        share=_share_of(arrays),
+        share=_sums_of(arrays),
         rows=arrays["rows"],
         radius=arrays["radius"],
         matching=Matching(n_effective=arrays["n_effective"], unfit=arrays["unfit"], names=names),

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal
+from mutandis.engine.tally import ROOM, Sums
 from mutandis.evidence.groups import Caliper
 from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Queries, group_rows
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +34,6 @@ __all__ = [
     "IMBALANCE",
     "IMBALANCE_BY_K",
     "MATCHES",
-    "ROOM",
     "ROUNDING",
     "Matcher",
     "Matches",
@@ -42,6 +41,7 @@ __all__ = [
     "Scale",
     "SpaceFacts",
     "draw_values",
+    "in_wholes",
     "parts_for",
     "starts_of",
     "totals_of",
@@ -49,9 +49,6 @@ __all__ = [
 
 MATCHES = 5
 """How many reference rows stand for a counterfactual that the facts determine."""
-
-ROOM = 2**62
-"""Sums up to this are exact in int64."""
 
 ROUNDING = 1e-12
 """Averages that differ by less than this part of the range differ by rounding alone, and so do
@@ -128,9 +125,9 @@ class Matches:
     """M(i), once for all people with the same counterfactual."""
 
     key: NDArray[np.intp]  # which of them each row of the control space has
-    # the share of refusals in M(i), in parts of a whole that is the same for all
-    negatives: NDArray[Any]
-    whole: int
+    # the mean of each mark in M(i), in parts of a whole that is the same for all, by column
+    marks: NDArray[Any]
+    wholes: tuple[int, ...]
     found: NDArray[np.bool_]  # whether M(i) has anyone
     # s_ij, in parts: a column per point of the test space
     people: Any
@@ -184,13 +181,15 @@ class Matches:
         from scipy.sparse import vstack
 
         before = np.cumsum([0, *(len(each.found) for each in parts)])
-        common, kind = _common_parts(parts)
-        shares = [each.negatives.astype(kind) * (common // each.whole) for each in parts]
+        wholes = tuple(
+            lcm(*column) for column in zip(*(each.wholes for each in parts), strict=True)
+        )
+        marks = [in_wholes(each.marks, each.wholes, wholes) for each in parts]
         return replace(
             first,
             key=np.concatenate([key + start for key, start in zip(keys, before, strict=False)]),
-            negatives=np.concatenate(shares),
-            whole=common,
+            marks=np.concatenate(marks),
+            wholes=wholes,
             found=np.concatenate([each.found for each in parts]),
             people=vstack([each.people for each in parts], format="csr"),
             distance=np.concatenate([each.distance for each in parts]),
@@ -198,13 +197,12 @@ class Matches:
             levels=vstack([each.levels for each in parts], format="csr"),
         )
 
-    def share(self, rows: NDArray[np.intp]) -> Share:
-        """Give the share of refusals in M(i) for rows of the control space."""
+    def sums(self, rows: NDArray[np.intp]) -> Sums:
+        """Return the sums over M(i) for rows of the control space."""
         keys = self.key[rows]
-        whole = np.full(len(rows), self.whole, dtype=self.negatives.dtype)
-        return Share(
-            negatives=self.negatives[keys], size=self.found[keys].astype(np.int64), split=whole
-        )
+        marks = self.marks[keys]
+        parts = np.broadcast_to(np.array(self.wholes, dtype=self.marks.dtype), marks.shape)
+        return Sums(marks=marks, parts=parts, places=self.found[keys].astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,7 +382,7 @@ class Matcher:
             limits = Caliper.of(self.max_distance, overflow, metric).limits
         nearest_of = (each[:, 0] for each in (found.radius, found.inside, found.rim))
         group = Places.of(places, *nearest_of, ties=self.ties, limits=limits)
-        listed = _Listed.empty(len(first), self.scale)
+        listed = _Listed.empty(len(first), self.scale, space.summed.shape[1])
 
         def note(chosen: NDArray[np.intp], listing: Listing) -> None:
             for one in range(0, len(chosen), _AT_ONCE):
@@ -396,13 +394,13 @@ class Matcher:
         if metric.squared:
             use = self._with_lengths(listed, group, use)
         self.search.visit(queries, group.radius, rows, use)
-        common = _common_whole(listed.negatives, listed.whole)
+        wholes = tuple(_common_whole(column, listed.whole) for column in listed.marks.T)
         apart = listed.apart + overflow * float(metric.unit)
         listed.numbers[:, 0] = self.scale.count(apart / metric.unit)
         return Matches(
             key=key,
-            negatives=_in_parts(listed.negatives, listed.whole, common),
-            whole=common,
+            marks=_in_parts(listed.marks, listed.whole, wholes),
+            wholes=wholes,
             found=listed.whole > 0,
             people=listed.put_in_order(listed.people, len(space.counts)),
             parts=self.parts,
@@ -488,9 +486,9 @@ class Matcher:
         sizes = np.bincount(whom, minlength=len(chosen))
         listed.levels.append((chosen, sizes, column.astype(np.int32), levels[whom, level]))
         listed.whole[chosen] = whole
-        listed.negatives[chosen] = totals_of(
-            group.weigh(whose, distance, space.summed[point]), start
-        )
+        one = group.weigh(whose, distance, np.ones_like(count))
+        for column, marks in enumerate(space.summed.T):
+            listed.marks[chosen, column] = totals_of(one * marks[point], start)
         # one after the other, as they are sorted
         listed.apart[chosen] = np.bincount(query, weights=part * distance, minlength=len(chosen))
         parts = np.rint(part * self.parts).astype(np.int32)
@@ -524,7 +522,7 @@ class Matcher:
             points = listing.points.astype(np.int32, copy=False)
             room = (entries + size) * names + 1
             noted = notes.Noted(
-                np.empty(size, dtype=np.int64),
+                np.empty((size, space.summed.shape[1]), dtype=np.int64),
                 np.empty(size, dtype=np.int64),
                 np.empty(size),
                 np.zeros((size, listed.numbers.shape[1]), dtype=np.int64),
@@ -547,7 +545,7 @@ class Matcher:
                 ruler,
                 noted,
             )
-            for name in ("negatives", "whole", "apart", "numbers"):
+            for name in ("marks", "whole", "apart", "numbers"):
                 getattr(listed, name)[chosen] = getattr(noted, name)
             columns, values = noted.columns[:last].copy(), noted.levels[:last].copy()
             listed.levels.append((chosen, noted.size, columns, values))
@@ -564,7 +562,7 @@ _Rows = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int32], NDArray[Any
 class _Listed:
     """What is written down of M(i), for some people at a time: see `Matches`."""
 
-    negatives: NDArray[np.int64]
+    marks: NDArray[np.int64]
     whole: NDArray[np.int64]
     apart: NDArray[np.float64]
     numbers: NDArray[np.int64]
@@ -572,9 +570,9 @@ class _Listed:
     levels: list[_Rows]
 
     @classmethod
-    def empty(cls, size: int, scale: Scale) -> _Listed:
+    def empty(cls, size: int, scale: Scale, width: int) -> _Listed:
         return cls(
-            negatives=np.zeros(size, dtype=np.int64),
+            marks=np.zeros((size, width), dtype=np.int64),
             whole=np.zeros(size, dtype=np.int64),
             apart=np.zeros(size),
             numbers=np.zeros((size, 1 + 4 * len(scale.middle)), dtype=np.int64),
@@ -684,22 +682,27 @@ def _common_whole(negatives: NDArray[np.int64], whole: NDArray[np.int64]) -> int
     return lcm(*np.unique(whole[filled] // divisor).tolist())
 
 
-def _in_parts(negatives: NDArray[np.int64], whole: NDArray[np.int64], common: int) -> NDArray[Any]:
-    """Express shares in parts of one common whole."""
-    most = max(int(whole.max(initial=1)), int(np.abs(negatives).max(initial=0)))
-    kind: Any = np.int64 if common * most < ROOM else object
-    filled = np.where(whole > 0, whole, 1).astype(kind)
-    return np.asarray(negatives.astype(kind) * common // filled)
+def _in_parts(
+    marks: NDArray[np.int64], whole: NDArray[np.int64], wholes: Sequence[int]
+) -> NDArray[Any]:
+    """Express the means of marks in parts of a whole that all have in common, by column."""
+    filled = np.where(whole > 0, whole, 1)
+    columns = []
+    for column, common in zip(marks.T, wholes, strict=True):
+        most = max(int(whole.max(initial=1)), int(np.abs(column).max(initial=0)))
+        kind: Any = np.int64 if common * most < ROOM else object
+        columns.append(column.astype(kind) * common // filled.astype(kind))
+    return np.column_stack(columns)
 
 
-def _common_parts(worlds: Sequence[Matches], times: int = 1) -> tuple[int, Any]:
-    """Give a whole that shares in several worlds have in common, and integers with room for them.
-
-    There is room for so many `times` a share.
-    """
-    common = lcm(*(each.whole for each in worlds))
-    most = max(int(np.abs(each.negatives).max(initial=0)) // each.whole + 1 for each in worlds)
-    return common, np.int64 if common * times * most < ROOM else object
+def in_wholes(marks: NDArray[Any], wholes: Sequence[int], common: Sequence[int]) -> NDArray[Any]:
+    """Express means in parts of larger wholes, by column."""
+    columns = []
+    for column, whole, other in zip(marks.T, wholes, common, strict=True):
+        top = max(int(np.abs(column).max(initial=0)), whole)
+        kind: Any = np.int64 if top * (other // whole) < ROOM else object
+        columns.append(column.astype(kind) * (other // whole))
+    return np.column_stack(columns)
 
 
 def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
@@ -708,12 +711,8 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
     rows, key = group_equal(*(each.key for each, _ in drawn))
     drawn = [(replace(each, key=each.key[rows]), weight) for each, weight in drawn]
     size, first = sum(weight for _, weight in drawn), drawn[0][0]
-    common, kind = _common_parts([each for each, _ in drawn], size)
-
-    negatives = sum(
-        each.negatives[each.key].astype(kind) * (common // each.whole * weight)
-        for each, weight in drawn
-    )
+    columns = [_average_marks(drawn, column, size) for column in range(len(first.wholes))]
+    marks, wholes = np.column_stack([each for each, _ in columns]), [each for _, each in columns]
     found = np.logical_and.reduce([each.found[each.key] for each, _ in drawn])
     # one after the other, since sums of distances are rounded
     distance: Any = sum(each.distance[each.key] * weight for each, weight in drawn)
@@ -728,8 +727,8 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
     levels.data[np.repeat(~found, np.diff(levels.indptr)) & (levels.indices < half)] = 0
     return Matches(
         key=key,
-        negatives=np.where(found, negatives, 0),
-        whole=common * size,
+        marks=np.where(found[:, np.newaxis], marks, 0),
+        wholes=tuple(wholes),
         found=found,
         people=people,
         parts=first.parts,
@@ -739,6 +738,24 @@ def _average(drawn: Sequence[tuple[Matches, int]]) -> Matches:
         numbers=numbers,
         levels=levels,
     )
+
+
+def _average_marks(
+    drawn: Sequence[tuple[Matches, int]], column: int, size: int
+) -> tuple[NDArray[Any], int]:
+    """Average a mark over worlds whose weights add up to `size`: in parts of a whole, and it."""
+    common = lcm(*(each.wholes[column] for each, _ in drawn))
+    columns = [each.marks[:, column] for each, _ in drawn]
+    most = max(
+        int(np.abs(marks).max(initial=0)) // each.wholes[column] + 1
+        for marks, (each, _) in zip(columns, drawn, strict=True)
+    )
+    kind: Any = np.int64 if common * size * most < ROOM else object
+    total = sum(
+        marks[each.key].astype(kind) * (common // each.wholes[column] * weight)
+        for marks, (each, weight) in zip(columns, drawn, strict=True)
+    )
+    return np.asarray(total), common * size
 
 
 def _sum_rows(drawn: Sequence[tuple[Matches, int]]) -> tuple[NDArray[np.int64], Any, Any]:

@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from mutandis.data.columns import is_number
+from mutandis.engine.tally import SAFE, difference, exceeds
 from mutandis.errors import PlanError
 from mutandis.evidence.intervals import (
     INTERVALS,
@@ -49,15 +50,14 @@ from mutandis.evidence.intervals import (
     find_crossing,
     miettinen_nurminen,
 )
-from mutandis.search.share import SAFE, difference, exceeds
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
+    from mutandis.engine.tally import Sums
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
-    from mutandis.search.share import Share
 
 __all__ = [
     "MEAN_DIFFERENCE",
@@ -92,11 +92,11 @@ class _Counts(NamedTuple):
     doubt_test: NDArray[np.float64]
 
     @classmethod
-    def of(cls, control: Share, test: Share) -> _Counts:
-        nothing = np.zeros(len(control.size))
+    def of(cls, control: Sums, test: Sums) -> _Counts:
+        nothing = np.zeros(len(control.places))
         return cls(
-            p_control=control.values(),
-            p_test=test.values(),
+            p_control=control.mean(),
+            p_test=test.mean(),
             n_control=control.weight,
             n_test=test.weight,
             doubt_control=nothing if control.doubt is None else control.doubt,
@@ -224,34 +224,34 @@ def _ratio_bounds(
 _Terms = tuple["NDArray[Any]", "NDArray[Any]"]
 
 
-def _wholes(control: Share, test: Share, factor: int) -> tuple[NDArray[Any], ...]:
+def _wholes(control: Sums, test: Sums, factor: int) -> tuple[NDArray[Any], ...]:
     """Give refusals and places of both groups, in integers that have room for their products."""
-    places = control.size * control.split, test.size * test.split
+    places = control.places * control.parts[:, 0], test.places * test.parts[:, 0]
     largest = np.max(places[0].astype(float) * places[1], initial=0) * factor
     kind: Any = np.int64 if largest < SAFE else object
     return (
-        control.negatives.astype(kind),
+        control.marks[:, 0].astype(kind),
         places[0].astype(kind),
-        test.negatives.astype(kind),
+        test.marks[:, 0].astype(kind),
         places[1].astype(kind),
     )
 
 
-def _difference_terms(control: Share, test: Share, factor: int) -> _Terms:  # noqa: ARG001
+def _difference_terms(control: Sums, test: Sums, factor: int) -> _Terms:  # noqa: ARG001
     return difference(control, test)
 
 
-def _risk_terms(control: Share, test: Share, factor: int) -> _Terms:
+def _risk_terms(control: Sums, test: Sums, factor: int) -> _Terms:
     refused, places, refused_test, places_test = _wholes(control, test, factor)
     return refused * places_test, refused_test * places
 
 
-def _selection_terms(control: Share, test: Share, factor: int) -> _Terms:
+def _selection_terms(control: Sums, test: Sums, factor: int) -> _Terms:
     refused, places, refused_test, places_test = _wholes(control, test, factor)
     return (places - refused) * places_test, (places_test - refused_test) * places
 
 
-def _odds_terms(control: Share, test: Share, factor: int) -> _Terms:
+def _odds_terms(control: Sums, test: Sums, factor: int) -> _Terms:
     refused, places, refused_test, places_test = _wholes(control, test, factor)
     return refused * (places_test - refused_test), refused_test * (places - refused)
 
@@ -268,7 +268,7 @@ class Measure:
     formula: str
     neutral: float  # its value where both groups are treated alike: the τ that takes any
     worse_above: bool  # whether it is larger where the control group is treated worse
-    terms: Callable[[Share, Share, int], _Terms]  # what is divided by what, exactly
+    terms: Callable[[Sums, Sums, int], _Terms]  # what is divided by what, exactly
     statistic: _Statistic | None = None  # of a hypothetical ratio; None: the measure is no ratio
 
     @property
@@ -314,16 +314,16 @@ class Measure:
             return f"{self.symbol} not defined, since it would divide 0 by 0"
         return f"{self.symbol} {'infinite' if np.isinf(value) else f'= {value:.3f}'}"
 
-    def values(self, control: Share, test: Share) -> NDArray[np.float64]:
+    def values(self, control: Sums, test: Sums) -> NDArray[np.float64]:
         """Compute it from exact shares: infinite where it divides by 0, missing where 0 by 0."""
         numerator, denominator = self.terms(control, test, 1)
-        found = np.full(len(control.size), np.nan)
+        found = np.full(len(control.places), np.nan)
         found[np.flatnonzero(numerator > 0)] = np.inf
         whole = np.flatnonzero(denominator)
         found[whole] = numerator[whole] / denominator[whole]
         return found
 
-    def is_beyond(self, control: Share, test: Share, tau: Fraction) -> NDArray[np.bool_]:
+    def is_beyond(self, control: Sums, test: Sums, tau: Fraction) -> NDArray[np.bool_]:
         """Tell where the control group is treated worse by more than τ, on integers."""
         factor = max(tau.numerator, tau.denominator)
         numerator, denominator = self.terms(control, test, factor)
@@ -349,7 +349,7 @@ class Measure:
                 "measure='risk-difference'."
             )
 
-    def _counts(self, control: Share, test: Share) -> _Counts:
+    def _counts(self, control: Sums, test: Sums) -> _Counts:
         """Give the counts of refusals; of approvals, where it is a ratio of them."""
         pair = (control, test) if self.worse_above else (_approvals(control), _approvals(test))
         return _Counts.of(*pair)
@@ -364,15 +364,15 @@ class Measure:
 
     def _tested(
         self,
-        control: Share,
-        test: Share,
+        control: Sums,
+        test: Sums,
         *,
         tau: float,
         alpha: float,  # noqa: ARG002 - as every test
     ) -> Interval:
         return Interval.without_bounds(self._p_value(self._counts(control, test), tau))
 
-    def _bounded(self, control: Share, test: Share, *, tau: float, alpha: float) -> Interval:
+    def _bounded(self, control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
         """Give bounds of the ratio and of the difference, and the p-value of the ratio."""
         if self.statistic is None:
             raise TypeError("the bounds of a difference are its interval")
@@ -391,8 +391,8 @@ class Measure:
         return replace(difference_of, p_value=p_value, measured=Bounds(low=low, high=high))
 
 
-def _approvals(share: Share) -> Share:
-    return replace(share, negatives=share.size * share.split - share.negatives)
+def _approvals(share: Sums) -> Sums:
+    return replace(share, marks=share.places[:, np.newaxis] * share.parts - share.marks)
 
 
 # a difference is below this, if not below 1

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.ordered import LevelScale
+from mutandis.engine.nearest import sum_nearest
 from mutandis.numeric.order import canonical_order
 from mutandis.search.choose import choose_search
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
-from mutandis.search.ties import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,11 +82,11 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
             model_null_outcomes(
                 replace(
                     situation,
-                    is_negative=situation.scale.mark(situation.is_negative, mark),
+                    is_negative=beyond,
                     scale=None,
                 )
             )
-            for mark in range(situation.scale.marks)
+            for beyond in situation.scale.marks(situation.is_negative).T
         ]
         return replace(models[0], probability=np.stack([each.probability for each in models]))
     population, counterfactual = situation.population, situation.counterfactual
@@ -104,7 +104,8 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
     embedding = situation.embed()
     points = embedding.apply(population, reference).points
     worlds: Sequence[Population] = situation.draws or (counterfactual,)
-    space, standing = Space.of(points, is_negative, embedding.metric)
+    own_marks = is_negative[:, np.newaxis]
+    space, standing = Space.of(points, own_marks, embedding.metric)
     search = choose_search(space, threads=situation.threads)
     sizes = [k for k in _NEIGHBOURS if k < len(reference)]
     if not sizes:
@@ -121,7 +122,7 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
         points=points,
         own=standing,
         own_negative=np.zeros(len(points), dtype=np.bool_) if score else is_negative,
-        own_mark=is_negative if score else None,
+        own_marks=own_marks if score else None,
     )
     among = find_neighbourhoods(search, left_out, sizes, marks=marks)
     column = _best(among, sizes, is_negative)
@@ -151,4 +152,4 @@ def _best(found: Neighbourhoods, sizes: list[int], is_negative: NDArray[Any]) ->
 
 
 def _shares(found: Neighbourhoods, column: int, k: int) -> NDArray[np.float64]:
-    return share_of(found, column, k=k, ties="fair").values()
+    return sum_nearest(found, column, k=k, ties="fair").mean()

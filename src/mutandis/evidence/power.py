@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError, suggest
 from mutandis.evidence.intervals import DEFAULT_INTERVAL, IntervalName
 from mutandis.evidence.measures import MEASURES, MeasureName
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -300,8 +300,8 @@ def _significant(
 ) -> NDArray[np.bool_]:
     """Tell which pairs of refusals an audit would call significant."""
     ones = np.ones_like(sizes)
-    control = Share(negatives=controls, size=sizes, split=ones)
-    test = Share(negatives=tests, size=sizes, split=ones)
+    control = Sums.of(marks=controls, places=sizes, parts=ones)
+    test = Sums.of(marks=tests, places=sizes, parts=ones)
     by = MEASURES[measure]
     evidence = by.is_beyond(control, test, Fraction(str(tau)))
     tested = by.test(interval)(control, test, tau=tau, alpha=alpha)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.engine.tally import Sums, difference, exceeds
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.intervals import Interval, match_bound
-from mutandis.search.share import Share, difference, exceeds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ _NORMAL = 1e300
 
 
 def compare_means(
-    control: Share, test: Share, *, scale: ScoreScale, tau: float, alpha: float, depth: Depth
+    control: Sums, test: Sums, *, scale: ScoreScale, tau: float, alpha: float, depth: Depth
 ) -> Comparison:
     r"""Compare means, looking for Δ > τ in units of the score.
 
@@ -70,8 +70,8 @@ def compare_means(
 
 def _welch(
     delta: NDArray[np.float64],
-    control: Share,
-    test: Share,
+    control: Sums,
+    test: Sums,
     *,
     scale: ScoreScale,
     tau: float,
@@ -108,42 +108,40 @@ def _welch(
     )
 
 
-def variance_of(share: Share) -> NDArray[np.float64]:
+def variance_of(share: Sums) -> NDArray[np.float64]:
     """Give the variance of the steps in each group, divided by its size: exact, rounded once."""
-    if share.further is None:
-        raise TypeError("the mean of squares is needed")
-    mean, square = (_fraction(each) for each in (share, share.further))
+    mean, square = (_fraction(share, column) for column in range(2))
     # E[y²] - E[y]² over a common denominator
     numerator = square[0] * mean[1] ** 2 - mean[0] ** 2 * square[1]
     denominator = square[1] * mean[1] ** 2
-    variance = np.full(len(share.size), np.nan)
+    variance = np.full(len(share.places), np.nan)
     filled = np.flatnonzero(denominator > 0)
     variance[filled] = numerator[filled] / denominator[filled]
     return variance
 
 
 def is_worse(
-    steps: NDArray[np.int64], others: Share, *, scale: ScoreScale, tau: float, worse: bool = True
+    steps: NDArray[np.int64], others: Sums, *, scale: ScoreScale, tau: float, worse: bool = True
 ) -> NDArray[np.bool_]:
     """Tell whose own score is worse than the mean of others by more than τ, exactly.
 
     With `worse` false: better by more than τ. It is false where there are no others.
     """
     found = np.zeros(len(steps), dtype=np.bool_)
-    filled = np.flatnonzero(others.size > 0)
+    filled = np.flatnonzero(others.places > 0)
     one = np.ones(len(filled), dtype=np.int64)
-    own, there = Share(negatives=steps[filled], size=one, split=one), others.take(filled)
+    own, there = Sums.of(marks=steps[filled], places=one, parts=one), others.take(filled)
     sides = (own, there) if worse else (there, own)
     found[filled] = exceeds(*difference(*sides), Fraction(str(tau)) / scale.step)
     return found
 
 
-def means_of(share: Share, scale: ScoreScale) -> NDArray[np.float64]:
+def means_of(share: Sums, scale: ScoreScale) -> NDArray[np.float64]:
     """Give the mean scores of groups in their units; that of an empty group is missing."""
-    return scale.values(share.negatives, share.size.astype(object) * share.split)
+    return scale.values(share.marks[:, 0], share.places.astype(object) * share.parts[:, 0])
 
 
-def _fraction(share: Share) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give exact shares as numerators and denominators of Python's integers."""
-    whole = share.size.astype(object) * share.split.astype(object)
-    return share.negatives.astype(object), whole
+def _fraction(share: Sums, column: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return exact means of a mark as numerators and denominators of Python's integers."""
+    whole = share.places.astype(object) * share.parts[:, column].astype(object)
+    return share.marks[:, column].astype(object), whole

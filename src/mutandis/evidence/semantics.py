@@ -17,6 +17,7 @@ import numpy as np
 
 from mutandis.data.columns import Categories
 from mutandis.data.ordered import LevelScale
+from mutandis.engine.tally import difference
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces, Wanted
@@ -29,7 +30,6 @@ from mutandis.scm.categorical import Categorical
 from mutandis.search.distances import Sample, check_distance, fit_distance
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
-from mutandis.search.share import difference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Columns
     from mutandis.data.ordered import Scale
     from mutandis.data.population import Population
+    from mutandis.engine.tally import Sums
     from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Counted, Group
     from mutandis.evidence.intervals import IntervalMethod, IntervalName
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from mutandis.scm.predictor import LinearPredictor
     from mutandis.scm.worldview import Worldview
     from mutandis.search.engine import Progress
-    from mutandis.search.share import Share
     from mutandis.workers import Workers
 
 __all__ = [
@@ -96,17 +96,22 @@ class Situation:
     fitted_on: tuple[Stratum, ...] = ()
     parts: int = 1  # of a step from one value to the next, in which distances are exact
     refused_in_draws: NDArray[Any] | None = None
-    # of a score or an order: how it is counted, and which of its marks is summed over groups
-    scale: Scale | None = None
-    mark: int = 0
+    scale: Scale | None = None  # of a score or an order: how it is counted
 
-    def _mark(self, outcomes: NDArray[Any]) -> NDArray[Any]:
-        return outcomes if self.scale is None else self.scale.mark(outcomes, self.mark)
+    def _marks(self, outcomes: NDArray[Any]) -> NDArray[Any]:
+        """Return what is summed over groups, by column: refusals, or the marks of a scale."""
+        if outcomes.ndim > 1:  # tasks are given marks instead of outcomes
+            return outcomes
+        return outcomes[:, np.newaxis] if self.scale is None else self.scale.marks(outcomes)
+
+    def marks_of(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the marks of the outcomes of some rows, by column."""
+        return self._marks(self.is_negative[rows])
 
     @property
-    def summed(self) -> NDArray[Any]:
-        """What is summed over groups: refusals, or a mark of each row's score."""
-        return self._mark(self.is_negative)
+    def width(self) -> int:
+        """Number of columns of marks."""
+        return int(self._marks(self.is_negative[:1]).shape[1])
 
     @property
     def complainants(self) -> NDArray[np.intp]:
@@ -152,9 +157,12 @@ class Situation:
         rows = self.complainants
         ids = self.population.ids[rows]
         return Pair(
-            control=Centers(ids=ids, is_negative=self.summed[rows]),
-            test=Centers(ids=ids, is_negative=self._mark(self.is_negative_cf)[rows]),
+            control=self._centers(ids, self.is_negative[rows]),
+            test=self._centers(ids, self.is_negative_cf[rows]),
         )
+
+    def _centers(self, ids: NDArray[Any], outcomes: NDArray[Any]) -> Centers:
+        return Centers(ids=ids, is_negative=outcomes, marks=self._marks(outcomes))
 
     @property
     def refusal_cf(self) -> NDArray[Any] | None:
@@ -197,7 +205,7 @@ class Situation:
         """Give the outcomes that the complainants would have had in each draw."""
         refused = () if self.refused_in_draws is None else self.refused_in_draws
         ids = self.population.ids[self.complainants]
-        return tuple(Centers(ids=ids, is_negative=self._mark(each)) for each in refused)
+        return tuple(self._centers(ids, each) for each in refused)
 
 
 def _explain_status(parents: Columns, is_protected: NDArray[np.bool_]) -> LinearPredictor:
@@ -221,32 +229,20 @@ class Grouping:
     # semantics has a scale of its own
     nearest: Mapping[str, NearestGroups] = field(default_factory=dict)
     matched: MatchedGroups | None = None  # the test groups of the matched comparison
-    further: tuple[Grouping, ...] = ()  # the same groups, for the further marks of an outcome
 
     @property
-    def own_matches(self) -> Share | None:
-        """The share of refusals among each complainant's own matches, where people were matched."""
-        share = None if self.matched is None else self.matched.own
-        for other in reversed(self.further):
-            more = other.own_matches
-            if share is not None and more is not None:
-                share = replace(share, further=replace(more, further=share.further))
-        return share
+    def own_matches(self) -> Sums | None:
+        """Sums over each complainant's own matches, where people were matched."""
+        return None if self.matched is None else self.matched.own
 
     @property
     def counted(self) -> dict[str, Counted]:
-        """What was counted, by what was searched; that of further marks has their number."""
-        counted = {what: each.counted for what, each in self.nearest.items()}
-        for mark, other in enumerate(self.further, start=1):
-            counted |= {f"{what}{_MARK}{mark}": c for what, c in other.counted.items()}
-        return counted
+        """What was counted, by what was searched."""
+        return {what: each.counted for what, each in self.nearest.items()}
 
     def matched_arrays(self) -> dict[str, Any] | None:
-        """Give all that was found of matched groups as arrays: what `group` takes as `matched`."""
-        if self.matched is None:
-            return None
-        further = [each.matched_arrays() for each in self.further]
-        return self.matched.arrays() | ({"further": further} if further else {})
+        """Return what was found of matched groups as arrays: what `group` takes as `matched`."""
+        return None if self.matched is None else self.matched.arrays()
 
     @property
     def control(self) -> NearestGroups | None:
@@ -281,24 +277,7 @@ class Grouping:
         test = pair.test
         if draw is not None and isinstance(test, DrawnGroups | DrawnCenters):
             test = test.draws[draw]
-        found = Pair(control=pair.control.at(index), test=test.at(index))
-        for other in reversed(self.further):
-            more = other.at(method, index, draw=draw)
-            found = Pair(
-                control=_followed_by(found.control, more.control),
-                test=_followed_by(found.test, more.test),
-            )
-        return found
-
-
-# between what was searched and the number of a further mark
-_MARK = " mark "
-
-
-def _followed_by(group: Group, other: Group) -> Group:
-    """Put the shares of a further mark behind those of a group."""
-    last = replace(other.share, further=group.share.further)
-    return replace(group, share=replace(group.share, further=last))
+        return Pair(control=pair.control.at(index), test=test.at(index))
 
 
 class Semantics(Protocol):
@@ -377,8 +356,8 @@ class Semantics(Protocol):
 
     def compare(
         self,
-        control: Share,
-        test: Share,
+        control: Sums,
+        test: Sums,
         *,
         tau: float,
         alpha: float,
@@ -429,58 +408,7 @@ class PaperDefinitions:
         has_evidence: HasEvidence | None = None,
         progress: Progress = discard_progress,
     ) -> Grouping:
-        """Search each space once per kind of center; every method and k is served by that.
-
-        An outcome with several marks, such as a score, has a grouping for each of them.
-        """
-        if situation.scale is None:
-            return self._group(
-                situation,
-                methods,
-                control,
-                counted,
-                matched,
-                shared=shared,
-                counts_only=counts_only,
-                has_evidence=has_evidence,
-                progress=progress,
-            )
-        groupings: list[Grouping] = []
-        for mark in range(situation.scale.marks):
-            known = control if control is None or not mark else control.further[mark - 1]
-            groupings.append(
-                self._group(
-                    replace(situation, mark=mark),
-                    methods,
-                    known,
-                    None if counted is None else _counted_for(counted, mark),
-                    matched if matched is None or not mark else matched["further"][mark - 1],
-                    shared=None if shared is None else _shared_for(shared, mark),
-                    counts_only=counts_only,
-                    # one search after the other, of which the first is shown
-                    progress=progress if not mark else discard_progress,
-                )
-            )
-        first, further = groupings[0], tuple(groupings[1:])
-        nearest = dict(first.nearest)
-        if "control" in nearest:
-            others = tuple(each.nearest["control"] for each in further)
-            nearest["control"] = replace(nearest["control"], further=others)
-        return replace(first, nearest=nearest, further=further)
-
-    def _group(
-        self,
-        situation: Situation,
-        methods: Collection[Method],
-        control: NearestGroups | None,
-        counted: Mapping[str, Counted] | None,
-        matched: Mapping[str, Any] | None,
-        *,
-        shared: SharedSpaces | None,
-        counts_only: bool,
-        has_evidence: HasEvidence | None = None,
-        progress: Progress,
-    ) -> Grouping:
+        """Search each space once per kind of center; every method, k and mark is served by that."""
         embedding = None if shared is None else shared.embedding
         if embedding is None:
             embedding = situation.embed()
@@ -547,8 +475,8 @@ class PaperDefinitions:
 
     def compare(
         self,
-        control: Share,
-        test: Share,
+        control: Sums,
+        test: Sums,
         *,
         tau: float,
         alpha: float,
@@ -569,19 +497,6 @@ class PaperDefinitions:
             interval=bounds,
             insufficient=np.zeros_like(evidence),
         )
-
-
-def _counted_for(counted: Mapping[str, Counted], mark: int) -> dict[str, Counted]:
-    """Choose what was counted for one mark, by what was searched."""
-    parts = ((*what.partition(_MARK), each) for what, each in counted.items())
-    return {what: each for what, _, number, each in parts if int(number or 0) == mark}
-
-
-def _shared_for(shared: SharedSpaces, mark: int) -> SharedSpaces:
-    """Give what groupings of one mark share: each has spaces of its own."""
-    while len(shared.further) < mark:
-        shared.further.append(SharedSpaces(embedding=shared.embedding))
-    return shared.further[mark - 1] if mark else shared
 
 
 def _pairs(
@@ -673,8 +588,7 @@ def regroup(
 
 def worlds_at_once(situation: Situation) -> int:
     """Tell in how many worlds like that of a situation people are matched at once."""
-    alone = situation.workers is not None or situation.scale is not None
-    if alone or situation.weighted_worlds:
+    if situation.workers is not None or situation.weighted_worlds:
         return 1
     people = max(1, len(situation.protected))
     places = MATCHES * people + max(situation.ks) * len(situation.complainants)

@@ -137,7 +137,7 @@ def _reasons(
 ) -> NDArray[np.object_]:
     groups, centers = grouping.at(method, index), int(method.count_centers)
     insufficient = np.flatnonzero(too_small(groups, method, least=min_group))
-    known = (groups.test.unfit(), groups.control.share.size, groups.test.share.size)
+    known = (groups.test.unfit(), groups.control.share.places, groups.test.share.places)
     why = list(zip(*(each[insufficient].tolist() for each in known), strict=True))
     # the same is said of many: once each
     said = {

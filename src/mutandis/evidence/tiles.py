@@ -31,14 +31,14 @@ from mutandis.evidence.group_builder import (
 )
 from mutandis.evidence.groups import Counted
 from mutandis.evidence.matched_groups import MatchedGroups, compare_matched
-from mutandis.evidence.matches import ROOM, Matches, SpaceFacts, parts_for
+from mutandis.evidence.matches import Matches, SpaceFacts, in_wholes, parts_for
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.spaces import Stratum
 from mutandis.mapped import empty, in_file
 from mutandis.search.cells import CELL, Cells, NearbySearch, sort_in_space
 from mutandis.search.choose import ChosenSearch, choose, choose_search
 from mutandis.search.distance import Points
-from mutandis.search.engine import Queries, Space, discard_progress
+from mutandis.search.engine import Queries, Space, discard_progress, is_mask
 from mutandis.search.ties import Neighbourhoods, RadiusCounts
 from mutandis.workers import Task, digest, threads_of_task
 
@@ -64,7 +64,7 @@ _TILES, _OF_MEMORY = 8, 8
 
 # under which names an answer says which search has answered, and holds matches
 _BACKEND, _MATCHES = "backend:", "matches:"
-_WHOLE = f"{_MATCHES}whole"
+_WHOLES = f"{_MATCHES}wholes"
 # how the names of files begin that hold the tree over a space, and points where they are measured
 _GROWN, _PLACED = "grown-", "placed-"
 # what is counted of a group
@@ -160,8 +160,9 @@ def count_in_tiles(
         merged.note_counts(mine, found, stored)
         if wanted.matched:
             known = tuple(zip(cuts[:-1].tolist(), found, strict=True))
-            whole = lcm(*(_whole(_read(each, _WHOLE)) for each in found))
-            tasks = [asked.task(compare_tile, *tile, known, whole) for tile in tiles]
+            each_in = zip(*(_wholes(_read(each, _WHOLES)) for each in found), strict=True)
+            wholes = tuple(lcm(*column) for column in each_in)
+            tasks = [asked.task(compare_tile, *tile, known, wholes) for tile in tiles]
             merged.note_matched(mine, workers.answer(tasks, discard_progress))
             merged.spaces.append(_space_of(stored, found, situation.ks) if wanted.listed else {})
     return merged.counts(wanted)
@@ -193,7 +194,7 @@ def _stored(
     files, orders, backends = [], [], {}
     for side, rows in (("control", stratum.control), ("test", stratum.test)):
         points = embedding.apply(situation.population, rows).points
-        space, standing = Space.of(points, situation.summed[rows], embedding.metric)
+        space, standing = Space.of(points, situation.marks_of(rows), embedding.metric)
         backends[side] = choose(_placed(space), complainants)
         path, order = _store_space(
             workers,
@@ -210,7 +211,7 @@ def _stored(
         stratum=stratum,
         control=files[0],
         test=files[1],
-        people=_store_people(workers, people, situation.summed[at]),
+        people=_store_people(workers, people, situation.marks_of(at)),
         facts=SpaceFacts.of(spaces[1]),
         levels={
             name: len(situation.population.categories(name).levels) for name in embedding.nominal
@@ -263,16 +264,20 @@ def _store_space(
 
 def _space_arrays(space: Space) -> _Arrays:
     coordinates, codes = space.points.coordinates, space.points.codes
-    summed = space.summed
-    return {"coordinates": coordinates, "codes": codes, "counts": space.counts, "summed": summed}
+    return {
+        "coordinates": coordinates,
+        "codes": codes,
+        "counts": space.counts,
+        "summed": space.summed,
+    }
 
 
 def _store_people(
-    workers: Workers, columns: Mapping[str, Column], summed: NDArray[Any] | None = None
+    workers: Workers, columns: Mapping[str, Column], marks: NDArray[Any] | None = None
 ) -> Path:
     arrays = {f"column-{n}": each.data for n, each in enumerate(columns.values())}
-    if summed is not None:
-        arrays["summed"] = summed
+    if marks is not None:
+        arrays["marks"] = marks
     names = np.array([*columns, ""])
     return workers.store(digest(arrays, names), arrays | {"names": names})
 
@@ -357,7 +362,7 @@ class _Tile:
             counterfactual=self._world(asked.world),
             attributes=(),
             strata=(self.stratum,),
-            is_negative=_mapped(asked.people / "summed.npy"),
+            is_negative=_mapped(asked.people / "marks.npy"),
             is_negative_cf=None,
             ks=asked.ks,
             similarity=asked.similarity,
@@ -444,12 +449,16 @@ def search_tile(asked: _Asked, first: int, last: int) -> _Arrays:
 
 
 def compare_tile(
-    asked: _Asked, first: int, last: int, found: tuple[tuple[int, Path], ...], whole: int
+    asked: _Asked,
+    first: int,
+    last: int,
+    found: tuple[tuple[int, Path], ...],
+    wholes: tuple[int, ...],
 ) -> _Arrays:
     """Compare the complainants of a tile with the matches of the people around them.
 
-    `found` are the answers of `search_tile`, each with the first row of its tile; shares of
-    refusals are counted in parts of `whole`.
+    `found` are the answers of `search_tile`, each with the first row of its tile; means of
+    marks are counted in parts of `wholes`.
     """
     tile = _Tile(asked, first, last)
     complainants = tile.stratum.complainants
@@ -469,7 +478,7 @@ def compare_tile(
     start, stop = (np.searchsorted(tile.standing, index, side) for side in ("left", "right"))
     number = stop - start  # how many rows stand on each point, one after the other
     rows = np.arange(number.sum()) + np.repeat(start - np.cumsum(number) + number, number)
-    matches = _gather(asked, rows, found, whole)
+    matches = _gather(asked, rows, found, wholes)
     places = np.searchsorted(rows, complainants)
     scale = builder.scale(tile.stratum, asked.facts)
     (groups,) = compare_matched(
@@ -485,7 +494,7 @@ def compare_tile(
     )
     made = MatchedGroups(
         at_k=groups,
-        own=matches.share(places),
+        own=matches.sums(places),
         spaces=(),
         control=control,
         centers=control.origins,
@@ -530,13 +539,13 @@ def _space(asked: _Asked, side: str, part: str = "") -> Space:
     folder = asked.control if side == "control" else asked.test
     names = ("coordinates", "codes", "counts", "summed")
     coordinates, codes, counts, summed = (_mapped(folder / f"{part}{name}.npy") for name in names)
-    marked = _mapped(asked.people / "summed.npy").dtype != np.bool_
+    masked = is_mask(_mapped(asked.people / "marks.npy"))
     return Space(
         points=Points(coordinates=coordinates, codes=codes),
         counts=counts,
-        negatives=np.broadcast_to(np.int64(0), len(summed)) if marked else summed,
+        negatives=summed[:, 0] if masked else np.broadcast_to(np.int64(0), len(summed)),
         metric=asked.embedding.metric,
-        marks=summed if marked else None,
+        marks=None if masked else summed,
     )
 
 
@@ -572,15 +581,15 @@ def _open_search(asked: _Asked, side: str) -> ChosenSearch:
 
 # --- matches in files ---
 
-_BY_KEY = ("negatives", "found", "distance", "numbers")
+_BY_KEY = ("marks", "found", "distance", "numbers")
 _SPARSE = ("people", "levels")
 
 
 def _matches_arrays(matches: Matches) -> _Arrays:
-    arrays: _Arrays = {"key": matches.key, "whole": np.array(str(matches.whole))}
+    arrays: _Arrays = {"key": matches.key, "wholes": np.array([str(w) for w in matches.wholes])}
     arrays |= {name: getattr(matches, name) for name in _BY_KEY}
-    if matches.negatives.dtype == object:  # integers that no array holds are written as text
-        arrays["negatives"] = matches.negatives.astype(np.str_)
+    if matches.marks.dtype == object:  # integers that no array holds are written as text
+        arrays["marks"] = matches.marks.astype(np.str_)
     for name in _SPARSE:
         matrix = getattr(matches, name)
         arrays |= {f"{name}:{part}": getattr(matrix, part) for part in _CSR}
@@ -591,8 +600,8 @@ def _matches_arrays(matches: Matches) -> _Arrays:
 _CSR = ("data", "indices", "indptr")
 
 
-def _whole(answer: _Arrays) -> int:
-    return int(str(answer[_WHOLE]))
+def _wholes(answer: _Arrays) -> tuple[int, ...]:
+    return tuple(int(each) for each in answer[_WHOLES].tolist())
 
 
 def _read(path: Path, prefix: str = "", but: str | None = None) -> _Arrays:
@@ -614,7 +623,10 @@ def _sparse(answer: _Arrays, name: str) -> Any:
 
 
 def _gather(
-    asked: _Asked, rows: NDArray[np.intp], found: Sequence[tuple[int, Path]], whole: int
+    asked: _Asked,
+    rows: NDArray[np.intp],
+    found: Sequence[tuple[int, Path]],
+    wholes: tuple[int, ...],
 ) -> Matches:
     """Put together the matches of some rows of the control space."""
     from scipy.sparse import vstack
@@ -631,7 +643,8 @@ def _gather(
         keys += len(used)
         for name in _BY_KEY:
             parts[name].append(answer[f"matches:{name}"][used])
-        parts["negatives"][-1] = _in_whole(parts["negatives"][-1], _whole(answer), whole)
+        marks = _read_integers(parts["marks"][-1])
+        parts["marks"][-1] = in_wholes(marks, _wholes(answer), wholes)
         for name in _SPARSE:
             parts[name].append(_sparse(answer, name)[used])
     joined = {name: np.concatenate(parts[name]) for name in ("key", *_BY_KEY)}
@@ -641,7 +654,7 @@ def _gather(
     counts = _mapped(asked.test / "counts.npy")[points]
     return Matches(
         **joined,
-        whole=whole,
+        wholes=wholes,
         people=people,
         levels=levels,
         parts=parts_for(max(asked.ks)),
@@ -650,14 +663,12 @@ def _gather(
     )
 
 
-def _in_whole(negatives: NDArray[Any], whole: int, common: int) -> NDArray[Any]:
-    """Count shares in parts of another whole."""
-    if negatives.dtype.kind == "U":
-        negatives = np.array([int(text) for text in negatives.tolist()], dtype=object)
-    times = common // whole
-    top = max(int(np.abs(negatives).max(initial=0)), whole)
-    kind: Any = np.int64 if top * times < ROOM else object
-    return np.asarray(negatives.astype(kind) * times)
+def _read_integers(array: NDArray[Any]) -> NDArray[Any]:
+    """Read integers that no array holds, which are written as text."""
+    if array.dtype.kind != "U":
+        return array
+    integers = [int(text) for text in array.ravel().tolist()]
+    return np.array(integers, dtype=object).reshape(array.shape)
 
 
 # --- all tiles together ---
@@ -748,8 +759,8 @@ def _write(
     if name in {f.name for f in fields(RadiusCounts)} and not len(array):
         into.setdefault(name, array)  # nothing is counted within a caliper where there is none
         return
-    if array.dtype.kind == "U":  # integers that no array holds
-        array = np.array([int(text) for text in array.tolist()], dtype=object)
+    array = _read_integers(array)
+    if array.dtype == object:
         into |= {name: into[name].astype(object)} if name in into else {}
     if name not in into:
         into[name] = empty((size, *array.shape[1:]), array.dtype)

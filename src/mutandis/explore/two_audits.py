@@ -157,10 +157,9 @@ class TwoAudits:
             "her counterfactual": self._differ(
                 [audit.situation.counterfactual for audit in self._audits], first, second
             ),
-            "people like her": one.control.share.values()[first]
-            != two.control.share.values()[second],
-            "people she is compared with": one.test.share.values()[first]
-            != two.test.share.values()[second],
+            "people like her": one.control.share.mean()[first] != two.control.share.mean()[second],
+            "people she is compared with": one.test.share.mean()[first]
+            != two.test.share.mean()[second],
         }
 
     def _differ(

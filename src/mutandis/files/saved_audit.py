@@ -96,7 +96,7 @@ __all__ = [
 _BYTES = 4_000_000_000
 # numbers of an array that are compressed to see whether it gets smaller, and what counts as that
 _TRIED, _SHRUNK = 1 << 14, 0.9
-_WHOLE = {"negatives", "size", "split", "people", "rows"}
+_WHOLE = {"marks", "parts", "places", "people", "rows"}
 
 
 def save_audit(
@@ -573,16 +573,17 @@ def _check_counts(part: Mapping[str, Any], complainants: int, settings: Settings
     within = 0 if settings.similarity.max_distance is None else complainants
     for arrays in part["counted"].values():
         for name, array in arrays.items():
-            _check_array(array, "i", (complainants, ks) if name in by_k else (within,))
+            shape = (complainants, ks) if name in by_k else (within,)
+            _check_array(array, "i", (*shape, *array.shape[len(shape) :]))
     matched = part["matched"]
-    for each in () if matched is None else (matched, *matched.get("further", ())):
-        for arrays in (each["own"], *each["at_k"]):
-            for name, array in arrays.items():
-                _check_array(
-                    array, "iufbU" if name in _WHOLE else "iufb", (complainants, *array.shape[1:])
-                )
-        if len(each["at_k"]) != ks:
-            raise ValueError("other group sizes")
+    if matched is None:
+        return
+    for arrays in (matched["own"], *matched["at_k"]):
+        for name, array in arrays.items():
+            kinds = "iufbU" if name in _WHOLE else "iufb"
+            _check_array(array, kinds, (complainants, *array.shape[1:]))
+    if len(matched["at_k"]) != ks:
+        raise ValueError("other group sizes")
 
 
 def _check_array(array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> None:

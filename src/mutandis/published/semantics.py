@@ -22,6 +22,7 @@ import numpy as np
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Categories, Numbers
+from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
 from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group, Members, Pair
@@ -34,7 +35,6 @@ from mutandis.scm.family import Equation, Fitted, Predicted, numbers_of
 from mutandis.scm.worldview import Worldview
 from mutandis.search.distance import Points
 from mutandis.search.engine import Progress, discard_progress, group_rows
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -221,7 +221,7 @@ class PublishedGroups:
             size = size + joins
         farthest = np.where(taken, self.nearest.distance, -np.inf).max(axis=1)
         size = size.astype(np.int64)
-        share = Share(negatives=negatives.astype(np.int64), size=size, split=np.ones_like(size))
+        share = Sums.of(marks=negatives.astype(np.int64), places=size, parts=np.ones_like(size))
         return Group(share=share, rows=size, radius=farthest)
 
     def members(self, complainant: int, index: int) -> Members:
@@ -369,8 +369,8 @@ class AsPublished:
 
     def compare(
         self,
-        control: Share,
-        test: Share,
+        control: Sums,
+        test: Sums,
         *,
         tau: float,
         alpha: float,
@@ -381,7 +381,7 @@ class AsPublished:
         from scipy.special import ndtri
 
         bounds = interval(control, test, tau=tau, alpha=alpha)
-        delta = control.values() - test.values()
+        delta = control.mean() - test.mean()
         exact = -float(ndtri(alpha))
         margin = (bounds.high - bounds.low) / 2 * (round(exact, 3) / exact)
         bounds = replace(bounds, low=delta - margin, high=delta + margin)

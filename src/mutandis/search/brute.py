@@ -38,9 +38,9 @@ class BruteSearch:
                 inside, rim = distances < radius, distances == radius
                 found.radius[query, column] = radius
                 found.inside[query, column] = counts[inside].sum()
-                found.negatives_inside[query, column] = negatives[inside].sum()
+                found.marks_inside[query, column, 0] = negatives[inside].sum()
                 found.rim[query, column] = counts[rim].sum()
-                found.negatives_rim[query, column] = negatives[rim].sum()
+                found.marks_rim[query, column, 0] = negatives[rim].sum()
             progress(1)
         return found
 
@@ -50,7 +50,7 @@ class BruteSearch:
             distances, counts, negatives = self._others(queries, query)
             near = (distances <= limit) & (counts > 0)
             found.people[query] = counts[near].sum()
-            found.negatives[query] = negatives[near].sum()
+            found.marks[query, 0] = negatives[near].sum()
             found.farthest[query] = distances[near].max(initial=-1)
         return found
 

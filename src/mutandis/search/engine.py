@@ -51,14 +51,14 @@ class Space:
     counts: NDArray[np.int64]
     negatives: NDArray[np.int64]
     metric: Metric
-    # where outcomes are more than two values: the sum of a mark at each point, such as a score.
-    # Searches do not see it, and count no negatives; `sum_marks` adds it up afterwards
+    # other marks than whether an outcome is negative: their sums at each point, by column. Searches
+    # do not see them, and count no negatives; `_sum_marks` adds them up afterwards
     marks: NDArray[np.int64] | None = None
 
     @property
     def summed(self) -> NDArray[np.int64]:
-        """What is summed over groups at each point."""
-        return self.negatives if self.marks is None else self.marks
+        """Sums of the marks of the rows at each point, by column."""
+        return self.negatives[:, np.newaxis] if self.marks is None else self.marks
 
     def take(self, some: NDArray[np.intp] | slice) -> Space:
         """Give some of the points, in this order."""
@@ -72,35 +72,36 @@ class Space:
 
     @classmethod
     def of(
-        cls, points: Points, is_negative: NDArray[Any], metric: Metric
+        cls, points: Points, marks: NDArray[Any], metric: Metric
     ) -> tuple[Space, NDArray[np.intp]]:
-        """Collapse rows into a space; give it with the point of each row.
+        """Collapse rows into a space; return it with the point of each row.
 
-        Integers instead of booleans are marks.
+        A mask tells which rows have a negative outcome; integers, in columns, are other marks.
         """
         first, group = group_rows(points)
-        if is_negative.dtype != np.bool_:
-            counts, marks = np.zeros((2, len(first)), dtype=np.int64)
-            np.add.at(counts, group, 1)
-            np.add.at(marks, group, is_negative)
-            return (
-                cls(
-                    points=points.take(first),
-                    counts=counts,
-                    negatives=np.zeros(len(first), dtype=np.int64),
-                    metric=metric,
-                    marks=marks,
-                ),
-                group,
-            )
-        if len(first) == len(points):  # no duplicate rows: no copies are needed
-            ones = np.broadcast_to(np.int64(1), len(points))
-            negative = is_negative.astype(np.int64)
-            return cls(points=points, counts=ones, negatives=negative, metric=metric), group
-        counts = np.bincount(group, minlength=len(first)).astype(np.int64)
-        negatives = np.bincount(group[is_negative], minlength=len(first)).astype(np.int64)
-        space = cls(points=points.take(first), counts=counts, negatives=negatives, metric=metric)
-        return space, group
+        alone = len(first) == len(points)  # no duplicate rows: no copies are needed
+        counts: NDArray[np.int64] = np.broadcast_to(np.int64(1), len(points))
+        if not alone:
+            points = points.take(first)
+            counts = np.bincount(group, minlength=len(first)).astype(np.int64)
+        if not is_mask(marks):
+            sums = marks.astype(np.int64)
+            if not alone:
+                sums = np.zeros((len(first), marks.shape[1]), dtype=np.int64)
+                np.add.at(sums, group, marks)
+            nothing = np.broadcast_to(np.int64(0), len(first))
+            space = cls(points=points, counts=counts, negatives=nothing, metric=metric, marks=sums)
+            return space, group
+        negative = marks.reshape(-1)
+        negatives = negative.astype(np.int64)
+        if not alone:
+            negatives = np.bincount(group[negative], minlength=len(first)).astype(np.int64)
+        return cls(points=points, counts=counts, negatives=negatives, metric=metric), group
+
+
+def is_mask(marks: NDArray[Any]) -> bool:
+    """Return whether marks are one column of booleans, which a search counts with the rows."""
+    return marks.dtype == np.bool_ and marks.size == len(marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,8 @@ class Queries(ByRow):
     points: Points
     own: NDArray[np.intp]
     own_negative: NDArray[np.bool_]
-    own_mark: NDArray[np.int64] | None = None  # where marks are summed: that of her own row
+    # other marks of their own rows, by column, where such are summed
+    own_marks: NDArray[np.int64] | None = None
 
     @classmethod
     def outside(cls, points: Points) -> Queries:
@@ -231,7 +233,7 @@ def find_neighbourhoods(
     if marks is not None:
         within = (found.inside + found.rim).max(axis=1) + 1
         sums = _sum_marks(search, queries, found.radius, within, marks)
-        found = replace(found, negatives_inside=sums[0], negatives_rim=sums[1])
+        found = replace(found, marks_inside=sums[0], marks_rim=sums[1])
     return found if len(first) == len(group) else found.take(group)
 
 
@@ -247,13 +249,12 @@ def find_within(
     found = search.within(queries, limits)
     if marks is not None:
         sums = _sum_marks(search, queries, limits[:, None], found.people + 1, marks)
-        found = replace(found, negatives=sums.sum(axis=0)[:, 0])
+        found = replace(found, marks=sums.sum(axis=0)[:, 0])
     return found.take(group)
 
 
 def _told_apart(queries: Queries) -> tuple[NDArray[Any], ...]:
-    own = queries.own_negative if queries.own_mark is None else queries.own_mark
-    return (own,)
+    return (queries.own_negative,) if queries.own_marks is None else tuple(queries.own_marks.T)
 
 
 def _sum_marks(
@@ -263,25 +264,27 @@ def _sum_marks(
     within: NDArray[np.int64],
     marks: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Sum the marks of the rows inside each radius (a column per k) and on it, without her own.
+    """Sum marks over the rows inside each radius (a column per k) and on it, without the own row.
 
     All are integers, so that neither the order of points nor that of threads matters.
     """
-    sums = np.zeros((2, *radius.shape), dtype=np.int64)
+    sums = np.zeros((2, *radius.shape, marks.shape[1]), dtype=np.int64)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        query = np.repeat(np.arange(len(chosen)), np.diff(listing.start))
-        here = marks[listing.points]
-        if queries.own_mark is not None:
-            own, mark = queries.own[chosen][query], queries.own_mark[chosen][query]
-            here = here - np.where(listing.points == own, mark, 0)
-        for column in range(radius.shape[1]):
-            limit = radius[chosen, column][query]
-            for place, some in enumerate((listing.distances < limit, listing.distances == limit)):
-                running = np.concatenate([[0], np.cumsum(here * some)])
-                sums[place, chosen, column] = (
-                    running[listing.start[1:]] - running[listing.start[:-1]]
-                )
+        start, query = listing.start, np.repeat(np.arange(len(chosen)), np.diff(listing.start))
+        limits = radius[chosen]
+        mine = np.empty(0, dtype=np.intp)
+        if queries.own_marks is not None:
+            mine = np.flatnonzero(listing.points == queries.own[chosen][query])
+        for mark in range(marks.shape[1]):  # one at a time, as a listing may be long
+            here = marks[listing.points, mark]
+            if queries.own_marks is not None:
+                here[mine] -= queries.own_marks[chosen[query[mine]], mark]
+            for column, limit in enumerate(limits.T):
+                apart = listing.distances - limit[query]
+                for place, some in enumerate((apart < 0, apart == 0)):
+                    running = np.concatenate([[0], np.cumsum(here * some)])
+                    sums[place, chosen, column, mark] = running[start[1:]] - running[start[:-1]]
 
     search.visit(queries, radius.max(axis=1), within, use)
     return sums

@@ -181,9 +181,15 @@ class CompiledSearch:
             chunk = queries.take(rows)
             overflow, centers = self._centers(chunk)
             answers = self._scan(centers, rising) if scan else self._descend(centers, rising)[0]
-            parts = {name: part[:, back] for name, part in answers._asdict().items()}
-            parts["radius"] += overflow[:, None]
-            found.put(rows, Neighbourhoods(**parts))
+            radius, inside, negatives, rim, negatives_rim = (part[:, back] for part in answers)
+            here = Neighbourhoods(
+                radius=radius + overflow[:, None],
+                inside=inside,
+                rim=rim,
+                marks_inside=negatives[:, :, np.newaxis],
+                marks_rim=negatives_rim[:, :, np.newaxis],
+            )
+            found.put(rows, here)
 
         self._in_chunks(work, order, progress)
         return found
@@ -197,9 +203,9 @@ class CompiledSearch:
             left = np.minimum(limits[rows] - overflow, 2**53).astype(np.float64)
             counted = _room_for_answers(len(rows), 1)
             within_in_tree(self._tree, self._steps, self._exact, centers, left, counted)
-            people, negatives = counted.inside[:, 0], counted.negatives_inside[:, 0]
+            people, negatives = counted.inside[:, 0], counted.negatives_inside
             farthest = np.where(people > 0, counted.radius[:, 0] + overflow, -1)
-            found.put(rows, RadiusCounts(people=people, negatives=negatives, farthest=farthest))
+            found.put(rows, RadiusCounts(people=people, marks=negatives, farthest=farthest))
 
         self._in_chunks(work, self._in_tree_order(queries), discard_progress)
         return found

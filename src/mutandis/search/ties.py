@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from mutandis.data.by_row import ByRow
-from mutandis.search.share import Share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,16 +30,20 @@ class Neighbourhoods(ByRow):
 
     radius: NDArray[np.int64]  # the distance of the k-th nearest row
     inside: NDArray[np.int64]  # rows strictly nearer
-    negatives_inside: NDArray[np.int64]
     rim: NDArray[np.int64]  # rows at exactly that distance
-    negatives_rim: NDArray[np.int64]
+    # sums of the marks of both, in a third dimension: a search sums one column
+    marks_inside: NDArray[np.int64]
+    marks_rim: NDArray[np.int64]
 
     @classmethod
-    def empty(cls, queries: int, ks: int) -> Neighbourhoods:
-        return cls(**{f.name: np.zeros((queries, ks), dtype=np.int64) for f in fields(cls)})
+    def empty(cls, queries: int, ks: int, width: int = 1) -> Neighbourhoods:
+        shape = (queries, ks)
+        counts = {name: np.zeros(shape, dtype=np.int64) for name in ("radius", "inside", "rim")}
+        sums = (np.zeros((*shape, width), dtype=np.int64) for _ in range(2))
+        return cls(**counts, marks_inside=next(sums), marks_rim=next(sums))
 
     def at(self, ks: slice) -> Neighbourhoods:
-        """Give a copy for some of the ks."""
+        """Return a copy for some of the ks."""
         return Neighbourhoods(**{f.name: getattr(self, f.name)[:, ks].copy() for f in fields(self)})
 
 
@@ -49,12 +52,14 @@ class RadiusCounts(ByRow):
     """For each query: the other rows within its limit, what a caliper leaves of a group."""
 
     people: NDArray[np.int64]
-    negatives: NDArray[np.int64]
+    marks: NDArray[np.int64]  # the sums of their marks, by column
     farthest: NDArray[np.int64]  # the distance of the farthest of them, -1 where there are none
 
     @classmethod
-    def empty(cls, queries: int) -> RadiusCounts:
-        return cls(**{f.name: np.full(queries, -1, dtype=np.int64) for f in fields(cls)})
+    def empty(cls, queries: int, width: int = 1) -> RadiusCounts:
+        people, farthest = (np.full(queries, -1, dtype=np.int64) for _ in range(2))
+        marks = np.full((queries, width), -1, dtype=np.int64)
+        return cls(people=people, marks=marks, farthest=farthest)
 
 
 def select(
@@ -80,9 +85,9 @@ def select(
         inside, refused_inside = _before(people, inner), _before(refused, inner)
         found.radius[:, column] = radius[:, 0]
         found.inside[:, column] = inside
-        found.negatives_inside[:, column] = refused_inside
+        found.marks_inside[:, column, 0] = refused_inside
         found.rim[:, column] = _before(people, outer) - inside
-        found.negatives_rim[:, column] = _before(refused, outer) - refused_inside
+        found.marks_rim[:, column, 0] = _before(refused, outer) - refused_inside
     return found
 
 
@@ -97,7 +102,7 @@ def count_candidates(
     near = (distances <= limits[:, None]) & (counts > 0)
     return RadiusCounts(
         people=(near * counts).sum(axis=1, dtype=np.int64),
-        negatives=(near * negatives).sum(axis=1, dtype=np.int64),
+        marks=(near * negatives).sum(axis=1, dtype=np.int64)[:, np.newaxis],
         farthest=np.where(near, distances, -1).max(axis=1, initial=-1).astype(np.int64),
     )
 
@@ -111,17 +116,3 @@ def _running_totals(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _before(totals: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.take_along_axis(totals, stop[:, None], axis=1)[:, 0], dtype=np.int64)
-
-
-def share_of(
-    found: Neighbourhoods, column: int, *, k: int | NDArray[np.int64], ties: Ties
-) -> Share:
-    """Count the negative outcomes in each group, sharing the last places as the policy says."""
-    inside, rim = found.inside[:, column], found.rim[:, column]
-    refused, refused_rim = found.negatives_inside[:, column], found.negatives_rim[:, column]
-    if ties == "all":
-        return Share(negatives=refused + refused_rim, size=inside + rim, split=np.ones_like(rim))
-    # with m rows on the rim, p is (negatives_inside · m + (k - inside) · negatives_rim) / (k · m)
-    return Share(
-        negatives=refused * rim + (k - inside) * refused_rim, size=np.full_like(rim, k), split=rim
-    )

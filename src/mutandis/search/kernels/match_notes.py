@@ -41,7 +41,7 @@ class Reference(NamedTuple):
     coordinates: NDArray[np.int64]
     codes: NDArray[np.int32]
     counts: NDArray[np.int64]
-    negatives: NDArray[np.int64]
+    marks: NDArray[np.int64]
 
 
 class Ruler(NamedTuple):
@@ -62,7 +62,7 @@ class Noted(NamedTuple):
     those of the one before; `size` says how many it has, and `tally` is room that holds zeros.
     """
 
-    negatives: NDArray[np.int64]
+    marks: NDArray[np.int64]
     whole: NDArray[np.int64]
     apart: NDArray[np.float64]
     numbers: NDArray[np.int64]
@@ -105,12 +105,15 @@ def _weigh(listed: Listed, query: int, reference: Reference, parts: int, noted: 
     """Write down the places of those around one counterfactual, and give their number."""
     first, stop = listed.start[query], listed.start[query + 1]
     radius, up, down = listed.radius[query], listed.up[query], listed.down[query]
-    whole, refused = np.int64(0), np.int64(0)
+    whole, marks = np.int64(0), noted.marks[query]
+    for column in range(len(marks)):
+        marks[column] = 0
     for entry in range(first, stop):
         point, distance = listed.points[entry], listed.distances[entry]
         place = down if distance < radius else (up if distance == radius else 0)
         whole += place * reference.counts[point]
-        refused += place * reference.negatives[point]
+        for column in range(len(marks)):
+            marks[column] += place * reference.marks[point, column]
     apart = 0.0
     for entry in range(first, stop):
         distance = listed.distances[entry]
@@ -118,7 +121,7 @@ def _weigh(listed: Listed, query: int, reference: Reference, parts: int, noted: 
         held = place * reference.counts[listed.points[entry]] / whole if whole else 0.0
         apart += held * distance
         noted.weights[entry] = np.int32(np.rint(held * parts))
-    noted.whole[query], noted.negatives[query], noted.apart[query] = whole, refused, apart
+    noted.whole[query], noted.apart[query] = whole, apart
     return whole
 
 

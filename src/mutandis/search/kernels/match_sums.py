@@ -74,7 +74,7 @@ class Matched(NamedTuple):
     stand on one point.
     """
 
-    negatives: NDArray[np.int64]
+    marks: NDArray[np.int64]
     apart: NDArray[np.float64]
     start: NDArray[np.int64]
     points: NDArray[np.int32]
@@ -112,32 +112,35 @@ class Room(NamedTuple):
     """The memory a thread works in: one row for people inside, one for those at the radius.
 
     Of the points of the test space, their weights, all zero before and after, and a list of those
-    that are not; the moments of people, numbers and levels; and `sums`, as `_PEOPLE` and so on name
-    them. By how much each attribute exceeds what is allowed: negative, where matches are below.
+    that are not; the moments of people, numbers and levels; their marks; and `sums`, as `_PEOPLE`
+    and so on name them. By how much each attribute exceeds what is allowed: negative, where matches
+    are below.
     """
 
     load: NDArray[np.int64]
     touched: NDArray[np.int32]
     numbers: NDArray[np.int64]
     levels: NDArray[np.int64]
+    marks: NDArray[np.int64]
     sums: NDArray[np.int64]
     excess: NDArray[np.float64]
 
 
 _INSIDE, _RIM = range(2)
-# what is added up: people, those with matches and with near ones, refusals, points touched, squares
-# of weights over the rows of a point, and rows
-_PEOPLE, _MATCHED, _NEAR, _REFUSED, _TOUCHED, _SPREAD, _ROWS = range(7)
+# what is added up: people, those with matches and with near ones, points touched, squares of
+# weights over the rows of a point, and rows
+_PEOPLE, _MATCHED, _NEAR, _TOUCHED, _SPREAD, _ROWS = range(6)
 
 
-def room_for(points: int, numbers: int, levels: int, attributes: int) -> Room:
-    """Make room for so many points of the test space, moments of both kinds, and attributes."""
+def room_for(points: int, numbers: int, levels: int, attributes: int, marks: int) -> Room:
+    """Make room for so many points of the test space, moments of both kinds, attributes, marks."""
     return Room(
         load=np.zeros((2, points + 1), np.int64),
         touched=np.zeros((2, points + 1), np.int32),
         numbers=np.zeros((2, numbers), np.int64),
         levels=np.zeros((2, levels), np.int64),
-        sums=np.zeros((2, 7), np.int64),
+        marks=np.zeros((2, marks), np.int64),
+        sums=np.zeros((2, 6), np.int64),
         excess=np.zeros(attributes),
     )
 
@@ -170,7 +173,7 @@ class Answer(NamedTuple):
     """Of each k and complainant, what `evidence.matched_groups._Totals` holds."""
 
     weight: NDArray[np.int64]
-    negatives: NDArray[np.int64]
+    marks: NDArray[np.int64]
     spread: NDArray[np.int64]
     rows: NDArray[np.int64]
     distance: NDArray[np.float64]
@@ -242,6 +245,8 @@ def _clear(room: Room, side: int) -> None:
         room.numbers[side, column] = 0
     for column in range(room.levels.shape[1]):
         room.levels[side, column] = 0
+    for column in range(room.marks.shape[1]):
+        room.marks[side, column] = 0
     for column in range(room.sums.shape[1]):
         room.sums[side, column] = 0
 
@@ -280,6 +285,7 @@ def _add(
     """Add up people: those inside of a group and not of a smaller one, or those at its radius."""
     load, touched = room.load[side], room.touched[side]
     of_numbers, of_levels, sums = room.numbers[side], room.levels[side], room.sums[side]
+    marks, width = room.marks[side], np.uint64(room.marks.shape[1])
     size, spread, rows = sums[_TOUCHED], sums[_SPREAD], sums[_ROWS]
     plain = matched.plain
     # indices are unsigned, so that none is taken to count from the end
@@ -290,7 +296,8 @@ def _add(
         sums[_PEOPLE] += people
         sums[_MATCHED] += people * (apart < np.inf)
         sums[_NEAR] += people * (apart <= near)
-        sums[_REFUSED] += people * matched.negatives[who]
+        for column in range(width):
+            marks[column] += people * matched.marks[who, column]
         _add_moments(of_numbers, of_levels, matched.moments, who, people)
         begin, end = matched.start[who], matched.start[who + np.uint64(1)]
         for entry in range(np.uint64(begin), np.uint64(end)):
@@ -446,7 +453,9 @@ def add_groups(
             size = sums[_INSIDE, _PEOPLE] * down + sums[_RIM, _PEOPLE] * up
             weight = sums[_INSIDE, _MATCHED] * down + sums[_RIM, _MATCHED] * up
             answer.weight[k, to] = weight
-            answer.negatives[k, to] = sums[_INSIDE, _REFUSED] * down + sums[_RIM, _REFUSED] * up
+            for column in range(room.marks.shape[1]):
+                inside, rim = room.marks[_INSIDE, column], room.marks[_RIM, column]
+                answer.marks[k, to, column] = inside * down + rim * up
             answer.distance[k, to] = _average(room.numbers, 0, place, weight / down * judge.one)
             unfit = _judge(room, matched.moments.half, place, weight / down, size / down, judge)
             answer.unfit[k, to] = unfit if 2 * are_near >= max(size, 1) else judge.far

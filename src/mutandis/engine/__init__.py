@@ -1,0 +1,1 @@
+"""Exact sums of marks over control and test groups."""
