@@ -1,5 +1,5 @@
 # Everything happens in a virtual environment of the project's own, .venv; only the tests with DoWhy,
-# which needs an older scipy, those on a second version of Python, and mutmut have others.
+# which needs an older scipy, and those on a second version of Python have others.
 # Stamps in .venv say what is installed: the core alone (for the demo), the core and the development
 # tools, the core and what it is benchmarked against, and what builds the documentation. All follow
 # pyproject.toml, in the versions that constraints.txt names.
@@ -30,8 +30,6 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist worksteal
 
 DOWHY := .venv-dowhy
 DOWHY_READY := $(DOWHY)/.installed
-MUTANTS := .venv-mutants
-MUTANTS_READY := $(MUTANTS)/.installed
 
 .PHONY: help demo test test-all test-dowhy test-second docs bench lint size check wheel-check mutants fuzz kills \
     sbom licences constraints packages format clean
@@ -79,8 +77,8 @@ check: lint test ## lint and test: what a change has to pass
 wheel-check: $(CREATED) ## build the wheel twice, compare the bytes, use it in a clean environment
 	tools/check_wheel.sh $(BIN)/python
 
-mutants: $(MUTANTS_READY) ## change the code in small ways, and see whether the tests notice: 30 minutes
-	$(MUTANTS)/bin/python tools/mutants.py $(MUTANTS_ARGS)
+mutants: $(DEV) ## change the code in small ways, and see whether the tests notice: 30 minutes
+	$(BIN)/python tools/mutants.py $(MUTANTS_ARGS)
 
 fuzz: $(DEV) ## give hostile inputs to every reader: 25 minutes (FUZZ_ARGS=--quick: half of one)
 	$(BIN)/python tools/fuzz.py $(FUZZ_ARGS)
@@ -106,7 +104,7 @@ format: $(DEV) ## put the code into its standard form
 	$(BIN)/ruff format .
 
 clean: ## remove what make and the tools have made
-	rm -rf $(VENV) $(VENV)-second $(DOWHY) $(MUTANTS) mutants build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-second $(DOWHY) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian ships Python without ensurepip, and a venv made without it is left half-made: so the
@@ -152,14 +150,6 @@ $(DOCS): pyproject.toml constraints.txt | $(CREATED)
 	@echo "Installing what builds the documentation"
 	@$(INSTALL) '.[docs]'
 	@touch $(CORE) $@
-
-$(MUTANTS_READY): pyproject.toml constraints.txt | $(CREATED)
-	@echo "Installing what finds mutants in $(MUTANTS)"
-	@$(BIN)/python -m venv --clear $(MUTANTS)
-	@grep -v '^pytest==' constraints.txt >$(MUTANTS)/constraints.txt
-	@$(MUTANTS)/bin/python -m pip --quiet --disable-pip-version-check --no-input install \
-	    --constraint $(MUTANTS)/constraints.txt --editable '.[mutants]'
-	@touch $@
 
 # not all of the development tools: some may not get along with what DoWhy needs
 $(DOWHY_READY): pyproject.toml constraints-dowhy.txt | $(CREATED)

@@ -94,5 +94,5 @@ def test_an_audit_runs_without_any_extra(tmp_path: Path) -> None:
 
 def test_every_extra_is_of_users_or_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    tools = {"all", "bench", "dev", "docs", "lint", "mutants", "test"}
+    tools = {"all", "bench", "dev", "docs", "lint", "test"}
     assert set(project["optional-dependencies"]) == tools | set(EXTRAS)

@@ -26,8 +26,8 @@ pin() { # FILE REQUIREMENT…
     cp -- "$work/pinned" "$file"
 }
 
-# beside the extras: what builds the wheel, what finds mutants, what installs a second Python
-pin constraints.txt --editable '.[bench,dev,docs]' hatchling mutmut uv
+# beside the extras: what builds the wheel, what installs a second Python
+pin constraints.txt --editable '.[bench,dev,docs]' hatchling uv
 echo "Looking up the hashes for constraints-hashes.txt"
 {
     echo "# What CI installs of the core and all extras, written by \`make constraints\`."
