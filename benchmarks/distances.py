@@ -13,7 +13,7 @@ import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from mutandis.data.population import Population
 from mutandis.evidence.semantics import Situation
 from mutandis.evidence.settings import Similarity
 from mutandis.evidence.spaces import Stratum
-from mutandis.search.distances import DistanceName
+from mutandis.registry import names
 from mutandis.search.engine import Queries, Space
 from mutandis.search.kernel_search import CompiledSearch
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from search_data import Table
 
 # the tables have numbers, which zhang cannot measure
-DISTANCES: tuple[DistanceName, ...] = tuple(n for n in get_args(DistanceName) if n != "zhang")
+DISTANCES: tuple[str, ...] = tuple(n for n in names("distance") if n != "zhang")
 WEIGHTED = "gower, weighted"
 _WARM = 64  # queries after which all kernels are compiled
 

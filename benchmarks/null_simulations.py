@@ -22,7 +22,6 @@ from scipy.special import expit
 from scipy.stats import poisson
 
 import mutandis as mm
-from mutandis.search.distances import DistanceName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -610,7 +609,7 @@ def _any(found: Measured) -> str:
 def _distances_for(*, names: bool) -> list[str]:
     """Give the distances that can measure such attributes."""
     refused = "rank-mahalanobis" if names else "zhang"
-    return [each for each in get_args(DistanceName) if each != refused]
+    return [each for each in names("distance") if each != refused]
 
 
 def _level_table(*, names: bool, tables: int, rows: int) -> str:

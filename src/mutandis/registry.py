@@ -42,7 +42,17 @@ _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "python": "mutandis.rooms.models:make_python",
         "skops": "mutandis.rooms.models:make_skops",
     },
-    "distance": {},
+    "distance": {
+        "gower": "mutandis.search.distances:GOWER",
+        "heom": "mutandis.search.distances:HEOM",
+        "mahalanobis": "mutandis.search.distances:MAHALANOBIS",
+        "rank-mahalanobis": "mutandis.search.distances:RANK_MAHALANOBIS",
+        "thanh": "mutandis.rooms.distances:THANH",
+        "hvdm": "mutandis.rooms.distances:HVDM",
+        "ivdm": "mutandis.rooms.distances:IVDM",
+        "propensity": "mutandis.rooms.distances:PROPENSITY",
+        "zhang": "mutandis.rooms.distances:ZHANG",
+    },
     "family": {},
     "room": {
         "models": "mutandis.rooms.models",

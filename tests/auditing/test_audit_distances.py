@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from functools import cache
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,13 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import MissingValuesError, PlanError
-from mutandis.search.distances import DESCRIPTIONS, DistanceName
+from mutandis.registry import names
+from mutandis.search.distances import distance_named
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OTHERS = [each for each in get_args(DistanceName) if each != "gower"]
+OTHERS = [each for each in names("distance") if each != "gower"]
 
 
 @cache
@@ -56,7 +57,7 @@ def audit(distance: str, data: pd.DataFrame | None = None, **options: Any) -> mm
         "ks": (10, 20),
         "seed": 1,
         "uncertainty": mm.Uncertainty(refits=2, placebo=2),
-        "similarity": mm.Similarity(distance=distance),  # type: ignore[arg-type]
+        "similarity": mm.Similarity(distance=distance),
     }
     data = table() if data is None else data
     if distance == "zhang":  # numbers have no levels
@@ -91,17 +92,16 @@ def test_sorting_the_table_in_another_way_changes_nothing(distance: str) -> None
 
 @pytest.mark.parametrize("distance", OTHERS)
 @pytest.mark.few("hvdm", "propensity")
-def test_results_are_opened_and_described_as_they_were_saved(
-    distance: DistanceName, tmp_path: Path
-) -> None:
+def test_results_are_opened_and_described_as_they_were_saved(distance: str, tmp_path: Path) -> None:
     saved = audited(distance)
     saved.save(tmp_path / "results")
     opened = mm.open_results(tmp_path / "results")
     pd.testing.assert_frame_equal(in_order(opened), in_order(saved))
     assert opened.provenance.settings["similarity"]["distance"] == distance
-    assert DESCRIPTIONS[distance] in (tmp_path / "results" / "report.html").read_text("utf-8")
+    description = distance_named(distance).description
+    assert description in (tmp_path / "results" / "report.html").read_text("utf-8")
     document = opened.case_file(int(in_order(saved)["id"][0]))
-    assert any(DESCRIPTIONS[distance] in each for each in document.assumptions)
+    assert any(description in each for each in document.assumptions)
     groups = (document.parts[0].control, document.parts[0].test)
     for group in (each for each in groups if each is not None):
         for member in group.members:
@@ -137,7 +137,7 @@ def test_the_preset_has_a_distance_of_its_own() -> None:
 
 def test_an_unknown_distance_is_refused_with_those_there_are() -> None:
     with pytest.raises(PlanError, match="distance='gowers' is unknown"):
-        mm.Similarity(distance="gowers")  # type: ignore[arg-type]
+        mm.Similarity(distance="gowers")
 
 
 def test_a_check_fits_the_distance() -> None:
@@ -193,7 +193,7 @@ def test_a_score_does_not_tell_who_was_refused(distance: str) -> None:
             outcome=mm.Score("pay", worse="lower"),
             protected=mm.Protection("sex", value="f", reference="m"),
             attributes={"job": "nominal"},
-            similarity=mm.Similarity(distance=distance),  # type: ignore[arg-type]
+            similarity=mm.Similarity(distance=distance),
         )
 
 

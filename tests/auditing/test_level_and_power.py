@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mutandis.evidence.measures import MeasureName
-from mutandis.search.distances import DistanceName
+from mutandis.registry import names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +33,10 @@ def upper(shares: Any) -> float:
     "name",
     [
         name if name in {"gower", "hvdm"} else pytest.param(name, marks=pytest.mark.slow)
-        for name in get_args(DistanceName)
+        for name in names("distance")
     ],
 )
-def test_a_distance_keeps_the_level_and_has_power(
-    simulations: ModuleType, name: DistanceName
-) -> None:
+def test_a_distance_keeps_the_level_and_has_power(simulations: ModuleType, name: str) -> None:
     options: Any = {"names": name == "zhang", "differs": "compensation", "sharp": False}
     null, harmful = (
         simulations.simulate_distance(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.plan import Plan
     from mutandis.scm import Diagnosis
-    from mutandis.search.distances import DistanceName
 
 __all__ = ["PlanCheck", "check_plan"]
 
@@ -71,7 +70,7 @@ class PlanCheck:
     levels: Mapping[str, int] | None
     methods: tuple[str, ...]
     ks: tuple[int, ...]
-    distance: DistanceName
+    distance: str
     alike: str
     measure: Mapping[str, str]
     asked: int | None
@@ -221,7 +220,7 @@ def _called(plan: Plan) -> dict[str, Any]:
     return {"called": {label: each for label, each in named.items() if each != label}, **said}
 
 
-def _try_distance(plan: Plan) -> DistanceName:
+def _try_distance(plan: Plan) -> str:
     """Fit the distance to the table: one that cannot be is refused here."""
     from mutandis.auditing.run import make_situation
 

@@ -32,6 +32,7 @@ from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
 from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
 from mutandis.evidence.spaces import Stratum, check_group_sizes, largest_sound_k
 from mutandis.frames import EncodedTable, open_frame
+from mutandis.search.distances import distance_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -421,7 +422,7 @@ def plan(
     )
     compared = read_attributes(attributes)
     maker = None if decision is None else _read_maker(decision, scaled)
-    if scaled is not None and similarity.distance in {"hvdm", "ivdm", "zhang"}:
+    if scaled is not None and distance_named(similarity.distance).needs_refusals:
         raise PlanError(
             f"distance={similarity.distance!r} learns from how often people are refused, and "
             f"{outcome!r} has no unfavourable value. Take another distance, such as 'gower'."

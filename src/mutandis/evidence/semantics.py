@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mutandis.data.columns import Categories
 from mutandis.data.ordered import LevelScale
 from mutandis.engine.tally import difference
 from mutandis.evidence.comparison import Comparison
@@ -26,7 +25,6 @@ from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
 from mutandis.evidence.matches import MATCHES
 from mutandis.evidence.measures import RISK_DIFFERENCE, measure_named
 from mutandis.evidence.methods import METHODS, Center
-from mutandis.scm.categorical import Categorical
 from mutandis.search.distances import Sample, check_distance, fit_distance
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.attribute import Attribute
-    from mutandis.data.columns import Columns
     from mutandis.data.ordered import Scale
     from mutandis.data.population import Population
     from mutandis.engine.tally import Sums
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Settings, Similarity
     from mutandis.evidence.spaces import Stratum
-    from mutandis.scm.predictor import LinearPredictor
     from mutandis.scm.worldview import Worldview
     from mutandis.search.engine import Progress
     from mutandis.workers import Workers
@@ -198,7 +194,6 @@ class Situation:
             is_reference=reference & ~protected,
             is_negative=self.is_negative,
             levels=tuple(len(each.levels) for each in names),
-            explain=_explain_status,
         )
 
     def drawn_centers(self) -> tuple[Centers, ...]:
@@ -206,12 +201,6 @@ class Situation:
         refused = () if self.refused_in_draws is None else self.refused_in_draws
         ids = self.population.ids[self.complainants]
         return tuple(self._centers(ids, each) for each in refused)
-
-
-def _explain_status(parents: Columns, is_protected: NDArray[np.bool_]) -> LinearPredictor:
-    """Fit the log-odds of the protected status."""
-    status = Categories(is_protected.astype(np.int32), (False, True))
-    return Categorical(*parents).fit(status, parents).predictors[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,8 @@ from mutandis.evidence.measures import AnyMeasure, Measure, measure_named
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import Adjustment
 from mutandis.evidence.spaces import ComparedWith
-from mutandis.search.distances import DESCRIPTIONS, DistanceName
+from mutandis.registry import is_known, names
+from mutandis.search.distances import distance_named
 from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
 
@@ -78,6 +79,15 @@ def _choice(choices: Any) -> Reader:
         )
 
     return read
+
+
+def _read_distance_name(name: str, value: Any) -> str:
+    if isinstance(value, str) and is_known("distance", value):
+        return value
+    allowed = names("distance")
+    raise PlanError(
+        f"{name}={value!r} is unknown.{suggest(value, allowed)} Allowed: {', '.join(allowed)}."
+    )
 
 
 def _unless_none(read: Reader) -> Reader:
@@ -222,7 +232,7 @@ class Similarity(_Section):
     mutandis.errors.PlanError: max_distance=-1 is not allowed. Give the largest distance at which...
     """
 
-    distance: DistanceName = _setting("gower", _choice(DistanceName))
+    distance: str = _setting("gower", _read_distance_name)
     scaling: Scaling = _setting("range", _choice(Scaling))
     ties: Ties = _setting("fair", _choice(Ties))
     max_distance: float | None = _setting(None, _unless_none(_read_distance))
@@ -242,7 +252,7 @@ class Similarity(_Section):
         """What the distance measures."""
         if self.scaling == "none":
             return "numbers taken as they are, then averaged"
-        return DESCRIPTIONS[self.distance]
+        return distance_named(self.distance).description
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

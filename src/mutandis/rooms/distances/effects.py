@@ -15,23 +15,30 @@ measures from each distinct center to each distinct point.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import lcm, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
+from mutandis.search.distance import Metric
+from mutandis.search.distances import Distance
 from mutandis.search.embedding import QUANTUM_BITS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
+    from mutandis.data.attribute import Attribute
     from mutandis.search.distance import Points
-    from mutandis.search.distances import Sample
+    from mutandis.search.distances import Attributes, Learn, Sample
     from mutandis.search.embedding import Embedding
 
-__all__ = ["Effects"]
+__all__ = ["ZHANG"]
 
 # probabilities are rounded to no coarser than this part of 1
 _LEAST = 2**20
@@ -60,14 +67,14 @@ class Cells:
         return np.array([prod(self.sizes[place:]) for place in after], dtype=np.int64)
 
     def levels(self, points: Points) -> NDArray[np.int64]:
-        """Give the level of each attribute; a value between two levels has the nearer one."""
+        """Return the level of each attribute; a value between two levels has the nearer one."""
         # the lower one, where both are equally near
         ranks = (2 * points.coordinates + self.steps - 1) // (2 * self.steps)
         ranks = np.clip(ranks, 0, np.array(self.sizes[: len(self.steps)], dtype=np.int64) - 1)
         return np.concatenate([ranks, points.codes.astype(np.int64)], axis=1)
 
     def number(self, levels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give each cell its number: -1 with a level that no row of D has."""
+        """Return each cell its number: -1 with a level that no row of D has."""
         inside = (levels < np.array(self.sizes)).all(axis=1)
         return np.where(inside, (levels * self.radix).sum(axis=1), -1)
 
@@ -123,7 +130,7 @@ class Effects:
         return self.certain * self.apart
 
     def terms(self, center: Points, points: Points) -> NDArray[np.int64]:
-        """Give what each attribute adds to the distance of each point from one center."""
+        """Return what each attribute adds to the distance of each point from one center."""
         cells, here = self.cells, self.cells.levels(center)
         there, cell = cells.levels(points), cells.number(here)
         is_known, mine = self._look_up(cell)
@@ -141,8 +148,46 @@ class Effects:
         return found
 
     def _look_up(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Tell which cells are known, and the probability of a refusal in those."""
+        """Find which cells are known, and the probability of a refusal in those."""
         if not len(self.known):
             return np.zeros(len(cells), dtype=np.bool_), np.zeros(len(cells), dtype=np.int64)
         at = np.minimum(np.searchsorted(self.known, cells), len(self.known) - 1)
         return self.known[at] == cells, self.refused[at]
+
+
+def _fit_zhang(embedding: Embedding, _: Attributes, learn: Learn) -> Embedding:
+    """Fit the distance of Zhang, Wu & Wu (2016): centers say what differences count."""
+    effects = Effects.learn(embedding, learn())
+    metric = Metric(
+        mismatch=np.empty(0, dtype=np.int64),
+        unit=float(effects.unit),
+        exact_unit=Fraction(effects.unit),
+        weighing=effects,
+    )
+    rule = (
+        f"weighted by effects on the decision, known in {len(effects.known):,} of the "
+        f"{effects.seen:,} combinations of levels that occur"
+    )
+    return replace(embedding, metric=metric, own_rules=dict.fromkeys(embedding.names, rule))
+
+
+def _refuse_numbers(attributes: Collection[Attribute]) -> None:
+    numbers = [each.name for each in attributes if each.kind is AttributeKind.CONTINUOUS]
+    if numbers:
+        raise PlanError(
+            "distance='zhang' estimates effects by counting people who agree in all attributes, "
+            f"and {numbers[0]!r} is continuous. Group its values into levels and declare it as "
+            "ordinal, or take distance='gower'."
+        )
+
+
+ZHANG = Distance(
+    description=(
+        "the sum of differences, each weighted by its causal effect on the decision where all else "
+        "is as at the center"
+    ),
+    fit=_fit_zhang,
+    needs_refusals=True,
+    weightless="the effects on the decision are the weights",
+    check=_refuse_numbers,
+)
