@@ -196,9 +196,9 @@ def shaped_table(
 
 def law_table(folder: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read the law-school data, and how its gender audit is set up."""
-    from mutandis.published.scenarios import SCENARIOS
+    from mutandis.replication.eaamo import RUNS
 
-    scenario = next(each for each in SCENARIOS if each.key == "law_gender")
+    scenario = next(each for each in RUNS if each.key == "law_gender")
     return scenario.read(folder), {**scenario.settings, "methods": _METHODS, "ks": _LAW_KS}
 
 

@@ -130,11 +130,6 @@ def test_two_distances_do_not_find_the_same_neighbours() -> None:
     assert len({tuple(each) for each in radii.values()}) == len(OTHERS)
 
 
-def test_the_preset_has_a_distance_of_its_own() -> None:
-    with pytest.raises(PlanError, match="distance of its own"):
-        audit("heom", preset="eaamo23", attributes={"pay": "continuous"}, id=None)
-
-
 def test_an_unknown_distance_is_refused_with_those_there_are() -> None:
     with pytest.raises(PlanError, match="distance='gowers' is unknown"):
         mm.Similarity(distance="gowers")
@@ -263,8 +258,6 @@ def test_missing_values_are_not_moved_and_not_decided_on() -> None:
         audit("heom", gaps(), attributes=COMPARED, worldview=cause)
     with pytest.raises(PlanError, match="the decision reads it"):
         audit("heom", gaps(), attributes=COMPARED, decision="job == 'cook'")
-    with pytest.raises(PlanError, match="compares no missing values"):
-        audit("gower", gaps(), attributes={"job": COMPARED["job"]}, preset="eaamo23", id=None)
     with pytest.raises(PlanError, match="in nominal attributes alone"):
         mm.Attribute(name="pay", kind="continuous", compare_missing=True)  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="Give True or False"):

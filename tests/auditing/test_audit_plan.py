@@ -80,7 +80,6 @@ def test_defaults() -> None:
         "cf",
         "cst_matched",
     ]
-    assert made.semantics.name == "defined"
 
 
 def test_ks_are_sorted_and_named_once() -> None:
@@ -202,41 +201,6 @@ def test_unknown_choices(option: str, allowed: str) -> None:
     message = str(caught.value)
     assert message.startswith(f"{option}='guess' is unknown. Allowed: ")
     assert allowed in message
-
-
-def test_unknown_preset() -> None:
-    assert refused(PlanError, preset="icml") == (
-        "preset='icml' is unknown. Allowed: eaamo23, jair25."
-    )
-
-
-def test_the_preset_has_its_own_interval() -> None:
-    assert plan(preset="eaamo23").settings.interval == "wald"
-    assert plan(preset="eaamo23", evidence=mm.Evidence(interval="wald")).settings.interval == "wald"
-    assert refused(
-        PlanError, preset="eaamo23", evidence=mm.Evidence(interval="miettinen-nurminen")
-    ) == (
-        "preset='eaamo23' repeats a publication that used the Wald interval, and "
-        "interval='miettinen-nurminen' is another one. Leave interval out, or leave the preset out."
-    )
-
-
-@pytest.mark.parametrize(
-    "option",
-    [{"similarity": mm.Similarity(ties="all")}, {"similarity": mm.Similarity(scaling="none")}],
-)
-def test_the_preset_has_its_own_ties_and_scale(option: dict[str, Any]) -> None:
-    message = refused(PlanError, preset="eaamo23", **option)
-    assert message.startswith("preset='eaamo23' has its own ties and scale: ")
-
-
-@pytest.mark.parametrize(
-    "declared",
-    [{"kind": "continuous", "weight": 2}, {"kind": "ordinal", "levels": list(range(10, 17))}],
-)
-def test_the_preset_has_no_weights_and_no_ranks(declared: dict[str, Any]) -> None:
-    message = refused(PlanError, preset="eaamo23", attributes={"salary": declared}, worldview=None)
-    assert "knows no ordinal and no weighted attributes, but 'salary' is one" in message
 
 
 def test_a_primary_that_is_no_pair() -> None:

@@ -438,15 +438,6 @@ def test_min_group_counts_people(value: Any) -> None:
         alone(similarity=mm.Similarity(min_group=value))
 
 
-@pytest.mark.parametrize(
-    "option",
-    [{"similarity": mm.Similarity(max_distance=0.1)}, {"similarity": mm.Similarity(min_group=2)}],
-)
-def test_the_publication_knew_no_caliper(option: dict[str, Any]) -> None:
-    with pytest.raises(PlanError, match="it knows no max_distance and no min_group"):
-        alone(preset="eaamo23", **option)
-
-
 def test_settings_are_recorded() -> None:
     recorded = [
         alone(similarity=mm.Similarity(max_distance=0.25, min_group=2)).provenance.settings[

@@ -35,11 +35,10 @@ def audited(**changes: Any) -> mm.Audit:
     "changes",
     [
         {},
-        {"preset": "eaamo23", "uncertainty": mm.Uncertainty()},
         {"evidence": mm.Evidence(interval="wald")},
         {"similarity": mm.Similarity(max_distance=0.02, min_group=3)},
     ],
-    ids=["default", "preset", "wald", "caliper"],
+    ids=["default", "wald", "caliper"],
 )
 def test_counting_without_bounds_counts_the_same(changes: dict[str, Any]) -> None:
     audit = audited(**changes)

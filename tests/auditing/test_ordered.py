@@ -441,7 +441,6 @@ def test_several_grounds_take_levels(made_up: MakeTable, audit: MakeAudit) -> No
     ("changes", "error", "said"),
     [
         ({"negative": "refused"}, PlanError, "contradict each other"),
-        ({"preset": "eaamo23"}, PlanError, "compares decisions with two values"),
         ({"evidence": mm.Evidence(interval="welch")}, PlanError, "brunner-munzel"),
         ({"evidence": mm.Evidence(measure="risk-ratio")}, PlanError, "relative-effect"),
         ({"outcome": "answer"}, PlanError, "best_to_worst="),

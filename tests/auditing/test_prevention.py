@@ -367,18 +367,6 @@ def test_audits_of_another_kind_are_refused() -> None:
         multiple.prevent()
     part = multiple.part("woman")
     assert part.prevent().counts()["complainants"].tolist() == [len(part.findings())] * 2
-    preset = mm.audit(
-        mm.datasets.loan(n=400, seed=1),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous"},
-        preset="eaamo23",
-        ks=(15,),
-        methods=["st"],
-    )
-    with pytest.raises(PlanError, match="preset='eaamo23' repeats a publication"):
-        preset.prevent()
 
 
 class Failing:

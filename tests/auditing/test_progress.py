@@ -36,7 +36,6 @@ def audited(progress: Any, **changes: Any) -> mm.Audit:
         {"uncertainty": mm.Uncertainty()},
         {"methods": ["st"], "uncertainty": mm.Uncertainty()},
         {"uncertainty": mm.Uncertainty(refits=3)},
-        {"preset": "eaamo23", "uncertainty": mm.Uncertainty()},
         {"worldview": None, "uncertainty": mm.Uncertainty()},
         {"worldview": OPEN, "uncertainty": mm.Uncertainty(draws=3, refits=2)},
         {
@@ -49,7 +48,6 @@ def audited(progress: Any, **changes: Any) -> mm.Audit:
         "all methods",
         "one method",
         "draws",
-        "preset",
         "no counterfactuals",
         "open counterfactuals",
         "matched",

@@ -10,7 +10,8 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.evidence.semantics import PaperDefinitions
+from mutandis.evidence import semantics
+from mutandis.evidence.group_builder import GroupBuilder
 from mutandis.workers import LocalWorkers
 
 if TYPE_CHECKING:
@@ -46,13 +47,13 @@ def plan(**changes: Any) -> mm.Plan:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Workers | None]:
     """Note whose workers each search is given."""
     seen: list[Workers | None] = []
-    group = PaperDefinitions.group
+    builder = GroupBuilder
 
-    def note(self: PaperDefinitions, situation: Situation, *given: Any, **more: Any) -> Any:
+    def note(situation: Situation, *given: Any, **more: Any) -> GroupBuilder:
         seen.append(situation.workers)
-        return group(self, situation, *given, **more)
+        return builder(situation, *given, **more)
 
-    monkeypatch.setattr(PaperDefinitions, "group", note)
+    monkeypatch.setattr(semantics, "GroupBuilder", note)
     return seen
 
 

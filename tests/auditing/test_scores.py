@@ -305,7 +305,6 @@ def test_several_grounds_take_scores(made_up: MakeTable, audit: MakeAudit) -> No
     ("changes", "error", "said"),
     [
         ({"negative": 5}, PlanError, "contradict each other"),
-        ({"preset": "eaamo23"}, PlanError, "compares decisions with two values"),
         ({"evidence": mm.Evidence(interval="wald")}, PlanError, "one for shares of refusals"),
         ({"outcome": "rate"}, PlanError, "negative= is missing"),
         ({"tau": -0.1}, PlanError, "below 0, or infinite"),

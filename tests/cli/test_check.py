@@ -121,13 +121,6 @@ def test_check_says_how_people_and_groups_are_compared(config: Path, more: str, 
     assert "Distance 'gower': each difference divided by its range in the table, then" in lines
 
 
-def test_check_of_a_preset_names_no_distance(config: Path) -> None:
-    config.write_text(LOAN + "preset: eaamo23\n", encoding="utf-8")
-    result = runner.invoke(app, ["check", str(config)])
-    assert result.exit_code == 0, result.output
-    assert "Distance" not in result.output
-
-
 def test_check_names_an_unknown_column(config: Path) -> None:
     config.write_text(LOAN.replace("AccountBalance: cont", "Balance: cont"), encoding="utf-8")
     result = runner.invoke(app, ["check", str(config)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mutandis.engine.tally import Sums
 from mutandis.evidence import comparison
-from mutandis.evidence.comparison import Comparison, compare
+from mutandis.evidence.comparison import Comparison, compare, compare_exactly
 from mutandis.evidence.intervals import (
     INTERVALS,
     TESTS,
@@ -23,7 +23,6 @@ from mutandis.evidence.intervals import (
     wald,
 )
 from mutandis.evidence.methods import METHODS, Center
-from mutandis.evidence.semantics import PAPER_DEFINITIONS
 
 if TYPE_CHECKING:
     from mutandis.evidence.comparison import Comparison, Direction
@@ -40,9 +39,7 @@ def share(parts: list[tuple[int, int, int]]) -> Sums:
 def compared(
     control: list[tuple[int, int, int]], test: list[tuple[int, int, int]], *, tau: float = 0.0
 ) -> Comparison:
-    return PAPER_DEFINITIONS.compare(
-        share(control), share(test), tau=tau, alpha=0.05, interval=wald
-    )
+    return compare_exactly(share(control), share(test), tau=tau, alpha=0.05, interval=wald)
 
 
 def test_equal_evidence_is_no_evidence_whatever_the_denominators() -> None:
@@ -102,7 +99,7 @@ def test_at_the_level_itself_the_test_rejects() -> None:
             low=values, high=values, p_value=values, degenerate=np.zeros(3, dtype=np.bool_)
         )
 
-    found = PAPER_DEFINITIONS.compare(
+    found = compare_exactly(
         share([(2, 2, 1), (2, 2, 1), (1, 2, 1)]),
         share([(1, 2, 1), (1, 2, 1), (1, 2, 1)]),
         tau=0.0,
@@ -113,7 +110,7 @@ def test_at_the_level_itself_the_test_rejects() -> None:
 
 
 def test_centers_alone_give_evidence_and_no_interval() -> None:
-    found = PAPER_DEFINITIONS.compare(
+    found = compare_exactly(
         share([(1, 1, 1), (1, 1, 1), (0, 1, 1), (0, 1, 1)]),
         share([(0, 1, 1), (1, 1, 1), (0, 1, 1), (1, 1, 1)]),
         tau=0.0,
@@ -188,7 +185,7 @@ def test_blocks_are_compared_as_all_together(
     direction: Direction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control, test = random_shares(3, 50, [15, 16], [1, 2, 6])
-    rule = partial(PAPER_DEFINITIONS.compare, tau=0.0, alpha=0.05, interval=miettinen_nurminen)
+    rule = partial(compare_exactly, tau=0.0, alpha=0.05, interval=miettinen_nurminen)
     together = compare(control, test, rule, direction=direction)
     monkeypatch.setattr(comparison, "_BLOCK", 7)
     apart = compare(control, test, rule, direction=direction)
@@ -204,9 +201,7 @@ def test_equal_pairs_are_computed_once() -> None:
 
     def spy(control: Sums, test: Sums) -> Comparison:
         seen.append(len(control.places))
-        return PAPER_DEFINITIONS.compare(
-            control, test, tau=0.0, alpha=0.05, interval=INTERVALS["wald"]
-        )
+        return compare_exactly(control, test, tau=0.0, alpha=0.05, interval=INTERVALS["wald"])
 
     control, test = random_shares(0, 5000, [4], [1])
     found = compare(control, test, spy)
@@ -266,7 +261,7 @@ def test_integers_beyond_an_array_are_compared_once_and_each_gets_her_own() -> N
 
     def rule(here: Sums, there: Sums) -> Comparison:
         asked.append(len(here.places))
-        return PAPER_DEFINITIONS.compare(
+        return compare_exactly(
             here, there, tau=0.1, alpha=0.05, interval=TESTS["miettinen-nurminen"]
         )
 

@@ -17,7 +17,7 @@ from mutandis.data.columns import Numbers
 from mutandis.engine.tally import Sums, average
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.semantics import PAPER_DEFINITIONS
+from mutandis.evidence.semantics import build_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,7 +132,7 @@ def random_situation(
         draws=tuple(world(values) for values in cells[2:]),
         refused_in_draws=rng.random((draws, int(women.sum()))) < 0.5,
     )
-    return plan.semantics.group(situation, plan.methods), situation
+    return build_groups(situation, plan.methods), situation
 
 
 CASES = [
@@ -243,8 +243,8 @@ def test_one_draw_is_the_audit_of_that_draw() -> None:
         refused_in_draws=None,
     )
     methods = [METHODS[name] for name in ("st", *OPEN)]
-    plain = PAPER_DEFINITIONS.group(alone, methods)
-    thrice = PAPER_DEFINITIONS.group(
+    plain = build_groups(alone, methods)
+    thrice = build_groups(
         replace(
             situation,
             draws=tuple(situation.draws) * 3,

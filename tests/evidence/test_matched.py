@@ -18,6 +18,7 @@ from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import MutandisWarning
 from mutandis.evidence.groups import Matching
 from mutandis.evidence.matches import MATCHES, SpaceFacts, draw_values
+from mutandis.evidence.semantics import build_groups
 from mutandis.search.distance import Metric, Points
 from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Space
@@ -262,7 +263,7 @@ def group_all(
                 columns[name] = Categories(codes, levels)
             drawn.append(plan.population.with_columns(columns))
         situation = replace(make_situation(plan, first, None, threads=1), draws=tuple(drawn))
-        return plan.semantics.group(situation, plan.methods), situation
+        return build_groups(situation, plan.methods), situation
 
 
 def described(group: Group, complainant: int) -> dict[str, Any]:

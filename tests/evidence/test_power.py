@@ -12,9 +12,9 @@ import pytest
 import mutandis as mm
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
+from mutandis.evidence.comparison import compare_exactly
 from mutandis.evidence.intervals import INTERVALS
 from mutandis.evidence.measures import MEASURES
-from mutandis.evidence.semantics import PAPER_DEFINITIONS
 
 if TYPE_CHECKING:
     from mutandis.evidence.intervals import IntervalName
@@ -42,7 +42,7 @@ def share(negatives: np.ndarray[Any, Any], k: int) -> Sums:
 def significant(k: int, *, alpha: float, tau: float, interval: IntervalName) -> list[list[bool]]:
     """What an audit says of every pair of refusals: rows are the control group's."""
     controls, tests = np.divmod(np.arange((k + 1) ** 2), k + 1)
-    found = PAPER_DEFINITIONS.compare(
+    found = compare_exactly(
         share(controls, k), share(tests, k), tau=tau, alpha=alpha, interval=INTERVALS[interval]
     ).significant
     rows: list[list[bool]] = found.reshape(k + 1, k + 1).tolist()
@@ -90,7 +90,7 @@ def test_power_agrees_with_a_simulation() -> None:
     rng = np.random.default_rng(11)
     k, repeats = 30, 20_000
     controls, tests = (share(rng.binomial(k, p, repeats), k) for p in (0.65, 0.35))
-    found = PAPER_DEFINITIONS.compare(
+    found = compare_exactly(
         controls, tests, tau=0.05, alpha=0.05, interval=INTERVALS["miettinen-nurminen"]
     ).significant.mean()
     expected = power(0.65, 0.35, k=k, tau=0.05)

@@ -167,9 +167,6 @@ def test_what_has_no_support_to_measure() -> None:
     found = audit(WOMEN, MEN, MOVED, decision="x > 3")
     with pytest.raises(PlanError, match="Method 'cf' compares no groups"):
         found.support("cf", k=2)
-    published = audit(WOMEN, MEN, MOVED, preset="eaamo23")
-    with pytest.raises(PlanError, match="'eaamo23' has a scale for each world"):
-        published.support("st", k=2)
 
 
 # --- balance -----------------------------------------------------------------------------------

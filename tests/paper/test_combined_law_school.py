@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from mutandis.evidence.settings import MethodName
 
-LAW = SCENARIOS[2]
+LAW = RUNS[2]
 KS = (15, 30, 50, 100)
 PAGE = Path(__file__).parents[2] / "docs" / "multiple-and-intersectional.md"
 BY_RACE = mm.Protection("race_nonwhite", value="NonWhite", reference="White")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KS = (15, 30, 50, 100)
 METHODS: tuple[MethodName, ...] = ("st", "cst_without", "cst_with", "cf")
-LOAN, LAW_RACE, _ = SCENARIOS
+LOAN, LAW_RACE, _ = RUNS
 Shares = dict[tuple[str, int], tuple[Fraction, Fraction]]
 
 

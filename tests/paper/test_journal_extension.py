@@ -1,118 +1,72 @@
-"""The journal extension (JAIR 2025) under its preset, and what the page says about it."""
+"""The journal extension (JAIR 2025), and what the page says about it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pytest
-
-import mutandis as mm
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.replication.eaamo import (
+    EXTENDED_KS,
+    INTERSECTION,
+    KS,
+    METHODS,
+    RUNS,
+    compare,
+    compare_multiple,
+)
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from mutandis.replication.eaamo import Tests
 
-LOAN, LAW = SCENARIOS[0], SCENARIOS[2]
-KS = (15, 30, 50, 100, 250)
-METHODS = ["st", "cst_without", "cst_with", "cf"]
+LOAN, RACE, GENDER = RUNS
 PAGE = Path(__file__).parents[2] / "docs" / "multiple-and-intersectional.md"
-QUIET = mm.Uncertainty(placebo=0)
-BOTH = [
-    mm.Protection("race_nonwhite", value="NonWhite", reference="White"),
-    mm.Protection("sex", value="Female", reference="Male"),
-]
+TITLES = {"st": "ST", "cst_without": "CST (w/o)", "cst_with": "CST (w/)"}
 
 
-def counts(found: mm.Audit) -> dict[str, tuple[list[int], list[int]]]:
-    table = found.counts()
-    return {
-        name: (
-            table.loc[table["method"] == name, "cases"].tolist(),
-            table.loc[table["method"] == name, "significant"].tolist(),
-        )
-        for name in METHODS
-        if (table["method"] == name).any()
-    }
+def cases(found: Tests, method: str, column: str = "case") -> list[int]:
+    return [int(found[method, k][column].sum()) for k in EXTENDED_KS]
 
 
-def on_page(title: str, method: str, cases: list[int], significant: list[int]) -> bool:
-    cells = [f"{a} ({b})" for a, b in zip(cases, significant, strict=True)]
-    return f"| {title} | {method} | {' | '.join(cells)} |" in PAGE.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def law(data_folder: Path) -> pd.DataFrame:
-    table = LAW.read(data_folder)
-    both = (table["race_nonwhite"] == "NonWhite") & (table["sex"] == "Female")
-    return table.assign(status=np.where(both, "non-white woman", "other"))
+def on_page(title: str, found: Tests, method: str) -> bool:
+    pairs = zip(cases(found, method), cases(found, method, "significant"), strict=True)
+    cells = " | ".join(f"{a} ({b})" for a, b in pairs)
+    return f"| {title} | {TITLES[method]} | {cells} |" in PAGE.read_text(encoding="utf-8")
 
 
 def test_positive_discrimination_of_loans_is_the_printed_one(data_folder: Path) -> None:
-    found = mm.audit(
-        LOAN.read(data_folder),
-        **{**LOAN.settings, "ks": KS, "methods": METHODS},
-        preset="jair25",
-        evidence=mm.Evidence(direction="positive"),
-        uncertainty=QUIET,
-    )
-    cases, significant = counts(found)["st"]
-    assert cases == [45, 50, 77, 118, 159]  # as printed in the journal
-    assert on_page("loans, treated better", "ST", cases, significant)
+    found = compare(LOAN, LOAN.read(data_folder), ks=EXTENDED_KS, direction="positive")
+    assert cases(found, "st") == [45, 50, 77, 118, 159]  # as printed in the journal
+    assert on_page("loans, treated better", found, "st")
     # the rule does not look at gender: nobody gains by it where all else follows
-    assert counts(found)["cst_without"][0] == [0] * 5
-    assert counts(found)["cf"][0] == [0] * 5
+    assert cases(found, "cst_without") == cases(found, "cf") == [0] * 5
 
 
-@pytest.mark.slow
 def test_negative_discrimination_is_that_of_the_first_publication(data_folder: Path) -> None:
     table = LOAN.read(data_folder)
-    settings = {**LOAN.settings, "ks": KS, "methods": METHODS}
-    here, there = (
-        mm.audit(table, **settings, preset=preset, uncertainty=QUIET)
-        for preset in ("jair25", "eaamo23")
-    )
-    assert here.counts().equals(there.counts())
-    assert counts(here)["st"][0] == [55, 65, 84, 107, 204]
-    assert counts(here)["cst_without"][0] == [288, 313, 342, 395, 534]
+    found, first = compare(LOAN, table, ks=EXTENDED_KS), compare(LOAN, table)
+    for method in METHODS:
+        for k in KS:
+            assert found[method, k].equals(first[method, k])
+    assert cases(found, "st") == [55, 65, 84, 107, 204]
+    assert cases(found, "cst_without") == [288, 313, 342, 395, 534]
 
 
-def test_intersectional_with_a_single_regressor(law: pd.DataFrame) -> None:
+def test_intersectional_with_a_single_regressor(data_folder: Path) -> None:
     """The status of the intersection is the only cause of both scores."""
-    settings: dict[str, Any] = {
-        **LAW.settings,
-        "ks": KS,
-        "methods": METHODS,
-        "protected": mm.Protection("status", value="non-white woman", reference="other"),
-        "worldview": mm.Worldview(
-            {
-                "LSAT": mm.Linear("status", decimals=3, bounds=(10, 48)),
-                "UGPA": mm.Linear("status", decimals=3, bounds=(0, 4)),
-            }
-        ),
-    }
-    found = counts(mm.audit(law, **settings, preset="jair25", uncertainty=QUIET))
-    assert found["cf"][0] == [113] * 5  # as printed in the journal
-    for name, title in (("st", "ST"), ("cst_without", "CST (w/o)"), ("cst_with", "CST (w/)")):
-        assert on_page("intersection, one regressor", title, *found[name])
+    found = compare(INTERSECTION, INTERSECTION.read(data_folder), ks=EXTENDED_KS)
+    assert cases(found, "cf") == [113] * 5  # as printed in the journal
+    assert all(on_page("intersection, one regressor", found, method) for method in TITLES)
 
 
-@pytest.mark.slow
-def test_multiple_is_tested_at_half_the_level(law: pd.DataFrame) -> None:
-    settings: dict[str, Any] = {
-        **LAW.settings,
-        "ks": KS,
-        "methods": METHODS,
-        "protected": BOTH,
-        "combine": "multiple",
-    }
-    found = mm.audit(law, **settings, preset="jair25", uncertainty=QUIET)
-    assert [part.plan.settings.alpha for part in found.parts] == [0.025, 0.025]
-    halved = mm.audit(law, **settings, alpha=0.025, preset="eaamo23", uncertainty=QUIET)
-    assert counts(found) == counts(halved)
-    for name, title in (("st", "ST"), ("cst_without", "CST (w/o)"), ("cst_with", "CST (w/)")):
-        assert on_page("multiple, α/2", title, *counts(found)[name])
-    # other levels are divided too
-    looser = found.with_levels(alpha=0.1)
-    assert [part.plan.settings.alpha for part in looser.parts] == [0.05, 0.05]
+def test_multiple_is_tested_at_half_the_level(data_folder: Path) -> None:
+    table = RACE.read(data_folder)
+    # both grounds are compared on the scores alone
+    race = replace(RACE, nominal=())
+    found = compare_multiple([race, GENDER], table, ks=EXTENDED_KS)
+    assert all(on_page("multiple, α/2", found, method) for method in TITLES)
+    halved = [compare(run, table, alpha=0.025) for run in (race, GENDER)]
+    by_race, by_sex = (each["cst_without", 15].set_index("id")["significant"] for each in halved)
+    both = by_race & by_sex.reindex(by_race.index, fill_value=False)
+    assert cases(found, "cst_without", "significant")[0] == int(both.sum())
+    assert set(found["st", 15]["id"]) == set(by_race.index) & set(by_sex.index)

@@ -11,13 +11,13 @@ import pytest
 
 import mutandis as mm
 from mutandis.datasets import loan, loan_counterfactuals, loan_expected_refusals
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-LOAN = SCENARIOS[0]
+LOAN = RUNS[0]
 KS = (15, 30, 50, 100)
 ASKED = [*((method, k) for method in ("st", "cst_without", "cst_with") for k in KS), ("cf", 15)]
 DOCS = Path(__file__).parents[2] / "benchmarks" / "known-truth.md"

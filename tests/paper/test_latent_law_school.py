@@ -12,7 +12,7 @@ import pytest
 import mutandis as mm
 from mutandis.data.formula import Formula
 from mutandis.data.population import Population
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.replication.eaamo import RUNS
 from mutandis.scm.count import FittedCount
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings("ignore:The hidden cause 'Knowledge' is all but 'UGPA'")
 
 PAGE = (Path(__file__).parents[2] / "docs" / "latent-law-school.md").read_text(encoding="utf-8")
-RUNS = {scenario.key: scenario for scenario in SCENARIOS}
+BY_KEY = {each.key: each for each in RUNS}
 SIZES = (15, 30, 50, 100)
-RULE = Formula.parse(RUNS["law_race"].settings["decision"])
+RULE = Formula.parse(BY_KEY["law_race"].settings["decision"])
 COLUMNS = ("UGPA", "LSAT", "sex", "race_nonwhite")
 
 
@@ -65,7 +65,7 @@ def _rows(heading: str) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def table(data_folder: Path) -> pd.DataFrame:
-    published = RUNS["law_race"].read(data_folder)
+    published = BY_KEY["law_race"].read(data_folder)
     rounded = published.assign(LSAT=np.round(published["LSAT"]))
     admitted = RULE.evaluate({name: rounded[name].to_numpy() for name in RULE.names}).astype(int)
     assert int((rounded["LSAT"] != published["LSAT"]).sum()) == 2032
@@ -82,7 +82,7 @@ POINT = mm.Uncertainty(draws=0)
 
 
 def _audit(table: pd.DataFrame, run: str, worldview: str, **options: Any) -> mm.Audit:
-    settings = {**RUNS[run].settings, "worldview": WORLDVIEWS[worldview], **options}
+    settings = {**BY_KEY[run].settings, "worldview": WORLDVIEWS[worldview], **options}
     return mm.audit(table, methods=("cst_without", "cf"), **settings)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.data.formula import Formula
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     ShareOfDraws = Callable[[mm.Audit, str, int], NDArray[np.float64]]
 
 ROOT = Path(__file__).parents[2]
-RUNS = {"race": SCENARIOS[1], "gender": SCENARIOS[2]}
+LAW = {"race": RUNS[1], "gender": RUNS[2]}
 
 
 @pytest.fixture(scope="module")
 def applicants(data_folder: Path) -> pd.DataFrame:
-    table = RUNS["race"].read(data_folder)
+    table = LAW["race"].read(data_folder)
     table["LSAT"] = table["LSAT"].round()
-    rule = Formula.parse(RUNS["race"].settings["decision"])
+    rule = Formula.parse(LAW["race"].settings["decision"])
     scores = {name: table[name].to_numpy() for name in rule.names}
     table["admitted"] = rule.evaluate(scores).astype(int)
     return table
@@ -36,7 +36,7 @@ def applicants(data_folder: Path) -> pd.DataFrame:
 
 def run(applicants: pd.DataFrame, which: str, family: str, **options: Any) -> mm.Audit:
     worldview = mm.Worldview.read(ROOT / "examples" / "law-school" / f"worldview-{family}.yaml")
-    settings = {**RUNS[which].settings, "worldview": worldview, **options}
+    settings = {**LAW[which].settings, "worldview": worldview, **options}
     return mm.audit(applicants, **settings)
 
 
@@ -57,7 +57,7 @@ def test_the_documented_counts(applicants: pd.DataFrame, which: str, family: str
 @pytest.mark.slow
 def test_the_documented_draws(applicants: pd.DataFrame, share_of_draws: ShareOfDraws) -> None:
     shares = {}
-    for which in RUNS:
+    for which in LAW:
         found = run(
             applicants, which, "poisson", uncertainty=mm.Uncertainty(draws=20), seed=0, ks=(15,)
         )
@@ -73,7 +73,7 @@ def test_the_documented_draws(applicants: pd.DataFrame, share_of_draws: ShareOfD
 
 
 def test_the_documented_dispersion(data_folder: Path) -> None:
-    scores = RUNS["race"].read(data_folder).groupby(["race_nonwhite", "sex"])["LSAT"]
+    scores = LAW["race"].read(data_folder).groupby(["race_nonwhite", "sex"])["LSAT"]
     ratio = (scores.var() / scores.mean()).round(2).to_dict()
     assert ratio == {
         ("White", "Female"): 0.61,

@@ -127,7 +127,6 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
     "wald": lambda: make_audit(
         worldview=WORLDVIEW, evidence=mm.Evidence(interval="wald", adjust="none")
     ),
-    "preset": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, preset="eaamo23"),
     "four": lambda: make_audit(worldview=WORLDVIEW, attributes=_ATTRIBUTES),
     "matched": lambda: make_audit(worldview=WORLDVIEW, decision=RULE, methods=None),
     "matched-draws": lambda: make_audit(

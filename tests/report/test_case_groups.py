@@ -103,8 +103,7 @@ def test_parts_of_a_distance_add_up(any_audit: mm.Audit) -> None:
                     assert set(member.parts) == set(member.values)
                     assert sum(member.parts.values()) == pytest.approx(member.distance, abs=1e-12)
                 else:
-                    preset = any_audit.provenance.settings["semantics"] == "eaamo23"
-                    assert preset or member.role != "person"
+                    assert member.role != "person"
 
 
 def test_a_part_is_the_scaled_difference(audit_of: Callable[[str], mm.Audit]) -> None:

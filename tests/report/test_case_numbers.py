@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mutandis as mm
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.replication.eaamo import RUNS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,29 +141,10 @@ def test_loan(loan_audit: mm.Audit, who: int) -> None:
 
 @pytest.mark.slow
 def test_law_school(data_folder: Path) -> None:
-    (scenario,) = [each for each in SCENARIOS if each.key == "law_race"]
+    (scenario,) = [each for each in RUNS if each.key == "law_race"]
     doubt = mm.Uncertainty(placebo=2)
     audit = mm.audit(scenario.read(data_folder), **scenario.settings, uncertainty=doubt)
     found = audit.findings()
     cases = found.loc[found.verdict == "significant-adjusted", "id"]
     check_case(audit, cases.iloc[0])
     check_case(audit, found["id"].iloc[0])
-
-
-def test_the_preset_repeats_the_printed_case(data_folder: Path) -> None:
-    """Complainant 44 of the paper's table: Δp = .81, [.65, .97] with the centers at k = 15."""
-    scenario = SCENARIOS[0]
-    audit = mm.audit(
-        scenario.read(data_folder),
-        preset="eaamo23",
-        uncertainty=mm.Uncertainty(placebo=0),
-        **scenario.settings,
-    )
-    figures = {(row.method, row.k): row for row in audit.case_file(44).figures}
-    row = figures["cst_with", 15]
-    found = audit.findings("cst_with", k=15).set_index("id").loc[44]
-    assert (row.delta_p, row.ci_low, row.ci_high) == (
-        found["delta_p"],
-        found["ci_low"],
-        found["ci_high"],
-    )

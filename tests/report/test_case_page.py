@@ -107,7 +107,7 @@ def check_plain(value: Any) -> None:
         assert value is None or isinstance(value, str | int | float | bool)
 
 
-@pytest.mark.few("multiple", "coupled", "matched-draws", "preset", "insufficient", "cf")
+@pytest.mark.few("multiple", "coupled", "matched-draws", "insufficient", "cf")
 def test_every_kind_of_audit_has_a_case_file(any_audit: mm.Audit) -> None:
     found = any_audit.findings()
     # the first one last: other tests ask for her file again

@@ -208,11 +208,6 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         ("No complainant could be compared",),
         ('id="people-table"', 'id="delta-p"'),
     ),
-    "the publication": (
-        lambda: loan(preset="eaamo23", evidence=mm.Evidence(interval="wald")),
-        ("read as in the publication", "preset: eaamo23"),
-        (),
-    ),
     "better treatment": (
         lambda: loan(evidence=mm.Evidence(direction="positive")),
         ("treated better than", "Better treatment was looked for", "Δp &lt; 0"),
@@ -273,7 +268,6 @@ def report_on(kind: str) -> Report:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.few(
     "mixed columns",
-    "the publication",
     "no case at all",
     "nobody can be compared",
     "counterfactual fairness alone",

@@ -12,7 +12,7 @@ import statsmodels.api as sm  # type: ignore[import-untyped]
 
 from mutandis.data.population import Population
 from mutandis.datasets import loan
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.replication.eaamo import RUNS
 from mutandis.scm.diagnosis import ResidualCheck
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Rng = np.random.Generator
 
 
 def test_law_school_lacks_a_hidden_common_cause(data_folder: Path) -> None:
-    scenario = next(one for one in SCENARIOS if one.key == "law_race")
+    scenario = next(one for one in RUNS if one.key == "law_race")
     table, worldview = scenario.read(data_folder), scenario.settings["worldview"]
     people = Population.from_frame(table, columns=worldview.names)
     start = time.perf_counter()
@@ -55,7 +55,7 @@ def test_law_school_lacks_a_hidden_common_cause(data_folder: Path) -> None:
 
 def test_loan_data_is_right_on_average_but_its_noise_differs_by_gender() -> None:
     """The penalties of women vary, by -300 χ²(4) and -1500 Poi(10), and enter their noise."""
-    worldview = SCENARIOS[0].settings["worldview"]
+    worldview = RUNS[0].settings["worldview"]
     people = Population.from_frame(loan(n=50_000, seed=1), columns=worldview.names)
     diagnosis = worldview.check(people, protected="Gender")
     (problem,) = diagnosis.problems
@@ -70,7 +70,7 @@ def test_loan_data_is_right_on_average_but_its_noise_differs_by_gender() -> None
 
 
 def test_noise_of_the_published_size_is_seen_in_few_rows_only_by_chance() -> None:
-    worldview = SCENARIOS[0].settings["worldview"]
+    worldview = RUNS[0].settings["worldview"]
     people = Population.from_frame(loan(seed=7), columns=worldview.names)
     diagnosis = worldview.check(people, protected="Gender")
     assert diagnosis.problems == ()

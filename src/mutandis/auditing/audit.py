@@ -24,6 +24,7 @@ from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import adjust
 from mutandis.evidence.scales import is_worse, own_average
+from mutandis.evidence.settings import settle_interval
 from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
 
@@ -685,7 +686,7 @@ class Audit:
             tau=plan.settings.tau if tau is None else tau,
             evidence=replace(plan.settings.evidence, primary=(chosen.name, size)),
         )
-        settings = plan.semantics.settle(settings, plan.attributes)
+        settings = settle_interval(settings)
         same = (settings.alpha, settings.tau) == (plan.settings.alpha, plan.settings.tau)
         # shares and tipping points are about verdicts that were given at the levels of the audit
         shares, tippings = (self.verdict_shares, self.tippings) if same else ({}, {})
@@ -747,9 +748,7 @@ class Audit:
             tipping=doubt.tipping or None,
         )
         method, _ = plan.choose(None, None)
-        doubt = settle_robustness(
-            wanted, plan.worldview, method, plan.semantics, rows=len(plan.population)
-        )
+        doubt = settle_robustness(wanted, plan.worldview, method, rows=len(plan.population))
         plan = replace(plan, settings=replace(plan.settings, uncertainty=doubt))
         return replace(
             self,

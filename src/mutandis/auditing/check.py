@@ -46,8 +46,7 @@ class PlanCheck:
     methods, ks
         What the audit can run.
     distance, alike
-        The name of the distance between people, which has been fitted, and what it measures;
-        empty under a preset, which has its own.
+        The name of the distance between people, which has been fitted, and what it measures.
     measure
         How differently two groups were treated, and from which value on it is evidence.
     asked, as_recorded
@@ -172,7 +171,7 @@ def check_plan(plan: Plan) -> PlanCheck:
         methods=tuple(method.name for method in plan.methods),
         ks=plan.settings.ks,
         distance=_try_distance(plan),
-        alike="" if plan.semantics.likeness else settings.similarity.description,
+        alike=settings.similarity.description,
         measure={
             "name": settings.measure.name,
             "formula": settings.measure.formula,

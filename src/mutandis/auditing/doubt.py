@@ -22,7 +22,7 @@ from mutandis.evidence.group_builder import SharedSpaces
 from mutandis.evidence.groups import join_pairs
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.scales import averages_of
-from mutandis.evidence.semantics import regroup
+from mutandis.evidence.semantics import build_groups, regroup
 from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ def weigh_doubt(
     def search(others: Iterable[Situation], chosen: Sequence[Method]) -> list[_World]:
         """Search for the test groups in other worlds; control groups stay as they are."""
         groups = regroup(
-            audit.plan.semantics,
             others,
             chosen,
             control=audit.grouping.control,
@@ -171,9 +170,9 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
         others = [_in_world(hers, world) for world in audit.refits]
     except EquationError:
         return None
-    first = plan.semantics.group(others[0], [method], shared=shared, counts_only=True)
+    first = build_groups(others[0], [method], shared=shared, counts_only=True)
     here = first.at(method, 0)
-    groups = regroup(plan.semantics, others, [method], control=first.control, shared=shared)
+    groups = regroup(others, [method], control=first.control, shared=shared)
     worlds: list[_World] = [
         {place: replace(here, test=test) for place, test in world.items()} for world in groups
     ]
@@ -221,10 +220,9 @@ def refits_of(plan: Plan, number: int) -> Sequence[Population]:
     """Prepare the counterfactuals of equations that are fitted to resampled rows."""
     if plan.worldview is None or not number:
         return ()
-    worldview = plan.semantics.worldview(plan.worldview)
     # not the numbers of the draws
     rng = np.random.default_rng([plan.settings.seed or 0, 1])
-    return worldview.refits(plan.population, do=plan.do, refits=number, rng=rng)
+    return plan.worldview.refits(plan.population, do=plan.do, refits=number, rng=rng)
 
 
 def _in_world(

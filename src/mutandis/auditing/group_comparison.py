@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from mutandis.evidence.comparison import compare, too_small
+from mutandis.evidence.comparison import compare, compare_exactly, too_small
+from mutandis.evidence.intervals import no_interval
 from mutandis.evidence.scales import compare_scaled, differences_of
 
 if TYPE_CHECKING:
@@ -82,5 +83,9 @@ def _rule_of(plan: Plan, depth: Depth) -> Rule:
     if scale is not None:
         return partial(compare_scaled, scale=scale, depth=depth, **levels)
     name = cast("IntervalName", settings.interval)
-    interval = plan.semantics.interval(name, depth, settings.measure)
-    return partial(plan.semantics.compare, interval=interval, measure=settings.measure, **levels)
+    measure = settings.measure
+    if depth == "evidence":
+        interval = no_interval
+    else:
+        interval = measure.test(name) if depth == "significance" else measure.interval(name)
+    return partial(compare_exactly, interval=interval, measure=measure, **levels)

@@ -90,9 +90,7 @@ class MultipleAudit(Audit):
     def with_levels(self, **levels: Any) -> MultipleAudit:
         """Give the same audit with other levels, on each attribute."""
         changed = super().with_levels(**levels)
-        alpha = changed.plan.settings.alpha
-        own = self.plan.semantics.alpha_of_parts(alpha, len(self.parts))
-        parts = tuple(part.with_levels(**{**levels, "alpha": own}) for part in self.parts)
+        parts = tuple(part.with_levels(**levels) for part in self.parts)
         return replace(changed, by_attribute=parts)  # type: ignore[return-value,call-arg]
 
     def with_labels(self, labels: Labels) -> MultipleAudit:
@@ -153,10 +151,8 @@ def run_multiple(plan: Plan, run: Callable[[Plan], Audit]) -> MultipleAudit:
         combine="multiple",
         test_space=plan.settings.similarity.test_space,
     )
-    alpha = plan.semantics.alpha_of_parts(plan.settings.alpha, len(plan.protections))
-    own = replace(plan, settings=replace(plan.settings, alpha=alpha))
     parts = tuple(
-        run(replace(own.restricted_to([each], None), strata=strata))
+        run(replace(plan.restricted_to([each], None), strata=strata))
         for each, strata in zip(plan.protections, spaces, strict=True)
     )
     first = parts[0]

@@ -28,6 +28,7 @@ from mutandis.data.columns import Categories
 from mutandis.data.score import ScoreScale
 from mutandis.errors import GroupSizeError, PlanError
 from mutandis.evidence.null_outcomes import model_null_outcomes
+from mutandis.evidence.semantics import build_groups
 from mutandis.evidence.settings import Uncertainty
 from mutandis.evidence.spaces import check_group_sizes, restrict_complainants
 from mutandis.frames import columns_of, to_frame
@@ -328,7 +329,7 @@ def _redrawn(result: Audit, methods: tuple[Method, ...]) -> _Repeat:
             result,
             plan=plan,
             situation=other,
-            grouping=plan.semantics.group(other, methods),
+            grouping=build_groups(other, methods),
             verdict_shares={},
         )
 

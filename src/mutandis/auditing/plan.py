@@ -28,11 +28,16 @@ from mutandis.decision.maker import BooleanMaker, LevelMaker, required_columns
 from mutandis.decision.model import as_decision_maker, as_scoring_maker
 from mutandis.errors import PlanError, printable
 from mutandis.evidence.methods import METHODS, Method
-from mutandis.evidence.semantics import PAPER_DEFINITIONS, Semantics
-from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
+from mutandis.evidence.settings import (
+    Evidence,
+    Settings,
+    Similarity,
+    Uncertainty,
+    settle_interval,
+)
 from mutandis.evidence.spaces import Stratum, check_group_sizes, largest_sound_k
 from mutandis.frames import EncodedTable, open_frame
-from mutandis.search.distances import distance_named
+from mutandis.search.distances import check_distance, distance_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,7 +52,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Missing
     from mutandis.data.protection import Protection
     from mutandis.decision.maker import DecisionMaker
-    from mutandis.evidence.settings import MethodName, Preset
+    from mutandis.evidence.settings import MethodName
     from mutandis.evidence.spaces import Combine
     from mutandis.scm import Diagnosis, Worldview
     from mutandis.workers import Workers
@@ -97,8 +102,6 @@ class Plan:
         What is to be run.
     settings
         All other choices.
-    semantics
-        How the definitions are read.
     id
         The id column; None where ids are row positions.
     origin
@@ -134,7 +137,6 @@ class Plan:
     decision: DecisionMaker | None
     methods: tuple[Method, ...]
     settings: Settings
-    semantics: Semantics
     id: str | None = None
     origin: Origin | None = None
     labels: Labels = PLAIN
@@ -332,7 +334,6 @@ def plan(
     seed: int | None = None,
     missing: Missing = "error",
     id: str | None = None,  # noqa: A002 - the public name of the option
-    preset: Preset | None = None,
 ) -> Plan:
     """Plan an audit: read the table and check every setting, without computing anything.
 
@@ -383,9 +384,6 @@ def plan(
         Refuse rows with missing values ("error"), or drop and count them ("drop").
     id
         A column of unique ids. Default: row positions.
-    preset
-        "eaamo23" repeats the publication's run, with all its quirks; "jair25" that of its journal
-        extension, with both directions, and multiple discrimination at α divided by the grounds.
 
     Examples
     --------
@@ -408,7 +406,7 @@ def plan(
     if scaled is None:
         evidence = _evidence_on_shares(evidence, outcome, negative)
     else:
-        evidence = _evidence_on_scale(evidence, scaled, negative, preset)
+        evidence = _evidence_on_scale(evidence, scaled, negative)
     wanted = Settings(
         methods=methods,
         ks=ks,  # type: ignore[arg-type]  # read into a tuple
@@ -418,7 +416,6 @@ def plan(
         evidence=evidence,
         uncertainty=uncertainty,
         seed=seed,
-        preset=preset,
     )
     compared = read_attributes(attributes)
     maker = None if decision is None else _read_maker(decision, scaled)
@@ -444,8 +441,8 @@ def plan(
             f"The decision reads the outcome {outcome!r}, which is on record before the decision "
             "is made again: no counterfactual could change it. Decide from the other columns."
         )
-    semantics = _read_semantics(preset)
-    settled = semantics.settle(wanted, compared)
+    settled = settle_interval(wanted)
+    check_distance(similarity.distance, compared)
 
     statuses = [each.attribute for each in protections]
     others = [*(worldview.names if worldview else ()), *needed]
@@ -488,7 +485,6 @@ def plan(
     )
     chosen = _choose_methods(
         wanted.methods,
-        semantics,
         counterfactual=worldview is not None or ready is not None,
         decided=maker is not None or (ready is not None and ready.is_negative is not None),
     )
@@ -506,7 +502,6 @@ def plan(
         doubt,
         worldview,
         METHODS[evidence.primary[0]],  # type: ignore[index]  # settled
-        semantics,
         rows=len(population),
     )
     return Plan(
@@ -527,7 +522,6 @@ def plan(
             uncertainty=doubt,
             seed=0 if settled.seed is None and drawn else settled.seed,
         ),
-        semantics=semantics,
         id=id,
     )
 
@@ -677,9 +671,7 @@ _ON_SCALES: dict[str, dict[type, Any]] = {
 }
 
 
-def _evidence_on_scale(
-    evidence: Evidence, outcome: Score | Ordered, negative: object, preset: str | None
-) -> Evidence:
+def _evidence_on_scale(evidence: Evidence, outcome: Score | Ordered, negative: object) -> Evidence:
     """Refuse what is about two sides, where the outcome has none; settle measure and interval."""
     column, kind = outcome.column, type(outcome)
     name, some, key = (
@@ -691,11 +683,6 @@ def _evidence_on_scale(
         raise PlanError(
             f"negative={negative!r} and {kind.__name__}({column!r}) contradict each other: {name} "
             f"has no unfavourable value. Leave negative= out; {key} says which end is worse."
-        )
-    if preset is not None:
-        raise PlanError(
-            f"preset={preset!r} compares decisions with two values, and {column!r} is {name}. "
-            "Leave the preset out."
         )
     only = {setting: kinds[kind] for setting, kinds in _ON_SCALES.items()}
     default = {"interval": None, "measure": "risk-difference"}
@@ -724,14 +711,6 @@ def _read_population(
         decisions = read_source(decisions, columns=names)
     table = decisions if isinstance(decisions, EncodedTable) else open_frame(decisions)
     return Population.from_frame(table, columns=read_columns, **reading), len(table)
-
-
-def _read_semantics(preset: str | None) -> Semantics:
-    if preset is None:
-        return PAPER_DEFINITIONS
-    from mutandis.published.semantics import READINGS
-
-    return READINGS[preset]
 
 
 def _check_missing(
@@ -784,7 +763,6 @@ def settle_robustness(
     wanted: Uncertainty,
     worldview: Worldview | None,
     primary: Method,
-    semantics: Semantics,
     *,
     rows: int,
 ) -> Uncertainty:
@@ -792,15 +770,15 @@ def settle_robustness(
 
     Other worldviews are compared where there are tipping points, which then are found too.
     """
-    possible = semantics.preset is None and primary.has_tipping
+    possible = primary.has_tipping
     asked = "tipping=True" if wanted.tipping else ""
     if wanted.compares_worldviews:
         _check_worldviews(wanted, worldview)
         asked = asked or "comparing worldviews"
     if asked and not possible:
         raise PlanError(
-            f"{asked} needs 'cst_matched' or 'cst_without' as the primary method, in this "
-            f"library's own definitions: {primary.name!r} has no tipping points here."
+            f"{asked} needs 'cst_matched' or 'cst_without' as the primary method: "
+            f"{primary.name!r} has no tipping points."
         )
     few = rows <= _TIPPING_ROWS or wanted.compares_worldviews
     tipping = possible and few if wanted.tipping is None else wanted.tipping
@@ -826,12 +804,10 @@ def _check_worldviews(wanted: Uncertainty, worldview: Worldview | None) -> None:
 
 
 def _choose_methods(
-    names: Sequence[str] | None, semantics: Semantics, *, counterfactual: bool, decided: bool
+    names: Sequence[str] | None, *, counterfactual: bool, decided: bool
 ) -> tuple[Method, ...]:
     """Take the methods that were asked for; by default, all that the inputs allow."""
     lacking = {name: _lacking(m, counterfactual, decided) for name, m in METHODS.items()}
-    for name in METHODS.keys() - set(semantics.methods):
-        lacking[name] = f"another reading than preset={semantics.preset!r}, which has none"
     if names is None:
         return tuple(m for name, m in METHODS.items() if not lacking[name])
     for name in names:

@@ -198,11 +198,6 @@ def _check_audit(plan: Plan) -> None:
             "This audit looks at several grounds one by one, and a decision has only one label. "
             f"Study one of them: audit.part({plan.protections[0].attribute!r}).prevent()."
         )
-    if plan.semantics.preset is not None:
-        raise PlanError(
-            f"preset={plan.semantics.preset!r} repeats a publication, which has no such study. "
-            "Run the audit without the preset."
-        )
     if plan.outcome.classes is not None:
         raise PlanError(
             f"Outcome {plan.outcome.column!r} has several classes, and it is not known which of "

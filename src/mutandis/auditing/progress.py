@@ -97,11 +97,7 @@ def _count_searches(plan: Plan) -> int:
 
 def _is_open(plan: Plan) -> bool:
     """Tell whether the facts leave counterfactuals open, so that groups are averaged over draws."""
-    return (
-        plan.semantics.preset is None
-        and plan.worldview is not None
-        and bool(plan.worldview.couplings)
-    )
+    return plan.worldview is not None and bool(plan.worldview.couplings)
 
 
 @contextmanager

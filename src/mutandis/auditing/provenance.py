@@ -173,7 +173,6 @@ def describe_settings(plan: Plan) -> dict[str, Any]:
         "worldview": None if worldview is None else repr(worldview),
         "counterfactuals": "given" if plan.counterfactuals is not None else None,
         "decision": None if plan.decision is None else describe_maker(plan.decision),
-        "semantics": plan.semantics.name,
     }
 
 

@@ -26,7 +26,7 @@ from mutandis.decision.agreement import compare_scaled_with_record, compare_with
 from mutandis.decision.maker import decide
 from mutandis.decision.rule import Rule
 from mutandis.errors import MutandisWarning
-from mutandis.evidence.semantics import Situation
+from mutandis.evidence.semantics import Situation, build_groups
 from mutandis.evidence.settings import read_whole
 from mutandis.mapped import arrays_in_files
 from mutandis.search.engine import discard_progress
@@ -115,9 +115,9 @@ def _run(
         )
         made = replace(made, population=counterfactual)
     situation = make_situation(plan, counterfactual, would_be, threads=threads, workers=workers)
-    if made is not None and made.couplings and plan.semantics.preset is None:
+    if made is not None and made.couplings:
         situation = _with_draws(plan, situation, made)
-    grouping = plan.semantics.group(
+    grouping = build_groups(
         situation,
         plan.methods,
         counts_only=provenance is not None,
@@ -173,7 +173,7 @@ def _make_counterfactuals(plan: Plan) -> Counterfactuals | None:
     if plan.worldview is None:
         return None
     doubt = plan.settings.uncertainty
-    made = plan.semantics.worldview(plan.worldview).counterfactuals(
+    made = plan.worldview.counterfactuals(
         plan.population,
         do=plan.do,
         draws=doubt.draws or 0,

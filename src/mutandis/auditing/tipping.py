@@ -35,7 +35,7 @@ from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.findings import Robustness, Verdict
 from mutandis.evidence.group_builder import SharedSpaces
 from mutandis.evidence.groups import Pair, join_pairs
-from mutandis.evidence.semantics import regroup, worlds_at_once
+from mutandis.evidence.semantics import build_groups, regroup, worlds_at_once
 from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def find_tipping(
 
     `bound` are the largest p-values of a verdict; default: those of the verdicts that were given.
     """
-    _refuse(audit, method)
+    _refuse(method)
     found = audit.test_everyone(method.name, k)
     everyone = np.arange(len(found)) if places is None else places
     bound = found.p_value_bound() if bound is None else bound
@@ -205,7 +205,7 @@ def find_tipping(
 
 def find_with_part(audit: Audit, place: int, method: Method, k: int, part: Fraction) -> Findings:
     """Give one complainant's findings with a part of the effect, all others as they are."""
-    _refuse(audit, method)
+    _refuse(method)
     places, plan = np.array([place]), audit.plan
     found = audit.test_everyone(method.name, k)
     (groups,) = _Ground.of(audit, method, k, places).groups_with(places, method, [(part, ())])
@@ -244,7 +244,7 @@ def find_curve(audit: Audit, place: int) -> tuple[CurvePoint, ...]:
     Where there is no evidence, it goes on to one and a half times the effect.
     """
     method, k = audit.plan.choose(None, None)
-    _refuse(audit, method)
+    _refuse(method)
     verdicts, only = audit.test_everyone(), np.array([place])
     is_case = bool(verdicts.comparison.evidence[place])
     bound = verdicts.p_value_bound()[place] if is_case else verdicts.alpha
@@ -276,7 +276,7 @@ def tipping_of(audit: Audit, place: int) -> Tipping | None:
     None where the method of the headline has none.
     """
     method, k = audit.plan.choose(None, None)
-    if audit.plan.semantics.preset is not None or not method.has_tipping:
+    if not method.has_tipping:
         return None
     only, known = np.array([place]), audit.tippings.get((method.name, k))
     found = find_tipping(audit, method, k, places=only) if known is None else known.take(only)
@@ -446,11 +446,11 @@ def _at_sizes(every: Sequence[int], ks: Collection[int]) -> str:
     return f"{said} but not at k = {', '.join(map(str, others))}"
 
 
-def _refuse(audit: Audit, method: Method) -> None:
-    if audit.plan.semantics.preset is not None or not method.needs_counterfactual:
+def _refuse(method: Method) -> None:
+    if not method.needs_counterfactual:
         raise PlanError(
-            f"Method {method.name!r} has no tipping point: it needs counterfactuals and the "
-            "definitions of this library. Ask for 'cst_matched' or 'cst_without'."
+            f"Method {method.name!r} has no tipping point: it needs counterfactuals. "
+            "Ask for 'cst_matched' or 'cst_without'."
         )
     if method.count_centers:
         raise PlanError(
@@ -586,7 +586,7 @@ class _Ground:
         )
         shared = SharedSpaces()
         # the control groups alone are asked for, and what the others share
-        found = audit.plan.semantics.group(
+        found = build_groups(
             situation, [method], shared=shared, counts_only=True, has_evidence=_no_one
         )
         groups = audit.grouping.at(method, audit.ks.index(k))
@@ -617,7 +617,6 @@ class _Ground:
             warnings.simplefilter("ignore", MutandisWarning)
             found = list(
                 regroup(
-                    plan.semantics,
                     (self.world(places, part) for part in parts),
                     [method],
                     control=self.control,

@@ -418,9 +418,8 @@ def _settings_under(plan: Plan, worldview: Worldview) -> Settings:
     """Draw where this worldview leaves counterfactuals open, and compare it with no others."""
     settings = plan.settings
     doubt = replace(settings.uncertainty, variants=None, worldviews=None)
-    if plan.semantics.preset is None:
-        default = DRAWS if worldview.couplings else 0
-        is_open = bool(worldview.couplings or worldview.latents)
-        doubt = replace(doubt, draws=(doubt.draws or default) if is_open else 0)
+    default = DRAWS if worldview.couplings else 0
+    is_open = bool(worldview.couplings or worldview.latents)
+    doubt = replace(doubt, draws=(doubt.draws or default) if is_open else 0)
     seed = 0 if settings.seed is None and doubt.draws else settings.seed
     return replace(settings, uncertainty=doubt, seed=seed)

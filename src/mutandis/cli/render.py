@@ -12,19 +12,15 @@ from mutandis.auditing.tipping import count_grades, summarise_grades
 from mutandis.evidence.methods import CST_MATCHED, METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
     from rich.table import Table
 
     from mutandis.auditing.audit import Audit
-    from mutandis.published.reproduction import CaseRow, CountCell
 
 __all__ = [
-    "case_table",
     "counts_table",
     "invocation",
-    "printed_counts_table",
+    "make_table",
     "show_headline",
     "summary_of",
 ]
@@ -70,7 +66,8 @@ def show_headline(console: Console, found: Audit) -> None:
     console.print()
 
 
-def _table(title: str) -> Table:
+def make_table(title: str) -> Table:
+    """Make an empty table with a title."""
     from rich import box
     from rich.table import Table
 
@@ -79,7 +76,7 @@ def _table(title: str) -> Table:
 
 def counts_table(found: Audit, title: str) -> Table:
     """Show cases with their share, and below how many are significant, and after adjustment."""
-    table = _table(title)
+    table = make_table(title)
     table.add_column("Method")
     for k in found.ks:
         table.add_column(f"k = {k}", justify="right")
@@ -95,48 +92,4 @@ def counts_table(found: Audit, title: str) -> Table:
                 pairs = zip(rows, shares, strict=True)
                 adjusted = (f"{r['significant_adjusted']:,} ({share:.1%})" for r, share in pairs)
                 table.add_row("  adjusted", *adjusted, style="bold")
-    return table
-
-
-def printed_counts_table(cells: Iterator[CountCell], title: str) -> Table:
-    """Show printed and our cases, one above the other, in the rows of the paper."""
-    table = _table(title)
-    table.add_column("Method")
-    table.add_column("")
-    rows: dict[str, list[CountCell]] = {}
-    for cell in cells:
-        rows.setdefault(cell.method, []).append(cell)
-    for cell in next(iter(rows.values())):
-        table.add_column(f"k = {cell.k}", justify="right")
-    for method, row in rows.items():
-        printed = (f"{cell.printed:,} ({cell.printed_share}%)" for cell in row)
-        table.add_row(METHODS[method].title, "printed", *printed)
-        table.add_row("", "ours", *(_ours(cell) for cell in row))
-    return table
-
-
-def _ours(cell: CountCell) -> str:
-    text = f"{cell.cases:,} ({cell.share}%)"
-    same = cell.cases == cell.printed and cell.share == cell.printed_share
-    return text if same else f"[bold]{text}[/]"
-
-
-def case_table(rows: Iterator[CaseRow], title: str) -> Table:
-    """Show the printed complainants, each with our numbers in the line below."""
-    table = _table(title)
-    for heading in ("Comp. (ID)", "", "p_c", "p_t", "Δp", "CI (α = 5 %)"):
-        table.add_column(heading, justify="left" if not heading else "right")
-    for row in rows:
-        for source, numbers, starred in (
-            ("printed", row.printed, row.printed_significant),
-            ("ours", row.ours, row.significant),
-        ):
-            table.add_row(
-                str(row.id) if source == "printed" else "",
-                source,
-                str(numbers["p_control"]),
-                str(numbers["p_test"]),
-                f"{numbers['delta_p']}{'*' if starred else ' '}",
-                f"\\[{numbers['ci_low']}, {numbers['ci_high']}]",
-            )
     return table

@@ -1,19 +1,27 @@
-"""`mutandis reproduce`: the paper's tables beside ours, and then the definitions' own."""
+"""`mutandis reproduce`: the paper's tables next to ours, and then the definitions' own."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from mutandis.cli.terminal import echo, make_console
-from mutandis.published.printed_tables import CASE_TABLES, COUNT_TABLES
-from mutandis.published.reproduction import Reproduction, case_rows, count_cells, reproduce
-from mutandis.published.scenarios import SCENARIOS
+from mutandis.evidence.methods import METHODS
+from mutandis.replication.eaamo import KS, RUNS, compare
+from mutandis.replication.eaamo import METHODS as COMPARED
+from mutandis.replication.printed import CASE_TABLES, COUNT_TABLES, find_differences
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rich.console import Console
+    from rich.table import Table
+
+    from mutandis.replication.eaamo import Tests
+    from mutandis.replication.printed import CaseTable, CountTable, Difference
 
 __all__ = ["run_reproduce"]
 
@@ -26,74 +34,102 @@ _WHY = (
 
 
 def run_reproduce(folder: Path, *, as_json: bool) -> int:
-    """Run and print everything; give the exit code."""
-    found = reproduce(folder)
-    unexplained = [d for d in found.differences() if not d.is_known]
+    """Run and print everything; return the exit code."""
+    published = {run.key: compare(run, run.read(folder)) for run in RUNS}
+    differences = find_differences(published)
     if as_json:
-        echo(json.dumps(found.as_json(), indent=2))
+        echo(json.dumps(_counts(published), indent=2))
     else:
-        _show(found)
-    return 1 if unexplained else 0
+        console = make_console()
+        _show_published(console, published, differences)
+        _show_defined(console, folder)
+    return 0 if all(each.reason for each in differences) else 1
 
 
-def _show(found: Reproduction) -> None:
+def _counts(published: Mapping[str, Tests]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return the numbers of cases by run, k and method."""
+    return {
+        key: {
+            str(k): {method: int(tests[method, k]["case"].sum()) for method in COMPARED} for k in KS
+        }
+        for key, tests in published.items()
+    }
 
-    console = make_console()
-    console.rule("As published (preset eaamo23)")
-    _show_published(console, found)
-    console.rule("As defined (the default)")
-    _show_defined(console, found)
 
-
-def _show_published(console: Console, found: Reproduction) -> None:
-    from mutandis.cli.render import case_table, printed_counts_table
-
-    titles = {scenario.key: scenario.title for scenario in SCENARIOS}
+def _show_published(
+    console: Console, published: Mapping[str, Tests], differences: list[Difference]
+) -> None:
+    console.rule("As published")
+    titles = {run.key: run.title for run in RUNS}
     for table in COUNT_TABLES:
-        audit = found.published[table.scenario]
-        complainants = audit.count_records()[0]["complainants"]
-        console.print(
-            printed_counts_table(
-                count_cells(table, audit),
-                f"Table {table.number}. {titles[table.scenario]} ({complainants:,} complainants)",
-            )
-        )
-        if table.number == 1:
-            for cases in CASE_TABLES:
-                console.print(
-                    case_table(
-                        case_rows(cases, audit),
-                        f"Table {cases.number}. Single complainants, CST (w/), k = 15",
-                    )
-                )
-    differences = found.differences()
+        tests = published[table.run]
+        people = len(tests["cf", KS[0]])
+        title = f"Table {table.number}. {titles[table.run]} ({people:,} complainants)"
+        console.print(_count_table(table, tests, title))
+        for cases in CASE_TABLES if table.number == 1 else ():
+            title = f"Table {cases.number}. Single complainants, CST (w/), k = 15"
+            console.print(_case_table(cases, tests, title))
     if not differences:
         console.print("exact: every printed cell comes out.", highlight=False)
         return
-    console.print(
-        f"exact, but for {len(differences)} printed cells:"
-        if all(d.is_known for d in differences)
-        else "NOT exact:",
-        highlight=False,
-    )
-    for difference in differences:
-        known = (
-            f" ({difference.reason}: the printed cell cannot follow)" if difference.reason else ""
-        )
-        console.print(
-            f"  {difference.where}: printed {difference.printed}, ours {difference.ours}{known}",
-            highlight=False,
-            soft_wrap=True,
-        )
+    is_known = all(each.reason for each in differences)
+    summary = f"exact, but for {len(differences)} printed cells:" if is_known else "NOT exact:"
+    console.print(summary, highlight=False)
+    for each in differences:
+        known = f" ({each.reason}: the printed cell cannot follow)" if each.reason else ""
+        line = f"  {each.where}: printed {each.printed}, ours {each.ours}{known}"
+        console.print(line, highlight=False, soft_wrap=True)
     console.print()
 
 
-def _show_defined(console: Console, found: Reproduction) -> None:
+def _count_table(table: CountTable, tests: Tests, title: str) -> Table:
+    """Build a table of printed counts, each with ours in the line below."""
+    from mutandis.cli.render import make_table
+
+    shown, found = make_table(title), table.ours(tests)
+    shown.add_column("Method")
+    shown.add_column("")
+    for k in KS:
+        shown.add_column(f"k = {k}", justify="right")
+    for method, row in table.cells.items():
+        printed = [f"{cases:,} ({share}%)" for cases, share in row]
+        ours = [
+            (cases == own and Decimal(share) == Decimal(own_share), f"{own:,} ({own_share}%)")
+            for (cases, share), (own, own_share) in zip(row, found[method], strict=True)
+        ]
+        shown.add_row(METHODS[method].title, "printed", *printed)
+        shown.add_row("", "ours", *(text if same else f"[bold]{text}[/]" for same, text in ours))
+    return shown
+
+
+def _case_table(table: CaseTable, tests: Tests, title: str) -> Table:
+    """Build a table of printed complainants, each with our numbers in the line below."""
+    from mutandis.cli.render import make_table
+
+    shown = make_table(title)
+    for heading in ("Comp. (ID)", "", "p_c", "p_t", "Δp", "CI (α = 5 %)"):
+        shown.add_column(heading, justify="left" if not heading else "right")
+    for printed, ours in zip(table.cases, table.ours(tests), strict=True):
+        for source, each in (("printed", printed), ("ours", ours)):
+            p_control, p_test, delta, low, high = (f"{Decimal(x):.2f}" for x in astuple(each)[1:-1])
+            shown.add_row(
+                str(each.id) if source == "printed" else "",
+                source,
+                p_control,
+                p_test,
+                f"{delta}{'*' if each.significant else ' '}",
+                f"\\[{low}, {high}]",
+            )
+    return shown
+
+
+def _show_defined(console: Console, folder: Path) -> None:
+    from mutandis.auditing.plan import audit
     from mutandis.cli.render import counts_table, invocation
 
-    for scenario in SCENARIOS:
-        console.print(
-            counts_table(found.defined[scenario.key], f"{scenario.title} (* significant, α = 5 %)")
-        )
+    console.rule("As defined (the default)")
+    for run in RUNS:
+        found = audit(run.read(folder), **run.settings)
+        console.print(counts_table(found, f"{run.title} (* significant, α = 5 %)"))
     console.print(_WHY, highlight=False)
     console.print(f"Next, the same on new data: {invocation()} demo", highlight=False)

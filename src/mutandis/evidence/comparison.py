@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,15 +12,17 @@ import numpy as np
 from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal, number_equal
 from mutandis.engine.tally import Sums, difference
+from mutandis.evidence.measures import RISK_DIFFERENCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.evidence.groups import Group, Pair
-    from mutandis.evidence.intervals import Interval
+    from mutandis.evidence.intervals import Interval, IntervalMethod
+    from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
 
-__all__ = ["Comparison", "Depth", "Direction", "compare", "too_small"]
+__all__ = ["Comparison", "Depth", "Direction", "compare", "compare_exactly", "too_small"]
 
 Direction = Literal["negative", "positive"]
 """Whether complainants who are treated worse are looked for, or those who are treated better."""
@@ -62,6 +65,31 @@ Rule = Callable[[Sums, Sums], Comparison]
 
 Differences = Callable[[Sums, Sums], "NDArray[np.float64]"]
 """Gives Δ of groups that are not empty, where outcomes are more than two values."""
+
+
+def compare_exactly(
+    control: Sums,
+    test: Sums,
+    *,
+    tau: float,
+    alpha: float,
+    interval: IntervalMethod,
+    measure: Measure = RISK_DIFFERENCE,
+) -> Comparison:
+    """Compare shares, looking for Δp > τ: evidence is decided on integers, with τ as a decimal.
+
+    Nothing is rounded before it is compared.
+    """
+    numerator, denominator = difference(control, test)
+    evidence = measure.is_beyond(control, test, Fraction(str(tau)))
+    bounds = interval(control, test, tau=tau, alpha=alpha)
+    return Comparison(
+        delta_p=np.asarray(numerator / denominator, dtype=np.float64),
+        evidence=evidence,
+        significant=evidence & (bounds.p_value <= alpha),
+        interval=bounds,
+        insufficient=np.zeros_like(evidence),
+    )
 
 
 def compare(

@@ -1,31 +1,21 @@
-"""What the definitions mean, as one exchangeable object.
-
-An audit asks its semantics which equations to use, whom each group holds, how two groups are
-compared, and what must be said about all that. `PAPER_DEFINITIONS` answers by the paper's
-definitions, read correctly. The publication's own answers are in `mutandis.published.semantics`.
-"""
+"""What groups are built from, and the groups of all methods."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.ordered import LevelScale
-from mutandis.engine.tally import difference
-from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces, Wanted
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
-from mutandis.evidence.intervals import DEFAULT_INTERVAL, no_interval
 from mutandis.evidence.matches import MATCHES
-from mutandis.evidence.measures import RISK_DIFFERENCE, measure_named
-from mutandis.evidence.methods import METHODS, Center
-from mutandis.search.distances import Sample, check_distance, fit_distance
+from mutandis.evidence.methods import Center
+from mutandis.search.distances import Sample, fit_distance
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
 
@@ -38,24 +28,18 @@ if TYPE_CHECKING:
     from mutandis.data.ordered import Scale
     from mutandis.data.population import Population
     from mutandis.engine.tally import Sums
-    from mutandis.evidence.comparison import Depth
     from mutandis.evidence.groups import Counted, Group
-    from mutandis.evidence.intervals import IntervalMethod, IntervalName
     from mutandis.evidence.matched_groups import HasEvidence, MatchedGroups
-    from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
-    from mutandis.evidence.settings import Settings, Similarity
+    from mutandis.evidence.settings import Similarity
     from mutandis.evidence.spaces import Stratum
-    from mutandis.scm.worldview import Worldview
     from mutandis.search.engine import Progress
     from mutandis.workers import Workers
 
 __all__ = [
-    "PAPER_DEFINITIONS",
     "Grouping",
-    "PaperDefinitions",
-    "Semantics",
     "Situation",
+    "build_groups",
     "regroup",
     "worlds_at_once",
 ]
@@ -210,12 +194,11 @@ class Grouping:
     pairs: Mapping[str, Pair[Groups]]  # by method name
     distance_rules: Mapping[str, str]  # how equal distances were told, by attribute
     backends: Mapping[str, str]  # which search answered, by what was searched
-    # where people stand; None where the semantics has a scale of its own
+    # where people stand; None where there is one for each ground
     embedding: Embedding | None = None
     # the groups of people, without any centers, by what was searched: "control", and "factual" or
     # "counterfactual" for the test groups around such centers, or "counterfactual 0",
-    # "counterfactual 1" … around draws. Empty where no groups were searched, and where the
-    # semantics has a scale of its own
+    # "counterfactual 1" … around draws. Empty where no groups were searched
     nearest: Mapping[str, NearestGroups] = field(default_factory=dict)
     matched: MatchedGroups | None = None  # the test groups of the matched comparison
 
@@ -269,223 +252,81 @@ class Grouping:
         return Pair(control=pair.control.at(index), test=test.at(index))
 
 
-class Semantics(Protocol):
-    """How the definitions are read."""
+def build_groups(
+    situation: Situation,
+    methods: Collection[Method],
+    *,
+    control: NearestGroups | None = None,
+    counted: Mapping[str, Counted] | None = None,
+    matched: Mapping[str, Any] | None = None,
+    shared: SharedSpaces | None = None,
+    counts_only: bool = False,
+    has_evidence: HasEvidence | None = None,
+    progress: Progress = discard_progress,
+) -> Grouping:
+    """Build the groups of all methods and all k; each space is searched once per kind of center.
 
-    @property
-    def name(self) -> str:
-        """For the provenance."""
-        ...
+    Control groups that are known already are not searched for again; where everything was counted
+    already, by what was searched, nothing is. `shared` is filled by the first of several groupings
+    of the same people. With `counts_only`, how far the test groups of matched people lie, which no
+    count depends on, is left out; with `has_evidence`, so may be all but the shares of matched
+    groups that have none.
+    """
+    embedding = None if shared is None else shared.embedding
+    if embedding is None:
+        embedding = situation.embed()
+    if shared is not None:
+        shared.embedding = embedding
+    compared = any(m.count_neighbours for m in methods)
+    # how far matched people lie is asked in the world of the audit alone
+    wanted = Wanted.of(
+        methods,
+        has_worlds=bool(situation.weighted_worlds),
+        measured=control is None and not counts_only,
+    )
+    backends: dict[str, str] = {}
+    if situation.workers is not None and counted is None and compared:
+        from mutandis.evidence.tiles import count_in_tiles
 
-    @property
-    def preset(self) -> str | None:
-        """The preset that asks for this reading; None for the definitions themselves."""
-        ...
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods that are defined in this reading."""
-        ...
-
-    @property
-    def compares_exactly(self) -> bool:
-        """Whether nothing is rounded, so that bounds and p-values tell where a verdict changes."""
-        ...
-
-    @property
-    def caution(self) -> str:
-        """What a reader of the findings must know about this reading; empty if nothing."""
-        ...
-
-    @property
-    def likeness(self) -> str:
-        """How people are measured to be alike, where the settings of the plan do not say it."""
-        ...
-
-    def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:
-        """Fill in defaults that depend on other settings, and refuse what contradicts them."""
-        ...
-
-    def alpha_of_parts(self, alpha: float, grounds: int) -> float:
-        """Give the level of the test on each ground, where all of them have to reject."""
-        ...
-
-    def worldview(self, worldview: Worldview) -> Worldview:
-        """Give the worldview whose equations are to be used."""
-        ...
-
-    def group(
-        self,
-        situation: Situation,
-        methods: Collection[Method],
-        *,
-        control: NearestGroups | None = None,
-        counted: Mapping[str, Counted] | None = None,
-        matched: Mapping[str, Any] | None = None,
-        shared: SharedSpaces | None = None,
-        counts_only: bool = False,
-        has_evidence: HasEvidence | None = None,
-        progress: Progress = discard_progress,
-    ) -> Grouping:
-        """Build the groups of all methods and all k in one pass.
-
-        Control groups that are known already are not searched for again; where everything was
-        counted already, by what was searched, nothing is. `shared` is filled by the first of
-        several groupings of the same people. With `counts_only`, how far the test groups of matched
-        people lie, which no count depends on, is left out; with `has_evidence`, so may be all but
-        the shares of matched groups that have none.
-        """
-        ...
-
-    def interval(
-        self, name: IntervalName, depth: Depth, measure: Measure = RISK_DIFFERENCE
-    ) -> IntervalMethod:
-        """Give the method that computes what a comparison of this depth needs."""
-        ...
-
-    def compare(
-        self,
-        control: Sums,
-        test: Sums,
-        *,
-        tau: float,
-        alpha: float,
-        interval: IntervalMethod,
-        measure: Measure = RISK_DIFFERENCE,
-    ) -> Comparison:
-        """Compare the shares of every complainant's groups, looking for Δp > τ."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class PaperDefinitions:
-    """The paper's definitions: one scale for both worlds, fair ties, exact evidence."""
-
-    name: str = "defined"
-    preset: None = None
-    methods: tuple[str, ...] = tuple(METHODS)
-    compares_exactly: bool = True
-    caution: str = ""
-    likeness: str = ""
-
-    def settle(self, settings: Settings, attributes: Collection[Attribute]) -> Settings:
-        """Settle the interval, and refuse what a distance has no use for."""
-        evidence = settings.evidence
-        measure_named(evidence.measure).check_interval(evidence.interval)
-        check_distance(settings.similarity.distance, attributes)
-        interval = evidence.interval or DEFAULT_INTERVAL
-        return replace(settings, evidence=replace(evidence, interval=interval))
-
-    def alpha_of_parts(self, alpha: float, grounds: int) -> float:  # noqa: ARG002
-        """Take the level itself: an intersection–union test has it without a correction."""
-        return alpha
-
-    def worldview(self, worldview: Worldview) -> Worldview:
-        """Take the equations as they were declared."""
-        return worldview
-
-    def group(
-        self,
-        situation: Situation,
-        methods: Collection[Method],
-        *,
-        control: NearestGroups | None = None,
-        counted: Mapping[str, Counted] | None = None,
-        matched: Mapping[str, Any] | None = None,
-        shared: SharedSpaces | None = None,
-        counts_only: bool = False,
-        has_evidence: HasEvidence | None = None,
-        progress: Progress = discard_progress,
-    ) -> Grouping:
-        """Search each space once per kind of center; every method, k and mark is served by that."""
-        embedding = None if shared is None else shared.embedding
-        if embedding is None:
-            embedding = situation.embed()
-        if shared is not None:
-            shared.embedding = embedding
-        compared = any(m.count_neighbours for m in methods)
-        # how far matched people lie is asked in the world of the audit alone
-        wanted = Wanted.of(
-            methods,
-            has_worlds=bool(situation.weighted_worlds),
-            measured=control is None and not counts_only,
+        tiled = count_in_tiles(
+            situation, embedding, wanted, control=control, shared=shared, progress=progress
         )
-        backends: dict[str, str] = {}
-        if situation.workers is not None and counted is None and compared:
-            from mutandis.evidence.tiles import count_in_tiles
-
-            tiled = count_in_tiles(
-                situation, embedding, wanted, control=control, shared=shared, progress=progress
-            )
-            counted, matched, backends = tiled.counted, tiled.matched, tiled.backends
-        builder = GroupBuilder(
-            situation,
-            embedding,
-            progress,
-            counted=counted,
-            matched=matched,
-            shared=shared,
-            has_evidence=has_evidence,
-        )
-        tests: dict[str, NearestGroups] = {}
-        # one space after the other, so that each is prepared once
-        for center in wanted.centers:
-            tests |= builder.test(center, over_draws=wanted.over_draws, matched=wanted.matched)
-        if wanted.matched:
-            builder.match(control)
-        searched: dict[str, NearestGroups] = {}
-        if compared:
-            searched["control"] = builder.control() if control is None else control
-        searched |= tests
-        tested = builder.matched(searched["control"]) if wanted.matched else None
-        if wanted.matched and Center.COUNTERFACTUAL not in wanted.centers:
-            progress(len(situation.complainants))
-        backends |= builder.backends
-        return Grouping(
-            pairs=_pairs(situation, methods, searched, tested),
-            distance_rules=embedding.rules,
-            backends={
-                what: backends[what]
-                for what in ("control", *(each.value for each in Center))
-                if what in backends
-            },
-            embedding=embedding,
-            nearest=searched,
-            matched=tested,
-        )
-
-    def interval(
-        self, name: IntervalName, depth: Depth, measure: Measure = RISK_DIFFERENCE
-    ) -> IntervalMethod:
-        """Leave out what takes time and was not asked for."""
-        if depth == "evidence":
-            return no_interval
-        return measure.test(name) if depth == "significance" else measure.interval(name)
-
-    def compare(
-        self,
-        control: Sums,
-        test: Sums,
-        *,
-        tau: float,
-        alpha: float,
-        interval: IntervalMethod,
-        measure: Measure = RISK_DIFFERENCE,
-    ) -> Comparison:
-        """Decide evidence on integers, with τ read as the decimal that was written.
-
-        Nothing is rounded before it is compared.
-        """
-        numerator, denominator = difference(control, test)
-        evidence = measure.is_beyond(control, test, Fraction(str(tau)))
-        bounds = interval(control, test, tau=tau, alpha=alpha)
-        return Comparison(
-            delta_p=np.asarray(numerator / denominator, dtype=np.float64),
-            evidence=evidence,
-            significant=evidence & (bounds.p_value <= alpha),
-            interval=bounds,
-            insufficient=np.zeros_like(evidence),
-        )
+        counted, matched, backends = tiled.counted, tiled.matched, tiled.backends
+    builder = GroupBuilder(
+        situation,
+        embedding,
+        progress,
+        counted=counted,
+        matched=matched,
+        shared=shared,
+        has_evidence=has_evidence,
+    )
+    tests: dict[str, NearestGroups] = {}
+    # one space after the other, so that each is prepared once
+    for center in wanted.centers:
+        tests |= builder.test(center, over_draws=wanted.over_draws, matched=wanted.matched)
+    if wanted.matched:
+        builder.match(control)
+    searched: dict[str, NearestGroups] = {}
+    if compared:
+        searched["control"] = builder.control() if control is None else control
+    searched |= tests
+    tested = builder.matched(searched["control"]) if wanted.matched else None
+    if wanted.matched and Center.COUNTERFACTUAL not in wanted.centers:
+        progress(len(situation.complainants))
+    backends |= builder.backends
+    return Grouping(
+        pairs=_pairs(situation, methods, searched, tested),
+        distance_rules=embedding.rules,
+        backends={
+            what: backends[what]
+            for what in ("control", *(each.value for each in Center))
+            if what in backends
+        },
+        embedding=embedding,
+        nearest=searched,
+        matched=tested,
+    )
 
 
 def _pairs(
@@ -528,7 +369,6 @@ def _pairs(
 
 
 def regroup(
-    semantics: Semantics,
     worlds: Iterable[Situation],
     methods: Collection[Method],
     *,
@@ -539,8 +379,8 @@ def regroup(
 ) -> Iterator[dict[tuple[str, int], Group]]:
     """Give the test groups of the same people in several worlds, by method and index of k.
 
-    Control groups stay as they are; there are none to take over where the semantics has a scale of
-    its own. Few people are matched in many worlds at once, which takes hardly longer than in one.
+    Control groups stay as they are. Few people are matched in many worlds at once, which takes
+    hardly longer than in one.
     """
     waiting = iter(worlds)
     matched = [method for method in methods if method.matched]
@@ -559,7 +399,7 @@ def regroup(
                 world |= {(matched[0].name, index): each for index, each in enumerate(at_k)}
             progress(0 if others else len(here) * len(first.complainants))
         for world, situation in zip(found, here if others else (), strict=False):
-            grouping = semantics.group(
+            grouping = build_groups(
                 situation,
                 others,
                 control=control,
@@ -582,7 +422,3 @@ def worlds_at_once(situation: Situation) -> int:
     people = max(1, len(situation.protected))
     places = MATCHES * people + max(situation.ks) * len(situation.complainants)
     return max(1, min(_MATCHED // people, _ADDED_UP // places))
-
-
-PAPER_DEFINITIONS = PaperDefinitions()
-"""The default semantics."""

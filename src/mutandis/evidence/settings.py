@@ -9,7 +9,7 @@ its errors can name a line.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from mutandis.data.columns import is_number
 from mutandis.errors import PlanError, suggest
 from mutandis.evidence.comparison import Direction
-from mutandis.evidence.intervals import IntervalName
+from mutandis.evidence.intervals import DEFAULT_INTERVAL, IntervalName
 from mutandis.evidence.measures import AnyMeasure, Measure, measure_named
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.multiplicity import Adjustment
@@ -34,16 +34,15 @@ __all__ = [
     "AS_GIVEN",
     "Evidence",
     "MethodName",
-    "Preset",
     "Settings",
     "Similarity",
     "Uncertainty",
     "read_ks",
     "read_whole",
+    "settle_interval",
 ]
 
 MethodName = Literal["st", "cst_without", "cst_with", "cf", "cst_matched"]
-Preset = Literal["eaamo23", "jair25"]
 AnyInterval = Literal[IntervalName, "welch", "brunner-munzel"]
 """Those for shares of refusals, and those for scores and for ordered outcomes."""
 
@@ -372,7 +371,6 @@ class Settings(_Section):
     evidence: Evidence = _setting(Evidence(), _section(Evidence))
     uncertainty: Uncertainty = _setting(Uncertainty(), _section(Uncertainty))
     seed: int | None = _setting(None, _unless_none(read_whole(0)))
-    preset: Preset | None = _setting(None, _unless_none(_choice(Preset)))
 
     def __post_init__(self) -> None:
         _Section.__post_init__(self)
@@ -401,3 +399,11 @@ class Settings(_Section):
         if self.evidence.primary is None:
             raise PlanError("The primary method and k are settled by a plan.")
         return self.evidence.primary
+
+
+def settle_interval(settings: Settings) -> Settings:
+    """Choose the default interval where none was asked for; refuse one that cannot be used."""
+    evidence = settings.evidence
+    measure_named(evidence.measure).check_interval(evidence.interval)
+    interval = evidence.interval or DEFAULT_INTERVAL
+    return replace(settings, evidence=replace(evidence, interval=interval))

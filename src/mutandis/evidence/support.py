@@ -118,8 +118,7 @@ def measure_support(
     if grouping.embedding is None:
         raise PlanError(
             "Support is measured within one pair of groups on one scale. An audit of multiple "
-            "discrimination has a pair for each attribute: ask audit.part(attribute). The preset "
-            "'eaamo23' has a scale for each world: leave it out."
+            "discrimination has a pair for each attribute: ask audit.part(attribute)."
         )
     index = situation.ks.index(k)
     tests = grouping.around(method.center)

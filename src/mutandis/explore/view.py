@@ -102,7 +102,7 @@ class Lens:
     @property
     def _tests_once(self) -> bool:
         """Whether the tests of the audit are those at every other α."""
-        return self.audit.plan.semantics.compares_exactly and len(self.audit.parts) == 1
+        return len(self.audit.parts) == 1
 
     def counts(self, view: View) -> list[dict[str, Any]]:
         """Count for every method at the k and the levels of a view."""
@@ -149,9 +149,7 @@ class Lens:
     def can_grade(self, view: View) -> bool:
         """Tell whether verdicts have tipping points: at the levels of the audit alone."""
         same = (view.alpha, view.tau) == (self.base.alpha, self.base.tau)
-        return (
-            same and METHODS[view.method].has_tipping and self.audit.plan.semantics.preset is None
-        )
+        return same and METHODS[view.method].has_tipping
 
     def grades(self, view: View) -> NDArray[np.object_] | None:
         """Give how robust each verdict is, where that was measured; None elsewhere."""

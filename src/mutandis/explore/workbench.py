@@ -39,8 +39,6 @@ def editable(plan: Plan) -> str:
     """Say why the worldview of a plan cannot be changed here; empty if it can."""
     if plan.worldview is None:
         return "This audit has no worldview: there is nothing to change."
-    if plan.semantics.preset is not None:
-        return "This audit repeats a publication by its preset, whose worldview is fixed."
     if not _methods(plan):
         return (
             "The methods of this audit ask a decision maker about counterfactuals, and only rules "

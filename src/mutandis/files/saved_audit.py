@@ -38,6 +38,7 @@ from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
 from mutandis.decision.maker import DescribedMaker, query_records, required_columns
 from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.evidence.groups import Counted
+from mutandis.evidence.semantics import build_groups
 from mutandis.files.audit_file import SavedInputs, read_plan_text, write_doubt, write_plan
 from mutandis.files.findings_file import write_findings
 from mutandis.files.output_folder import (
@@ -544,9 +545,7 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
     return Audit(
         plan=plan,
         situation=situation,
-        grouping=plan.semantics.group(
-            situation, plan.methods, counted=counted, matched=part["matched"]
-        ),
+        grouping=build_groups(situation, plan.methods, counted=counted, matched=part["matched"]),
         clipped=computed["clipped"],
         provenance=replace(provenance, computed=computed),
         with_record=_agreement(with_record, outcome),

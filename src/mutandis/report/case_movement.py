@@ -162,10 +162,10 @@ def _fit_linear(audit: Audit, moved: Sequence[str]) -> FittedWorldview | None:
     plan = audit.plan
     if plan.worldview is None:
         return None
-    declared = plan.semantics.worldview(plan.worldview).equations
+    declared = plan.worldview.equations
     wanted = {name: declared[name] for name in moved if _is_linear(declared.get(name))}
     return Worldview(wanted).fit(plan.population) if wanted else None
 
 
 def _is_linear(equation: object) -> bool:
-    return isinstance(equation, Linear) or isinstance(getattr(equation, "linear", None), Linear)
+    return isinstance(equation, Linear)

@@ -49,7 +49,7 @@ def curve_of(case: Case) -> tuple[CurvePoint, ...]:
         Verdict.INSUFFICIENT
     ):
         return ()
-    if plan.semantics.preset is not None or not METHODS[plan.settings.primary[0]].has_tipping:
+    if not METHODS[plan.settings.primary[0]].has_tipping:
         return ()
     return find_curve(case.audit, case.place)
 

@@ -141,8 +141,6 @@ def _equations(plan: Plan) -> Iterator[str]:
 
 def _on_likeness(plan: Plan) -> str:
     names = listed([_weighted(each, plan.labels.quoted(each.name)) for each in plan.attributes])
-    if plan.semantics.likeness:
-        return f"People are alike if they are near in {names}, {plan.semantics.likeness}"
     similarity = plan.settings.similarity
     scale = similarity.description
     ties = (

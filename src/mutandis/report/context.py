@@ -155,8 +155,6 @@ class ReportContext:
     def distance(self) -> str:
         """Say how alike people are measured to be."""
         similarity = self.plan.settings.similarity
-        if self.plan.semantics.likeness:
-            return "that of the publication"
         return f"{similarity.distance}: {similarity.description}"
 
     @property

@@ -169,7 +169,7 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
         _part(part, pair, audit.plan.population)
         for part, pair in zip(document.parts, pairs, strict=True)
     )
-    kept = {each.name for each in fields(Settings)} | {"outcome", "negative", "worse", "semantics"}
+    kept = {each.name for each in fields(Settings)} | {"outcome", "negative", "worse"}
     settings = document.provenance["settings"]
     return replace(
         document,

@@ -332,7 +332,6 @@ def cautions_of(context: ReportContext, diagnosis: Diagnosis | None) -> tuple[Ca
         *_of_decision(context),
         *_of_groups(context),
         *_of_tests(context),
-        *_of_semantics(context),
     )
 
 
@@ -531,9 +530,3 @@ def _of_tests(context: ReportContext) -> Iterator[Caution]:
             f"nothing to find, about {percent(settings.alpha)} of them would be significant.",
             serious=True,
         )
-
-
-def _of_semantics(context: ReportContext) -> Iterator[Caution]:
-    caution = context.plan.semantics.caution
-    if caution:
-        yield Caution(about="Preset", sentence=caution)

@@ -1,1 +1,0 @@
-"""The EAAMO '23 publication: its quirks, its data, its printed tables."""
