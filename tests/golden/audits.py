@@ -207,7 +207,7 @@ def _rule_and_refits() -> mm.Plan:
     return _plan(_people(150, 1), decision=_RULE, uncertainty=_doubt(refits=5, tipping=True))
 
 
-@_golden("people")
+@_golden("people", "tipping")
 def _loans_of_the_paper() -> mm.Plan:
     return mm.plan(
         _loans(160, 2),
