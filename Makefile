@@ -53,7 +53,7 @@ test-second: $(CREATED) packages ## run the fast tests on a second version of Py
 	tools/test_second_python.sh $(BIN)/python $(PYTEST_ARGS)
 
 test-dowhy: $(DOWHY_READY) ## run the tests and examples that need DoWhy
-	$(DOWHY)/bin/python -m pytest tests/dowhy docs/dowhy.md src/mutandis/scm/dowhy_models.py $(PYTEST_ARGS)
+	$(DOWHY)/bin/python -m pytest tests/rooms/dowhy docs/dowhy.md src/mutandis/rooms/dowhy.py $(PYTEST_ARGS)
 
 # Not --quiet, under which --strict sees no warnings. The theme's notices are not about this project.
 docs: $(DOCS) ## build the documentation into site/, strictly

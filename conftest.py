@@ -2,5 +2,5 @@
 
 from importlib.util import find_spec
 
-# their tests, in tests/dowhy, are skipped and say why
-collect_ignore = [] if find_spec("dowhy") else ["docs/dowhy.md", "src/mutandis/scm/dowhy_models.py"]
+# their tests, in tests/rooms/dowhy, are skipped and say why
+collect_ignore = [] if find_spec("dowhy") else ["docs/dowhy.md", "src/mutandis/rooms/dowhy.py"]

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from mutandis.files.saved_audit import open_results
     from mutandis.files.verification import verify_results
     from mutandis.report.case_file import save_case
+    from mutandis.rooms.latent import Latent
     from mutandis.scm import (
         Additive,
         Categorical,
         Count,
         Diagnosis,
-        Latent,
         Linear,
         Ordinal,
         Stated,
@@ -102,7 +102,7 @@ _HOMES = {
     "auditing.prevention": "Prevention",
     "auditing.worldview_comparison": "compare_worldviews",
     "auditing.worldview_variants": "vary_worldview",
-    "scm": "Additive Categorical Count Diagnosis Latent Linear Ordinal Stated Worldview",
+    "scm": "Additive Categorical Count Diagnosis Linear Ordinal Stated Worldview",
     "data.attribute": "Attribute AttributeKind",
     "data.labels": "Labels",
     "data.population": "Population",
@@ -117,6 +117,7 @@ _HOMES = {
     "files.saved_audit": "open_results",
     "files.verification": "verify_results",
     "report.case_file": "save_case",
+    "rooms.latent": "Latent",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

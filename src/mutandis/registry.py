@@ -53,8 +53,16 @@ _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "propensity": "mutandis.rooms.distances:PROPENSITY",
         "zhang": "mutandis.rooms.distances:ZHANG",
     },
-    "family": {},
+    "family": {
+        "linear": "mutandis.scm.additive:Linear",
+        "count": "mutandis.scm.count:Count",
+        "ordinal": "mutandis.scm.ordinal:Ordinal",
+        "categorical": "mutandis.scm.categorical:Categorical",
+        "stated": "mutandis.scm.stated:Stated",
+    },
     "room": {
+        "dowhy": "mutandis.rooms.dowhy",
+        "latent": "mutandis.rooms.latent",
         "models": "mutandis.rooms.models",
         "signing": "mutandis.rooms.signing",
     },

@@ -23,7 +23,8 @@ from mutandis.errors import (
 )
 from mutandis.files.worldview_file import read_worldview, worldview_from_node, write_worldview
 from mutandis.files.yaml_nodes import Entries, read_yaml
-from mutandis.scm import Additive, Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
+from mutandis.rooms.latent import Latent
+from mutandis.scm import Additive, Categorical, Count, Linear, Ordinal, Stated, Worldview
 
 if TYPE_CHECKING:
     from pathlib import Path

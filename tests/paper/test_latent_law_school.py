@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from mutandis.rooms.latent.equations import FittedLatent
     from mutandis.scm import Worldview
     from mutandis.scm.counterfactual import Counterfactuals
-    from mutandis.scm.latent.latent import FittedLatent
 
     ShareOfDraws = Callable[[mm.Audit, str, int], NDArray[np.float64]]
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from mutandis.errors import CycleError, PlanError
 from mutandis.pictures.svg import printable
 from mutandis.pictures.worldview import draw_worldview
-from mutandis.scm import Count, Latent, Linear, Worldview
+from mutandis.rooms.latent import Latent
+from mutandis.scm import Count, Linear, Worldview
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCRIPT = "</text><script>alert('x')</script>"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from mutandis.data.columns import Categories
 from mutandis.data.population import Population
-from mutandis.scm import Categorical, Count, Latent, Linear, Ordinal, Worldview
+from mutandis.rooms.latent import Latent
+from mutandis.scm import Categorical, Count, Linear, Ordinal, Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,8 @@ from mutandis.errors import (
     RootError,
     UnknownColumnError,
 )
-from mutandis.scm import Categorical, Diagnosis, Latent, Linear, Stated, Worldview, check
+from mutandis.rooms.latent import Latent
+from mutandis.scm import Categorical, Diagnosis, Linear, Stated, Worldview, check
 from mutandis.scm.check import check_worldview
 from mutandis.scm.diagnosis import ResidualCheck
 from mutandis.scm.family import Equation, Fitted, Predicted

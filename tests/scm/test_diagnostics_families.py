@@ -12,17 +12,8 @@ import pytest
 import statsmodels.api as sm  # type: ignore[import-untyped]
 
 from mutandis.data.population import Population
-from mutandis.scm import (
-    Additive,
-    Categorical,
-    Count,
-    Diagnosis,
-    Latent,
-    Linear,
-    Ordinal,
-    Stated,
-    Worldview,
-)
+from mutandis.rooms.latent import Latent
+from mutandis.scm import Additive, Categorical, Count, Diagnosis, Linear, Ordinal, Stated, Worldview
 from mutandis.scm.diagnosis import ResidualCheck
 
 Table = dict[str, Any]

@@ -8,17 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.scm import (
-    Additive,
-    Categorical,
-    Count,
-    Diagnosis,
-    Latent,
-    Linear,
-    Ordinal,
-    Stated,
-    Worldview,
-)
+from mutandis.rooms.latent import Latent
+from mutandis.scm import Additive, Categorical, Count, Diagnosis, Linear, Ordinal, Stated, Worldview
 from mutandis.scm.diagnosis import IndependenceCheck, Movement, ResidualCheck
 from mutandis.scm.movement import MovementMeter
 

@@ -19,6 +19,9 @@ from mutandis.numeric.least_squares import (
     solve_centred,
 )
 from mutandis.numeric.order import ReorderedColumns, canonical_order, distinct_rows
+from mutandis.rooms.latent.equations import family_of
+from mutandis.rooms.latent.fit import kinds_of_rows
+from mutandis.rooms.latent.quadrature import NormalEvidence, draw, moments
 from mutandis.scm import Linear
 from mutandis.scm.additive import finish, linked
 from mutandis.scm.categorical import Race, most_probable, winners
@@ -36,9 +39,6 @@ from mutandis.scm.dependence import (
     spread_dependence,
 )
 from mutandis.scm.family import KnownLevels
-from mutandis.scm.latent.fit import kinds_of_rows
-from mutandis.scm.latent.latent import family_of
-from mutandis.scm.latent.quadrature import NormalEvidence, draw, moments
 from mutandis.scm.likelihood import Design, minimise, row_products, solve_positive
 from mutandis.scm.monotone import (
     MonotoneNoise,

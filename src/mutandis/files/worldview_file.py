@@ -38,7 +38,8 @@ from mutandis.files.yaml_nodes import (
     read_yaml,
     write_yaml,
 )
-from mutandis.scm import Categorical, Count, Latent, Linear, Ordinal, Stated, Worldview
+from mutandis.registry import find
+from mutandis.scm import Categorical, Count, Linear, Ordinal, Stated, Worldview
 from mutandis.scm.graph import Graph
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from mutandis.files.yaml_nodes import Reader
     from mutandis.scm.family import Equation
+    from mutandis.scm.hidden import HiddenCause
 
 __all__ = [
     "FAMILIES",
@@ -191,7 +193,7 @@ def describe_worldview(worldview: Worldview) -> dict[str, Any]:
     return sections
 
 
-def _describe_latent(latent: Latent) -> dict[str, Any]:
+def _describe_latent(latent: HiddenCause) -> dict[str, Any]:
     noise = {} if latent.residual_noise else {"residual_noise": False}
     return {**noise, "equations": _describe_equations(latent.equations)}
 
@@ -240,7 +242,7 @@ class _WorldviewReader:
     def __init__(self, root: Entries) -> None:
         self._root = root
         self._equations: dict[str, Equation] = {}
-        self._latents: list[Latent] = []
+        self._latents: list[HiddenCause] = []
         self._places: dict[str, YamlPlace] = {}
 
     def read(self) -> Worldview:
@@ -305,7 +307,9 @@ class _WorldviewReader:
             equations = self._read_equations(keys["equations"], "a set of equations")
             with located(hidden.keys[name]):
                 noise = keys.get("residual_noise", True)
-                self._latents.append(Latent(name, equations, residual_noise=noise))
+                self._latents.append(
+                    find("room", "latent").Latent(name, equations, residual_noise=noise)
+                )
 
     def _read_edges(self, node: YamlNode) -> None:
         """Read the short form: all the arrows into an attribute make one linear equation."""

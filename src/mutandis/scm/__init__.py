@@ -4,7 +4,6 @@ from mutandis.scm.additive import Additive, Linear
 from mutandis.scm.categorical import Categorical
 from mutandis.scm.count import Count
 from mutandis.scm.diagnosis import Diagnosis
-from mutandis.scm.latent.latent import Latent
 from mutandis.scm.ordinal import Ordinal
 from mutandis.scm.stated import Stated
 from mutandis.scm.worldview import Worldview
@@ -14,7 +13,6 @@ __all__ = [
     "Categorical",
     "Count",
     "Diagnosis",
-    "Latent",
     "Linear",
     "Ordinal",
     "Stated",

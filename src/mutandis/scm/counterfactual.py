@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Columns
     from mutandis.data.population import Population
     from mutandis.scm.family import Fitted, Predicted, Rng
-    from mutandis.scm.latent.latent import FittedLatent
+    from mutandis.scm.hidden import FittedHiddenCause
 
 
 # More column names than these do not help to find the right one.
@@ -108,7 +108,7 @@ class Counterfactuals:
 def abduct(
     population: Population,
     equations: Mapping[str, StructuralEquation],
-    latents: Iterable[FittedLatent] = (),
+    latents: Iterable[FittedHiddenCause] = (),
     *,
     rng: Rng = None,
 ) -> Mapping[str, Any]:
@@ -116,7 +116,7 @@ def abduct(
     noise: dict[str, Any] = {}
     for latent in latents:
         if not equations.keys().isdisjoint(latent.equations):
-            require_columns(population, latent.latent.names)
+            require_columns(population, latent.names)
             noise.update(latent.abduct(population.columns, rng=rng))
     for child, equation in equations.items():
         if child not in noise:
@@ -163,7 +163,7 @@ def take_three_steps(
     population: Population,
     do: Mapping[str, Any],
     equations: Mapping[str, StructuralEquation],
-    latents: Iterable[FittedLatent] = (),
+    latents: Iterable[FittedHiddenCause] = (),
     *,
     rng: Rng = None,
 ) -> Counterfactuals:

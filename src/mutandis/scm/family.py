@@ -7,7 +7,7 @@ causes and that noise. What noise looks like is up to the family: it is passed f
 returns one value that represents its posterior, or with a generator a draw from it. Prediction is
 deterministic given the noise.
 
-A family is a module, and a line in `FAMILIES`; worldviews, YAML and diagnostics need no more.
+A family is a module, and a name in the registry; worldviews, YAML and diagnostics need no more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -24,6 +23,7 @@ import numpy as np
 
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, FormulaError
+from mutandis.registry import find
 from mutandis.scm.leftover import NOT_GIVEN, Leftover
 
 if TYPE_CHECKING:
@@ -35,15 +35,6 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column, Columns, Floats
 
 
-FAMILIES: Mapping[str, str] = {
-    "linear": "mutandis.scm.additive:Linear",
-    "count": "mutandis.scm.count:Count",
-    "ordinal": "mutandis.scm.ordinal:Ordinal",
-    "categorical": "mutandis.scm.categorical:Categorical",
-    "stated": "mutandis.scm.stated:Stated",
-}
-"""Where the families that a file can name are defined."""
-
 _VARIABLE = Parameter.VAR_POSITIONAL
 Noise = TypeVar("Noise")
 Rng = np.random.Generator | None
@@ -54,8 +45,7 @@ Key: TypeAlias = Literal["names", "text", "flag", "whole", "bounds", "levels"] |
 
 def family(name: str) -> type[Equation]:
     """Import the family that files call by this name."""
-    module, _, attribute = FAMILIES[name].partition(":")
-    found: type[Equation] = getattr(import_module(module), attribute)
+    found: type[Equation] = find("family", name)
     return found
 
 

@@ -14,6 +14,7 @@ from mutandis.data.attribute import read_attributes
 from mutandis.data.population import Missing, Population
 from mutandis.errors import EquationError, RootError, WorldviewError
 from mutandis.numeric.order import ReorderedColumns, canonical_order
+from mutandis.registry import find
 from mutandis.scm.counterfactual import (
     Counterfactuals,
     StructuralEquation,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from mutandis.scm.counterfactual import Draws
     from mutandis.scm.diagnosis import Diagnosis
     from mutandis.scm.family import Rng
-    from mutandis.scm.latent.latent import FittedLatent, Latent
+    from mutandis.scm.hidden import FittedHiddenCause, HiddenCause
 
 
 # A level that one row in a thousand has is lost from a resample of a thousand with probability
@@ -90,7 +91,7 @@ class Worldview(Declaration):
     """
 
     equations: Mapping[str, Equation]
-    latents: tuple[Latent, ...]
+    latents: tuple[HiddenCause, ...]
     resolving: tuple[str, ...]
     graph: Graph = field(compare=False)
 
@@ -98,7 +99,7 @@ class Worldview(Declaration):
         self,
         equations: Mapping[str, Equation],
         *,
-        latents: Iterable[Latent] = (),
+        latents: Iterable[HiddenCause] = (),
         resolving: Iterable[str] = (),
     ) -> None:
         if not isinstance(equations, Mapping):
@@ -198,9 +199,8 @@ class Worldview(Declaration):
             The node of the decision, if the model has one: it is left out, because outcomes are
             decided by b(). Its mechanism need not be invertible.
         """
-        from mutandis.scm.dowhy_models import worldview_from_dowhy
-
-        return worldview_from_dowhy(model, outcome=outcome)
+        made: Worldview = find("room", "dowhy").worldview_from_dowhy(model, outcome=outcome)
+        return made
 
     def write(self, path: str | Path | None = None) -> str:
         """Write the worldview as YAML; reading that gives an equal worldview.
@@ -472,7 +472,7 @@ class FittedWorldview:
 
     graph: Graph
     equations: Mapping[str, Fitted[Any]]
-    latents: tuple[FittedLatent, ...] = ()
+    latents: tuple[FittedHiddenCause, ...] = ()
     resolving: tuple[str, ...] = ()
     """Attributes that stay as they are."""
     couplings: Mapping[str, str] = field(default_factory=dict)
@@ -537,7 +537,7 @@ def _check_equation(child: object, equation: object) -> None:
         )
 
 
-def _check_latents(equations: Mapping[str, Equation], latents: tuple[Latent, ...]) -> None:
+def _check_latents(equations: Mapping[str, Equation], latents: tuple[HiddenCause, ...]) -> None:
     explained = list(equations)
     for latent in latents:
         for child in latent.equations:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mutandis.scm.latent.quadrature import (
+from mutandis.rooms.latent.quadrature import (
     Evidence,
     NormalEvidence,
     PoissonEvidence,

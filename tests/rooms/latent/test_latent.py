@@ -11,9 +11,10 @@ from scipy import stats
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, UnknownColumnError, WorldviewError
-from mutandis.scm import Count, Latent, Linear, Ordinal, Worldview
-from mutandis.scm.latent.fit import Driven
-from mutandis.scm.latent.latent import FittedLatent, HiddenCount
+from mutandis.rooms.latent import Latent
+from mutandis.rooms.latent.equations import FittedLatent, HiddenCount
+from mutandis.rooms.latent.fit import Driven
+from mutandis.scm import Count, Linear, Ordinal, Worldview
 from mutandis.scm.predictor import LinearPredictor, Slope
 
 if TYPE_CHECKING:

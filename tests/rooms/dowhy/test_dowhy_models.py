@@ -12,8 +12,8 @@ import pytest
 import mutandis as mm
 from mutandis.data.population import Population
 from mutandis.errors import RootError, WorldviewError
+from mutandis.rooms.dowhy import DowhyMechanism
 from mutandis.scm import Linear, Worldview
-from mutandis.scm.dowhy_models import DowhyMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Fitted DoWhy models as worldviews.
+"""Fitted DoWhy models as worldviews (extra ``dowhy``).
 
 A `dowhy.gcm.InvertibleStructuralCausalModel` holds what a worldview holds: a graph, and for each
 node with causes a mechanism X = g(pa, N) that can be solved for the noise N. Each mechanism becomes
@@ -150,6 +150,7 @@ class DowhyMechanism(Equation, Fitted[MechanismNoise]):
 
 
 def worldview_from_dowhy(model: Any, *, outcome: str | None = None) -> Worldview:
+    """Convert a fitted DoWhy model, as `Worldview.from_dowhy` describes."""
     try:
         from dowhy.gcm import ProbabilisticCausalModel
     except ModuleNotFoundError:

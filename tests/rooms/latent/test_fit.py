@@ -11,10 +11,11 @@ from scipy import stats
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, MutandisWarning
-from mutandis.scm import Count, Latent, Linear, Worldview
-from mutandis.scm.latent.fit import log_posterior, maximise
-from mutandis.scm.latent.latent import FittedLatent, standard_attributes
-from mutandis.scm.latent.quadrature import moments
+from mutandis.rooms.latent import Latent
+from mutandis.rooms.latent.equations import FittedLatent, standard_attributes
+from mutandis.rooms.latent.fit import log_posterior, maximise
+from mutandis.rooms.latent.quadrature import moments
+from mutandis.scm import Count, Linear, Worldview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

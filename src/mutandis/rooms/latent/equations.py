@@ -18,6 +18,8 @@ import numpy as np
 from mutandis.data.columns import Categories, Numbers, frozen
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, MutandisWarning, WorldviewError
+from mutandis.rooms.latent.fit import Driven, kinds_of_rows, maximise, standardise
+from mutandis.rooms.latent.quadrature import NormalEvidence, PoissonEvidence, draw, moments
 from mutandis.scm.additive import FittedLinear, Linear, finish, linked
 from mutandis.scm.count import (
     Count,
@@ -27,8 +29,6 @@ from mutandis.scm.count import (
     require_counts,
 )
 from mutandis.scm.family import Declaration, Fitted, Predicted, naming, numbers_of
-from mutandis.scm.latent.fit import Driven, kinds_of_rows, maximise, standardise
-from mutandis.scm.latent.quadrature import NormalEvidence, PoissonEvidence, draw, moments
 from mutandis.scm.leftover import NOT_GIVEN, Leftover, of_ranks
 from mutandis.scm.monotone import MONOTONE, MonotoneNoise
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.columns import Column, Columns, Floats
+    from mutandis.rooms.latent.fit import StandardAttribute
+    from mutandis.rooms.latent.quadrature import Evidence, Moments
     from mutandis.scm.family import Rng
-    from mutandis.scm.latent.fit import StandardAttribute
-    from mutandis.scm.latent.quadrature import Evidence, Moments
 
 
 # Of an attribute's own variance, the share that U may make up before U is that attribute.
@@ -200,6 +200,11 @@ class FittedLatent:
     parameters: Mapping[str, Driven]
     equations: Mapping[str, Fitted[Any]]
     """The equation of each attribute given U."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns that it is learned from."""
+        return self.latent.names
 
     def posterior(self, columns: Columns) -> Moments:
         """Give the posterior mean and standard deviation of U given each row's facts."""

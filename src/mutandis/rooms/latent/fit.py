@@ -22,7 +22,7 @@ import numpy as np
 
 from mutandis.errors import EquationError
 from mutandis.numeric.order import distinct_rows
-from mutandis.scm.latent.quadrature import Evidence, moments
+from mutandis.rooms.latent.quadrature import Evidence, moments
 from mutandis.scm.predictor import (
     LinearPredictor,
     SingleTerm,

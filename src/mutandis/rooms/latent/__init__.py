@@ -1,0 +1,5 @@
+"""Hidden common causes: one unobserved U behind several attributes."""
+
+from mutandis.rooms.latent.equations import Latent
+
+__all__ = ["Latent"]

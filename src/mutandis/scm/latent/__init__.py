@@ -1,1 +1,0 @@
-"""Hidden common causes: one unobserved U behind several attributes."""
