@@ -18,7 +18,7 @@ EXTRAS = (
     "dowhy",
     "endpoint",
     "excel",
-    "explore",
+    "explorer",
     "graph",
     "models",
     "onnx",

@@ -20,15 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from mutandis.cluster import (
-    DaskWorkers,
-    _compute_on_worker,
-    _versions,
+from mutandis.errors import InputError, OutputError, PlanError
+from mutandis.rooms.cluster import DaskWorkers, _compute_on_worker, _versions
+from mutandis.workers import (
+    LocalWorkers,
+    Task,
+    digest,
+    load_answer,
     open_workers,
     read_memory,
+    threads_of_task,
 )
-from mutandis.errors import InputError, OutputError, PlanError
-from mutandis.workers import LocalWorkers, Task, digest, load_answer, threads_of_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -216,7 +218,7 @@ class TestErrors:
     def test_of_other_versions(
         self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("mutandis.cluster._versions", lambda: ("mutandis 0.0",))
+        monkeypatch.setattr("mutandis.rooms.cluster._versions", lambda: ("mutandis 0.0",))
         workers = DaskWorkers(cluster, tmp_path)
 
         with pytest.raises(PlanError, match=r"other versions .*than this computer \(mutandis 0.0"):
@@ -309,7 +311,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 import test_workers as t
-from mutandis.cluster import open_workers
+from mutandis.workers import open_workers
 
 if __name__ == "__main__":
     with open_workers("local:2", Path({folder!r})) as workers:
@@ -431,7 +433,7 @@ class TestOpening:
 
     def test_no_scheduler(self, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("distributed")
-        monkeypatch.setattr("mutandis.cluster._SECONDS", 0.2)
+        monkeypatch.setattr("mutandis.rooms.cluster._SECONDS", 0.2)
         with (
             pytest.raises(PlanError, match="No Dask scheduler answers"),
             open_workers("tcp://127.0.0.1:1"),

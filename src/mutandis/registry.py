@@ -61,7 +61,9 @@ _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "stated": "mutandis.scm.stated:Stated",
     },
     "room": {
+        "cluster": "mutandis.rooms.cluster",
         "dowhy": "mutandis.rooms.dowhy",
+        "explorer": "mutandis.rooms.explorer.server",
         "latent": "mutandis.rooms.latent",
         "models": "mutandis.rooms.models",
         "signing": "mutandis.rooms.signing",

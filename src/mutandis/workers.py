@@ -5,7 +5,7 @@ worker can read. Its answer is a file that is named by what it depends on, and t
 not at all. So it does not matter who answers, how often, or in which order, and an answer that is
 there is not computed again: whoever goes on after a crash computes what is missing.
 
-Here the process itself answers; `mutandis.cluster` has others do it.
+Here the process itself answers; the room `cluster` adds other processes and machines.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ import re
 import secrets
 import shutil
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path, PurePath
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Protocol
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
-from mutandis.errors import shown
+from mutandis.errors import PlanError, shown
+from mutandis.registry import find
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +47,9 @@ __all__ = [
     "digest",
     "load_answer",
     "missing_tasks",
+    "open_workers",
     "physical_memory",
+    "read_memory",
     "rows_in",
     "store_arrays",
     "threads_of_task",
@@ -57,6 +61,8 @@ _LIBRARIES, _ROW = 300_000_000, 400
 _LEAST_ROWS = 10_000
 LEAST_MEMORY = _LIBRARIES + _LEAST_ROWS * _ROW
 _BLOCK = 1 << 26
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,15 @@ class Workers(Protocol):
     @property
     def rows(self) -> int:
         """About how many rows one worker may hold at a time."""
+        ...
+
+    @property
+    def dashboard(self) -> str | None:
+        """The address at which they can be watched, if there is one."""
+        ...
+
+    def following(self, follow: Callable[[int, int], None]) -> Workers:
+        """Return the same workers, with `follow` called after each task: how many of how many."""
         ...
 
     def store(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> Path:
@@ -117,6 +132,15 @@ class LocalWorkers:
     def rows(self) -> int:
         """About how many rows fit into the memory."""
         return rows_in(physical_memory() // 2 if self.memory is None else self.memory)
+
+    @property
+    def dashboard(self) -> None:
+        """None: there is nothing to watch."""
+        return
+
+    def following(self, follow: Callable[[int, int], None]) -> LocalWorkers:
+        """Return the same workers, with `follow` called after each task."""
+        return replace(self, follow=follow)
 
     def store(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> Path:
         """Write arrays for tasks to read."""
@@ -329,3 +353,80 @@ def _add_array(found: Any, array: NDArray[Any]) -> None:
     content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     for start in range(0, len(content), _BLOCK):
         found.update(content[start : start + _BLOCK])
+
+
+# --- who answers ---
+
+
+@contextmanager
+def open_workers(
+    where: Any,
+    folder: Path | None = None,
+    memory: str | int | None = None,
+    *,
+    threads: int = -1,
+    follow: Callable[[int, int], None] | None = None,
+) -> Iterator[Workers | None]:
+    """Open the workers that answer tasks until the block ends; None if no tasks are asked for.
+
+    Parameters
+    ----------
+    where
+        None for this process; `"local"` or `"local:4"` for processes on this machine;
+        `"tcp://host:port"` or `"tls://host:port"` for a Dask scheduler; a Dask `Client`; or workers
+        that are open already, which stay open.
+    folder
+        Inputs and answers of tasks. It is made if it is missing, and is kept with what it holds;
+        without a name, it is a temporary one. Where there are other machines, all of them have to
+        see it.
+    memory
+        About how much memory one worker may use, such as `"4GB"`.
+    threads
+        On how many threads this process computes a task.
+    follow
+        Is called with the number of tasks done, and of all.
+
+    Examples
+    --------
+    >>> with open_workers(None, memory="1GB") as workers:
+    ...     workers.rows
+    1750000
+    """
+    size = None if memory is None else read_memory(memory)
+    if where is None and folder is None and size is None:
+        yield None
+        return
+    if hasattr(where, "answer"):
+        yield where
+        return
+    with ExitStack() as stack:
+        if folder is None:
+            folder = Path(mkdtemp(prefix="mutandis-"))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = folder.resolve()
+        if where is None:
+            yield LocalWorkers(folder, size, threads, follow)
+        else:
+            cluster = find("room", "cluster")
+            yield stack.enter_context(cluster.open_cluster(where, folder, size, follow))
+
+
+def read_memory(memory: str | int) -> int:
+    """Read a size of memory in bytes.
+
+    Examples
+    --------
+    >>> read_memory("1.5GB"), read_memory("512 MiB")
+    (1500000000, 536870912)
+    """
+    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kKMGT]?i?B)?", str(memory).strip())
+    if isinstance(memory, bool) or found is None:
+        raise PlanError(
+            f"memory={shown(memory)} is not allowed. Give a size such as '4GB' or '512MB'."
+        )
+    size = int(Fraction(found[1]) * _UNITS[(found[2] or "B").upper()])
+    if size < LEAST_MEMORY:
+        least = -(-LEAST_MEMORY // 10**6)
+        raise PlanError(f"memory={shown(memory)} is too little. Give at least '{least}MB'.")
+    return size

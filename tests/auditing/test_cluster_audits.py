@@ -13,14 +13,15 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.cluster import DaskWorkers, open_workers
 from mutandis.evidence import tiles
+from mutandis.rooms.cluster import DaskWorkers
+from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from mutandis.cluster import AnyWorkers
+    from mutandis.workers import Workers
 
     MakePlan = Callable[..., mm.Plan]
 
@@ -34,7 +35,7 @@ KILLS = 10
 @pytest.fixture(scope="module", params=[2, 4])
 def workers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[AnyWorkers]:
+) -> Iterator[Workers]:
     pytest.importorskip("distributed")
     folder = tmp_path_factory.mktemp("tasks")
     with open_workers(f"local:{request.param}", folder, MEMORY) as made:
@@ -140,7 +141,7 @@ def described(audit: mm.Audit) -> dict[str, str]:
 
 
 def test_workers_change_nothing(
-    workers: AnyWorkers, plan: mm.Plan, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    workers: Workers, plan: mm.Plan, alone: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiles, "_SMALLEST_TILE", 60)
     before = len(list(workers.folder.glob("*.npz")))
@@ -192,7 +193,7 @@ def test_killed_workers_change_nothing(
 
 @pytest.mark.parametrize("parts", [1, 7, 64])
 def test_parts_of_a_table_in_any_order(
-    workers: AnyWorkers,
+    workers: Workers,
     parts: int,
     plan_loan: MakePlan,
     tmp_path: Path,

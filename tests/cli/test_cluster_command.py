@@ -20,7 +20,7 @@ from mutandis.workers import Task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mutandis.cluster import AnyWorkers
+    from mutandis.workers import Workers
 
 runner = CliRunner()
 
@@ -57,7 +57,7 @@ def crash(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Have the search answer some tasks, and then fail."""
 
     def set_answers(number: int) -> None:
-        def fail(plan: mm.Plan, *, threads: int | None, workers: AnyWorkers) -> mm.Audit:
+        def fail(plan: mm.Plan, *, threads: int | None, workers: Workers) -> mm.Audit:
             tasks = [Task(function=answer, arguments=(), name=f"t{n}") for n in range(number)]
             workers.answer(tasks, lambda _: None)
             raise KeyboardInterrupt
@@ -73,7 +73,7 @@ def test_the_folder_of_tasks_is_private_and_is_removed(
     modes = []
     from mutandis.cli.run import run_with_bars as whole
 
-    def look(plan: mm.Plan, *, threads: int | None, workers: AnyWorkers) -> mm.Audit:
+    def look(plan: mm.Plan, *, threads: int | None, workers: Workers) -> mm.Audit:
         modes.append(stat.S_IMODE(workers.folder.stat().st_mode))
         assert workers.folder == config.parent / "out.tasks"
         return whole(plan, threads=threads, workers=workers)

@@ -13,6 +13,7 @@ import mutandis as mm
 from mutandis.data.formula import Formula
 from mutandis.data.population import Population
 from mutandis.replication.eaamo import RUNS
+from mutandis.rooms.latent.equations import FittedLatent
 from mutandis.scm.count import FittedCount
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from mutandis.rooms.latent.equations import FittedLatent
     from mutandis.scm import Worldview
     from mutandis.scm.counterfactual import Counterfactuals
 
@@ -167,7 +167,9 @@ def test_what_the_data_say_about_the_model(table: pd.DataFrame, people: Populati
 
 
 def _latent(people: Population, worldview: str) -> FittedLatent:
-    return WORLDVIEWS[worldview].fit(people).latents[0]
+    fitted = WORLDVIEWS[worldview].fit(people).latents[0]
+    assert isinstance(fitted, FittedLatent)
+    return fitted
 
 
 def test_the_hidden_cause_is_the_grades_in_disguise(people: Population) -> None:

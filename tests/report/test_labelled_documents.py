@@ -14,9 +14,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError, SettingsError
-from mutandis.explore.pages import Asked, Explorer
 from mutandis.files.audit_file import write_plan
 from mutandis.report.compliance import write_compliance
+from mutandis.rooms.explorer.pages import Asked, Explorer
 
 if TYPE_CHECKING:
     from pathlib import Path

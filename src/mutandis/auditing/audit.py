@@ -1095,7 +1095,7 @@ class Audit:
         """Look into the audit in a web browser, until this is interrupted (Ctrl-C).
 
         The pages are served from this computer, to this computer alone; the address that is printed
-        holds a token, without which none is shown (``pip install 'mutandis[explore]'``).
+        holds a token, without which none is shown (``pip install 'mutandis[explorer]'``).
 
         Parameters
         ----------
@@ -1106,9 +1106,9 @@ class Audit:
         open_browser
             Open the address in a browser.
         """
-        from mutandis.explore.server import serve
+        from mutandis.registry import find
 
-        serve(self, other=other, port=port, open_browser=open_browser)
+        find("room", "explorer").serve(self, other=other, port=port, open_browser=open_browser)
 
     def save(
         self,

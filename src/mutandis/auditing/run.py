@@ -18,7 +18,6 @@ from mutandis.auditing.group_comparison import evidence_by
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
-from mutandis.cluster import open_workers
 from mutandis.data.columns import frozen
 from mutandis.data.ordered import LevelScale
 from mutandis.data.population import as_overlay, patch_rows
@@ -30,6 +29,7 @@ from mutandis.evidence.semantics import Situation, build_groups
 from mutandis.evidence.settings import read_whole
 from mutandis.mapped import arrays_in_files
 from mutandis.search.engine import discard_progress
+from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -13,20 +13,20 @@ from mutandis.cli.progress import progress_bars
 from mutandis.cli.render import counts_table, invocation, show_headline, summary_of
 from mutandis.cli.run import collected_notes, run_with_bars, show_notes
 from mutandis.cli.terminal import echo, make_console
-from mutandis.cluster import DaskWorkers, open_workers
 from mutandis.errors import OutputError
 from mutandis.files.audit_file import read_plan
 from mutandis.files.output_folder import check_output, locked_folder
 from mutandis.files.results_folder import REPORT, is_audit_folder, read_key
 from mutandis.files.saved_audit import save_audit
 from mutandis.mapped import arrays_in_files
+from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from mutandis.auditing.audit import Audit
-    from mutandis.cluster import AnyWorkers
+    from mutandis.workers import Workers
 
 __all__ = ["run_audit"]
 
@@ -120,10 +120,10 @@ def _check_leftover(folder: Path, *, resume: bool) -> None:
 @contextmanager
 def _workers(
     cluster: str | None, folder: Path, memory: str | None, threads: int | None
-) -> Iterator[AnyWorkers | None]:
+) -> Iterator[Workers | None]:
     """Open workers, say where they can be watched, and what is kept if the block ends early."""
     with open_workers(cluster, folder, memory, threads=threads or -1) as workers:
-        if isinstance(workers, DaskWorkers) and workers.dashboard is not None:
+        if workers is not None and workers.dashboard is not None:
             echo(f"Dask dashboard: {workers.dashboard}", err=True)
         try:
             yield workers

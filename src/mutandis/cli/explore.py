@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mutandis.cli.terminal import echo
-from mutandis.explore.server import serve
 from mutandis.files.saved_audit import open_results
+from mutandis.registry import find
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ def run_explore(
     folder: Path, other: Path | None, *, host: str, port: int, open_browser: bool
 ) -> None:
     """Open the results, and serve their pages until Ctrl-C."""
-    serve(
+    find("room", "explorer").serve(
         open_results(folder),
         name=folder.resolve().name,
         other=None if other is None else open_results(other),

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.cluster import AnyWorkers
+    from mutandis.workers import Workers
 
 __all__ = ["collected_notes", "run_with_bars", "show_notes"]
 
 
 def run_with_bars(
-    plan: Plan, *, threads: int | None = None, workers: AnyWorkers | None = None
+    plan: Plan, *, threads: int | None = None, workers: Workers | None = None
 ) -> Audit:
     """Run a plan, with a bar for the decision maker and one for the search."""
     with progress_bars() as bar:
@@ -31,7 +31,7 @@ def run_with_bars(
             plan = replace(plan, decision=with_progress(plan.decision, bar("Asking the model")))
         search = bar("Searching")
         if workers is not None:
-            workers = replace(workers, follow=search.count_tasks)
+            workers = workers.following(search.count_tasks)
         return plan.run(threads=threads, progress=search, cluster=workers)
 
 

@@ -201,7 +201,9 @@ def test_rows_in_another_order_give_the_same_bits() -> None:
     def fit(chosen: Columns) -> Mapping[str, object]:
         table = {name: numbers(chosen, name) for name in chosen}
         people = Population.from_frame(table, columns=list(table))
-        return worldview.fit(people).latents[0].parameters
+        fitted = worldview.fit(people).latents[0]
+        assert isinstance(fitted, FittedLatent)
+        return fitted.parameters
 
     shuffled = {name: column.take(order) for name, column in columns.items()}
     assert dict(fit(columns)) == dict(fit(columns)) == dict(fit(shuffled))

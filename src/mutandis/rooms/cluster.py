@@ -1,4 +1,4 @@
-"""Tasks on the workers of a Dask cluster.
+"""Tasks on the workers of a Dask cluster (extra ``cluster``).
 
 Only names of files go to a worker, and what comes back is a file: data that Dask holds itself are
 copied to each worker, and lost with it. A few tasks per worker are handed out at a time. Tasks
@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 import traceback
 from collections import Counter, deque
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from queue import Empty, SimpleQueue
-from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from mutandis.errors import OutputError, PlanError, shown
 from mutandis.workers import (
-    LEAST_MEMORY,
-    LocalWorkers,
     TaskCount,
     answer_path,
     compute,
@@ -38,16 +32,15 @@ from mutandis.workers import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from distributed import Client, Future
     from numpy.typing import NDArray
 
-    from mutandis.workers import Task, Workers
+    from mutandis.workers import Task
 
-__all__ = ["AnyWorkers", "DaskWorkers", "open_workers", "read_memory"]
+__all__ = ["DaskWorkers", "open_cluster"]
 
-_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _AHEAD = 2  # tasks per worker that the scheduler holds
 _TRIES = 5  # of a task whose workers die (each, several times), or that cannot read or write
 _SECONDS = 30  # until a file that another machine has written is seen on a shared disk
@@ -88,14 +81,15 @@ class DaskWorkers:
         """Write arrays for tasks to read."""
         return store_arrays(self.folder, name, arrays)
 
+    def following(self, follow: Callable[[int, int], None]) -> DaskWorkers:
+        """Return the same workers, with `follow` called after each task."""
+        return replace(self, follow=follow)
+
     def answer(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> list[Path]:
         """Hand out a few tasks per worker at a time, and again those whose workers died."""
         count = TaskCount(len(tasks), progress, self.follow)
         _Round(self, deque(missing_tasks(self.folder, tasks, count)), count).finish()
         return [answer_path(self.folder, task.name) for task in tasks]
-
-
-AnyWorkers: TypeAlias = LocalWorkers | DaskWorkers
 
 
 class _Round:
@@ -281,56 +275,12 @@ def _wait_for(path: Path) -> None:
 
 
 @contextmanager
-def open_workers(
-    where: str | Client | Workers | None,
-    folder: Path | None = None,
-    memory: str | int | None = None,
-    *,
-    threads: int = -1,
-    follow: Callable[[int, int], None] | None = None,
-) -> Iterator[AnyWorkers | None]:
-    """Give who answers tasks, until the block ends; None where nothing asks for tasks.
-
-    Parameters
-    ----------
-    where
-        None for this process; `"local"` or `"local:4"` for processes on this machine;
-        `"tcp://host:port"` or `"tls://host:port"` for a Dask scheduler; a Dask `Client`; or workers
-        that are open already, which stay open.
-    folder
-        Inputs and answers of tasks. It is made if it is missing, and is kept with what it holds;
-        without a name, it is a temporary one. Where there are other machines, all of them have to
-        see it.
-    memory
-        About how much memory one worker may use, such as `"4GB"`.
-    threads
-        On how many threads this process computes a task.
-    follow
-        Is called with the number of tasks done, and of all.
-
-    Examples
-    --------
-    >>> with open_workers(None, memory="1GB") as workers:
-    ...     workers.rows
-    1750000
-    """
-    size = None if memory is None else read_memory(memory)
-    if where is None and folder is None and size is None:
-        yield None
-        return
-    if isinstance(where, LocalWorkers | DaskWorkers):
-        yield where
-        return
+def open_cluster(
+    where: object, folder: Path, memory: int | None, follow: Callable[[int, int], None] | None
+) -> Iterator[DaskWorkers]:
+    """Connect to a scheduler, or start processes here; `mutandis.workers.open_workers` calls it."""
     with ExitStack() as stack:
-        if folder is None:
-            folder = Path(mkdtemp(prefix="mutandis-"))
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = folder.resolve()
-        if where is None:
-            yield LocalWorkers(folder, size, threads, follow)
-        else:
-            yield DaskWorkers(_connect(where, folder, stack), folder, size, follow)
+        yield DaskWorkers(_connect(where, folder, stack), folder, memory, follow)
 
 
 def _connect(where: object, folder: Path, stack: ExitStack) -> Client:
@@ -422,26 +372,6 @@ def _start(number: int, folder: Path) -> Iterator[Client]:
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
-
-
-def read_memory(memory: str | int) -> int:
-    """Read a size of memory in bytes.
-
-    Examples
-    --------
-    >>> read_memory("1.5GB"), read_memory("512 MiB")
-    (1500000000, 536870912)
-    """
-    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kKMGT]?i?B)?", str(memory).strip())
-    if isinstance(memory, bool) or found is None:
-        raise PlanError(
-            f"memory={shown(memory)} is not allowed. Give a size such as '4GB' or '512MB'."
-        )
-    size = int(Fraction(found[1]) * _UNITS[(found[2] or "B").upper()])
-    if size < LEAST_MEMORY:
-        least = -(-LEAST_MEMORY // 10**6)
-        raise PlanError(f"memory={shown(memory)} is too little. Give at least '{least}MB'.")
-    return size
 
 
 def _cores() -> int:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.evidence.findings import Findings
-    from mutandis.explore.view import Lens, View
     from mutandis.report.case_model import CaseDocument, GroupList
+    from mutandis.rooms.explorer.view import Lens, View
 
 __all__ = ["MOST_EFFECT", "Dots", "Person", "Trial", "draw_dots", "read_part"]
 

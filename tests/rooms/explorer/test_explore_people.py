@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.explore.pages import Asked, Explorer
-from mutandis.explore.people import PAGE_SIZES, PeopleTable, Selection
-from mutandis.explore.view import Lens
+from mutandis.rooms.explorer.pages import Asked, Explorer
+from mutandis.rooms.explorer.people import PAGE_SIZES, PeopleTable, Selection
+from mutandis.rooms.explorer.view import Lens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mutandis.explore.workbench import Draft
+from mutandis.rooms.explorer.workbench import Draft
 
 if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
@@ -42,7 +42,7 @@ Open = Callable[..., Any]
 def served() -> Iterator[Callable[[Audit], str]]:
     """Serve audits in threads, each once."""
     pytest.importorskip("uvicorn", reason="the extra `explore` is not installed")
-    from mutandis.explore.server import listen
+    from mutandis.rooms.explorer.server import listen
 
     running: dict[int, Any] = {}
 

@@ -10,9 +10,9 @@ from mutandis.data.columns import plain_value
 from mutandis.data.protection import Protection
 from mutandis.decision.maker import describe_maker
 from mutandis.errors import PlanError
-from mutandis.explore.jobs import Job
-from mutandis.explore.view import Lens
 from mutandis.files.worldview_file import FAMILIES
+from mutandis.rooms.explorer.jobs import Job
+from mutandis.rooms.explorer.view import Lens
 from mutandis.scm import Worldview
 
 if TYPE_CHECKING:

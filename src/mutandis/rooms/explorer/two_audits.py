@@ -10,8 +10,8 @@ import numpy as np
 
 from mutandis.data.columns import Categories, Numbers, plain_value
 from mutandis.errors import PlanError
-from mutandis.explore.people import VERDICTS
 from mutandis.report.formatting import count
+from mutandis.rooms.explorer.people import VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mutandis.data.population import Population
     from mutandis.data.wording import Wording
     from mutandis.evidence.findings import Findings
-    from mutandis.explore.view import Lens, View
+    from mutandis.rooms.explorer.view import Lens, View
 
 __all__ = ["CHANGES", "ChangedPerson", "Reason", "TwoAudits"]
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mutandis.auditing.audit import Audit
-from mutandis.explore import security
+from mutandis.rooms.explorer import security
 
 Visit = Callable[[Audit], Any]
 # as conftest.py has them
@@ -58,8 +58,8 @@ def test_the_token_moves_from_the_address_into_a_cookie(client: Any) -> None:
 
 
 def test_a_ticket_admits_once(loan: Audit, visit: Visit) -> None:
-    from mutandis.explore.pages import Explorer
-    from mutandis.explore.server import make_application
+    from mutandis.rooms.explorer.pages import Explorer
+    from mutandis.rooms.explorer.server import make_application
 
     client = visit(loan)
     fresh = type(client)(
@@ -75,7 +75,7 @@ def test_a_ticket_admits_once(loan: Audit, visit: Visit) -> None:
 
 
 def test_all_addresses_have_the_names_of_the_machine() -> None:
-    from mutandis.explore.server import _names_of
+    from mutandis.rooms.explorer.server import _names_of
 
     assert _names_of("127.0.0.1") == ["127.0.0.1"]
     assert _names_of("::1") == ["[::1]"]
@@ -198,7 +198,7 @@ def test_a_strange_part_of_the_effect_is_refused(client: Any, effect: str) -> No
 def test_what_fails_inside_is_not_shown(
     client: Any, visit: Visit, loan: Audit, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    from mutandis.explore.people import PeopleTable
+    from mutandis.rooms.explorer.people import PeopleTable
 
     def fail(*_: Any) -> None:
         raise ValueError("a value of the table")
@@ -260,7 +260,7 @@ def test_hostile_values_are_defused_in_files(visit: Visit, hostile: Audit) -> No
 @pytest.fixture(scope="module")
 def address(loan: Audit) -> Iterator[str]:
     pytest.importorskip("uvicorn", reason="the extra `explore` is not installed")
-    from mutandis.explore.server import listen
+    from mutandis.rooms.explorer.server import listen
 
     listening = listen(loan)
     thread = threading.Thread(target=listening.run, daemon=True)
@@ -290,7 +290,7 @@ def test_it_listens_on_this_machine_alone(address: str) -> None:
 def test_a_slow_client_is_hung_up_on(
     address: str, loan: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mutandis.explore import server
+    from mutandis.rooms.explorer import server
 
     monkeypatch.setattr(server, "_HEAD_SECONDS", 0.2)
     monkeypatch.setattr(security, "BODY_SECONDS", 0.2)

@@ -17,7 +17,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.explore import server
+from mutandis.rooms.explorer import server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def _started(*arguments: str) -> Iterator[tuple[Any, str]]:
 
 
 def test_it_prints_its_address_and_ends_with_ctrl_c(results: Path) -> None:
-    pytest.importorskip("uvicorn", reason="the extra `explore` is not installed")
+    pytest.importorskip("uvicorn", reason="the extra `explorer` is not installed")
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
     with _started(str(results), "--no-open") as (process, line):
         said = re.fullmatch(
@@ -73,7 +73,7 @@ def test_it_prints_its_address_and_ends_with_ctrl_c(results: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_said_to_be(results: Path) -> None:
-    pytest.importorskip("uvicorn", reason="the extra `explore` is not installed")
+    pytest.importorskip("uvicorn", reason="the extra `explorer` is not installed")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -87,12 +87,12 @@ def test_a_port_that_is_taken_is_said_to_be(results: Path) -> None:
 
 def test_what_is_missing_is_named(loan: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
-    with pytest.raises(PlanError, match=r"pip install 'mutandis\[explore\]'"):
+    with pytest.raises(PlanError, match=r"pip install 'mutandis\[explorer\]'"):
         mm.Audit.explore(loan, open_browser=False)
 
 
 def test_the_browser_is_opened_at_the_address(loan: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("uvicorn", reason="the extra `explore` is not installed")
+    pytest.importorskip("uvicorn", reason="the extra `explorer` is not installed")
     opened: list[str] = []
     said: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)

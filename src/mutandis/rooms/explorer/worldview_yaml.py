@@ -17,7 +17,7 @@ from mutandis.files.worldview_file import (
 from mutandis.files.yaml_nodes import Entries, read_yaml
 
 if TYPE_CHECKING:
-    from mutandis.explore.workbench import Draft
+    from mutandis.rooms.explorer.workbench import Draft
     from mutandis.scm import Worldview
 
 __all__ = ["write_draft"]

@@ -8,13 +8,6 @@ from urllib.parse import urlencode
 
 from mutandis.data.ordered import LevelScale
 from mutandis.errors import MutandisError, PlanError
-from mutandis.explore.jobs import Job
-from mutandis.explore.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
-from mutandis.explore.person import MOST_EFFECT, Person, draw_dots, read_part
-from mutandis.explore.two_audits import CHANGES, TwoAudits
-from mutandis.explore.view import Lens
-from mutandis.explore.workbench import ROLES, Draft, Trial, editable
-from mutandis.explore.worldview_yaml import write_draft
 from mutandis.files.people_file import EXPORTS, export_people
 from mutandis.report.case_sentences import (
     attributes_that_change,
@@ -26,13 +19,20 @@ from mutandis.report.case_sentences import (
 from mutandis.report.context import ReportContext
 from mutandis.report.html import render
 from mutandis.report.pictures import captioned_worldview
+from mutandis.rooms.explorer.jobs import Job
+from mutandis.rooms.explorer.people import ATTRIBUTE, PAGE_SIZES, VERDICTS, Selection
+from mutandis.rooms.explorer.person import MOST_EFFECT, Person, draw_dots, read_part
+from mutandis.rooms.explorer.two_audits import CHANGES, TwoAudits
+from mutandis.rooms.explorer.view import Lens
+from mutandis.rooms.explorer.workbench import ROLES, Draft, Trial, editable
+from mutandis.rooms.explorer.worldview_yaml import write_draft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mutandis.auditing.audit import Audit
-    from mutandis.explore.view import View
     from mutandis.report.html import CaptionedPicture
+    from mutandis.rooms.explorer.view import View
 
 __all__ = ["Asked", "Explorer", "MissingPageError", "Page"]
 
@@ -341,7 +341,7 @@ class Explorer:
         kept = view.pairs(lens.base)
         html = render(
             template,
-            package="mutandis.explore",
+            package="mutandis.rooms.explorer",
             name=self.name,
             audit=lens.audit,
             plan=lens.audit.plan,

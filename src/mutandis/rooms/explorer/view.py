@@ -11,9 +11,9 @@ import numpy as np
 from mutandis.data.columns import Categories
 from mutandis.errors import PlanError
 from mutandis.evidence.methods import CST_MATCHED, METHODS
-from mutandis.explore.people import ANSWERS, PeopleTable
 from mutandis.report.context import ReportContext
 from mutandis.report.sentences import summarise
+from mutandis.rooms.explorer.people import ANSWERS, PeopleTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping

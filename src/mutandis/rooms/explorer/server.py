@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from mutandis.errors import MutandisError, OutputError, PlanError, printable
-from mutandis.explore.pages import Asked, Explorer, MissingPageError
-from mutandis.explore.security import Guard
+from mutandis.rooms.explorer.pages import Asked, Explorer, MissingPageError
+from mutandis.rooms.explorer.security import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from mutandis.auditing.audit import Audit
-    from mutandis.explore.pages import Page
+    from mutandis.rooms.explorer.pages import Page
 
 __all__ = ["Listening", "listen", "make_application", "serve"]
 
@@ -222,7 +222,7 @@ def _import_uvicorn() -> Any:
     except ImportError:
         raise PlanError(
             "The explorer needs Starlette and uvicorn. Install them: pip install "
-            "'mutandis[explore]'."
+            "'mutandis[explorer]'."
         ) from None
     return uvicorn
 

@@ -9,10 +9,10 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.explore.pages import Asked, Explorer
-from mutandis.explore.people import VERDICTS
-from mutandis.explore.two_audits import TwoAudits
-from mutandis.explore.view import Lens
+from mutandis.rooms.explorer.pages import Asked, Explorer
+from mutandis.rooms.explorer.people import VERDICTS
+from mutandis.rooms.explorer.two_audits import TwoAudits
+from mutandis.rooms.explorer.view import Lens
 
 if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
@@ -136,7 +136,7 @@ def test_what_the_other_did_not_run_is_said(first: Audit) -> None:
 
 
 def test_the_page_is_there_with_a_second_audit_only(first: Audit) -> None:
-    from mutandis.explore.pages import MissingPageError
+    from mutandis.rooms.explorer.pages import MissingPageError
 
     alone = Explorer(first, name="one")
     with pytest.raises(MissingPageError):

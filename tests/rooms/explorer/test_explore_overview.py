@@ -12,11 +12,11 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.explore.pages import Asked, Explorer
-from mutandis.explore.view import Lens
 from mutandis.report.context import ReportContext
 from mutandis.report.formatting import count
 from mutandis.report.sentences import summarise
+from mutandis.rooms.explorer.pages import Asked, Explorer
+from mutandis.rooms.explorer.view import Lens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

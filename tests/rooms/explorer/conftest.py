@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 HOST = "127.0.0.1:8765"
 TOKEN = "the-token-of-the-tests"
 
@@ -140,8 +140,8 @@ def hostile() -> Audit:
 def visit() -> Callable[[Audit], Client]:
     """Give a maker of clients that have opened the address with the token."""
     pytest.importorskip("starlette", reason="the extra `explore` is not installed")
-    from mutandis.explore.pages import Explorer
-    from mutandis.explore.server import make_application
+    from mutandis.rooms.explorer.pages import Explorer
+    from mutandis.rooms.explorer.server import make_application
 
     @cache
     def application(audit: Audit) -> Any:

@@ -13,10 +13,10 @@ import pytest
 import mutandis as mm
 from mutandis.auditing.tipping import find_tipping, find_with_part
 from mutandis.evidence.methods import METHODS
-from mutandis.explore.person import Person, draw_dots
-from mutandis.explore.view import Lens
 from mutandis.report.case_sentences import attributes_that_change
 from mutandis.report.formatting import distance, signed
+from mutandis.rooms.explorer.person import Person, draw_dots
+from mutandis.rooms.explorer.view import Lens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

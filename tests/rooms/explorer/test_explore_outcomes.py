@@ -74,8 +74,8 @@ def test_people_are_in_the_order_of_their_levels(visit: Callable[[Audit], Any]) 
 
 
 def test_dots_are_filled_from_her_own_level_on() -> None:
-    from mutandis.explore.person import draw_dots
     from mutandis.report.case_file import case_document
+    from mutandis.rooms.explorer.person import draw_dots
 
     found = audit(mm.Ordered("answer", best_to_worst=LEVELS))
     document = case_document(found, int(found.findings()["id"].iloc[0]))
