@@ -140,8 +140,8 @@ def test_html_json_and_pdf(out: Path) -> None:
     refused = document["complainant"]["refused"]
     assert own in {"yes", "no"}
     assert result.output.splitlines() == [
-        f"Pattern among people like her: {verdict} (cst_matched at k = 9)",
-        f"Her own case: {own} (she was {'refused' if refused else 'granted'})",
+        f"Pattern among similar people: {verdict} (cst_matched at k = 9)",
+        f"Own case: {own} (decided: {'refused' if refused else 'granted'})",
         f"{out}/cases/Anna.html",
         f"{out}/cases/Anna.json",
         f"Next: mutandis verify {out}",

@@ -71,7 +71,7 @@ def test_the_folder_of_tasks_is_private_and_is_removed(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes = []
-    from mutandis.cli.run import run_with_bars as whole
+    whole = command.run_with_bars
 
     def look(plan: mm.Plan, *, threads: int | None, workers: Workers) -> mm.Audit:
         modes.append(stat.S_IMODE(workers.folder.stat().st_mode))

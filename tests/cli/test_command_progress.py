@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import mutandis as mm
-from mutandis.cli.progress import progress_bars
+from mutandis.cli.terminal import progress_bars
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,10 +23,10 @@ import json, os, random, signal, sys, time
 from pathlib import Path
 import duckdb, narwhals, pandas, scipy.spatial, scipy.stats, yaml
 from mutandis.auditing.audit import Audit
-from mutandis.cli import app, audit
+from mutandis.cli import app
 from mutandis.report.report import Report
 from mutandis.errors import OutputError
-from mutandis.files import output_folder
+from mutandis.files import output_folder, saved_audit
 from mutandis.files.results_folder import find_differences, read_record
 
 # drawing takes most of the time and touches no file: the pages here are drawn by nobody

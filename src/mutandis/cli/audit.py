@@ -1,53 +1,128 @@
-"""`mutandis audit`: from an audit file to a folder of results."""
+"""`mutandis check` and `mutandis audit`: from an audit file to a folder of results."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from mutandis.cli.progress import progress_bars
-from mutandis.cli.render import counts_table, invocation, show_headline, summary_of
-from mutandis.cli.run import collected_notes, run_with_bars, show_notes
-from mutandis.cli.terminal import echo, make_console
+import typer
+
+from mutandis.cli.options import Config, Json, Sign, Threads, TrustCode, app
+from mutandis.cli.terminal import (
+    answer,
+    collected_notes,
+    echo,
+    invocation,
+    make_console,
+    make_table,
+    progress_bars,
+    wrap,
+)
 from mutandis.errors import OutputError
-from mutandis.files.audit_file import read_plan
-from mutandis.files.output_folder import check_output, locked_folder
-from mutandis.files.results_folder import REPORT, is_audit_folder, read_key
-from mutandis.files.saved_audit import save_audit
-from mutandis.mapped import arrays_in_files
-from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from rich.console import Console
+    from rich.table import Table
 
     from mutandis.auditing.audit import Audit
+    from mutandis.auditing.check import PlanCheck
+    from mutandis.auditing.plan import Plan
+    from mutandis.scm import Diagnosis
     from mutandis.workers import Workers
 
-__all__ = ["run_audit"]
-
+# of a section with more sentences than the first, the second many are shown
+_MANY, _FIRST = 8, 5
 # in a folder of tasks: it was made for them, and may be removed
 _MARK = ".mutandis-tasks"
 
 
-def run_audit(
-    config: Path,
-    out: Path,
+@app.command()
+def check(
+    config: Config,
     *,
-    force: bool,
-    sign: Path | None,
-    trust_code: bool,
-    threads: int | None,
-    cluster: str | None,
-    memory: str | None,
-    resume: bool,
-    as_json: bool,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print all that was found about the worldview.")
+    ] = False,
+    trust_code: TrustCode = False,
+    json: Json = False,
 ) -> None:
-    """Check everything, run, write the folder, and print the counts."""
+    """Do everything short of the search: settings, table, worldview, a trial of the model."""
+    from mutandis.files.audit_file import read_plan
+
+    with collected_notes(show=not json) as notes:
+        found = read_plan(config, trust_code=trust_code).check()
+    lines = _describe_check(found, config, full=full)
+    answer({**found.as_dict(), "notes": notes()}, lines, as_json=json)
+
+
+def _describe_check(found: PlanCheck, config: Path, *, full: bool) -> Iterator[str]:
+    yield from map(wrap, found.sentences())
+    if found.diagnosis is not None:
+        yield from _describe_diagnosis(found.diagnosis, full=full)
+    yield f"Run the audit: {invocation()} audit {config}"
+
+
+def _describe_diagnosis(diagnosis: Diagnosis, *, full: bool) -> Iterator[str]:
+    """Yield what was found under headings, problems first; of long lists, the beginning."""
+    yield "\nWhat the table says about the worldview"
+    yield wrap(diagnosis.summary)
+    for heading, sentences in diagnosis.sections().items():
+        shown = sentences if full or len(sentences) <= _MANY else sentences[:_FIRST]
+        yield f"\n{wrap(heading)}"
+        yield from (wrap(sentence, mark="- ") for sentence in shown)
+        if len(shown) < len(sentences):
+            more = len(sentences) - len(shown)
+            yield f"… and {more} more, which `mutandis check --full` prints."
+    yield f"\n{wrap(diagnosis.next_step)}"
+
+
+@app.command()
+def audit(
+    config: Config,
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace older results in that folder.")
+    ] = False,
+    sign: Sign = None,
+    trust_code: TrustCode = False,
+    threads: Threads = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Compute elsewhere: local:4 for four processes, tcp://host:8786 for a Dask "
+            "scheduler.",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="About how much memory each process may use, such as 4GB."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with a run with --cluster or --memory that was ended early."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run an audit and write its results: findings, counts, record, report, pictures."""
+    from mutandis.files.audit_file import read_plan
+    from mutandis.files.output_folder import check_output
+    from mutandis.files.results_folder import is_audit_folder, read_key
+    from mutandis.files.saved_audit import save_audit
+    from mutandis.mapped import arrays_in_files
+
     key = read_key(sign, "private")
     check_output(out, replace=force, known=is_audit_folder)
     with collected_notes() as notes, ExitStack() as stack:
@@ -66,20 +141,118 @@ def run_audit(
             save_audit(
                 found, out, overwrite=force, key=key, notes=notes(), progress=bar("Comparing")
             )
-    show_notes(notes())
-    if as_json:
-        echo(json.dumps(summary_of(found), indent=2))
+    if json:
+        answer(summary_of(found), (), as_json=True)
     else:
         _show(found, out)
 
 
+def run_with_bars(
+    plan: Plan, *, threads: int | None = None, workers: Workers | None = None
+) -> Audit:
+    """Run a plan, with a bar for the decision maker and one for the search."""
+    from mutandis.decision.maker import with_progress
+
+    with progress_bars() as bar:
+        if plan.decision is not None:
+            plan = replace(plan, decision=with_progress(plan.decision, bar("Asking the model")))
+        search = bar("Searching")
+        if workers is not None:
+            workers = workers.following(search.count_tasks)
+        return plan.run(threads=threads, progress=search, cluster=workers)
+
+
+def summary_of(found: Audit) -> dict[str, Any]:
+    """Return what a run prints as data: the headline, its noise floor, cautions and all counts."""
+    from mutandis.auditing.tipping import count_grades
+    from mutandis.evidence.methods import CST_MATCHED
+
+    method, k = found.plan.settings.primary
+    findings = found.evaluate()
+    matched = CST_MATCHED in found.plan.methods
+    own = found.evaluate(CST_MATCHED.name, k).has_own_case if matched else None
+    pattern, compared = findings.has_pattern, found.measure_worldviews()
+    return {
+        "headline": {
+            **found.count(method, k),
+            "pattern": int(pattern.sum()),
+            "pattern_refused": int((pattern & findings.is_negative).sum()),
+            "pattern_and_own_case": None if own is None else int((pattern & own).sum()),
+        },
+        "noise_floor": found.noise_floor.as_dict(),
+        "robustness": count_grades(found.measure_tipping(), findings.verdicts())
+        if found.plan.settings.uncertainty.tipping
+        else None,
+        **({} if compared is None else {"worldviews": compared.as_dict()}),
+        "cautions": found.cautions(),
+        "counts": found.count_records(),
+    }
+
+
+def show_headline(console: Console, found: Audit) -> None:
+    """Show the headline, its noise floor, and what a reader of it has to know."""
+    from mutandis.auditing.tipping import summarise_grades
+
+    floor = found.noise_floor
+    said = [floor.sentence(), floor.verdict(), summarise_grades(found), *found.cautions()]
+    console.print("\n".join(each for each in said if each), highlight=False, markup=False)
+    console.print()
+
+
+def counts_table(found: Audit, title: str) -> Table:
+    """Return cases with their share, and how many are significant before and after adjustment."""
+    from mutandis.evidence.methods import METHODS
+
+    table = make_table(title)
+    table.add_column("Method")
+    for k in found.ks:
+        table.add_column(f"k = {k}", justify="right")
+    records = {(r["method"], r["k"]): r for r in found.count_records()}
+    for name in found.methods:
+        rows = [records[name, k] for k in found.ks]
+        table.add_row(METHODS[name].title, *(f"{r['cases']:,} ({r['share']:.1%})" for r in rows))
+        if METHODS[name].count_neighbours:
+            starred = (f"{r['significant']:,} ({r['significant_share']:.1%})*" for r in rows)
+            table.add_row("  significant", *starred, style="dim")
+            if found.plan.settings.evidence.adjust != "none":
+                shares = (r["significant_adjusted"] / r["complainants"] for r in rows)
+                pairs = zip(rows, shares, strict=True)
+                adjusted = (f"{r['significant_adjusted']:,} ({share:.1%})" for r, share in pairs)
+                table.add_row("  adjusted", *adjusted, style="bold")
+    return table
+
+
+def _show(found: Audit, out: Path) -> None:
+    from mutandis.files.results_folder import REPORT
+
+    settings = found.plan.settings
+    beyond = settings.measure.condition(settings.tau, worse=settings.worse)
+    console = make_console()
+    show_headline(console, found)
+    title = (
+        f"Complainants with evidence: {beyond}\n"
+        f"(* significant: one-sided test, α = {100 * settings.alpha:g} %; adjusted: for their "
+        "number)"
+    )
+    console.print(counts_table(found, title))
+    for line in (
+        "Evidence is prima facie, and given the worldview: it is no proof.\n",
+        f"{out / REPORT}",
+        f"Look into it in a browser: {invocation()} explore {out}",
+        f"One person's case file: {invocation()} case {out} ID (ids are in the report).",
+    ):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 @contextmanager
 def _task_folder(out: Path, *, resume: bool) -> Iterator[Path]:
-    """Give a folder beside the results for inputs and answers of tasks.
+    """Yield a folder next to the results for inputs and answers of tasks.
 
     It is removed at the end. Where the block ends by an error it stays if there are answers in it,
     for the next run to go on from.
     """
+    from mutandis.files.output_folder import locked_folder
+
     target = out.resolve()
     folder = target.with_name(f"{target.name}.tasks")
     if os.path.lexists(folder):
@@ -101,7 +274,7 @@ def _answers(folder: Path) -> int:
 
 
 def _check_leftover(folder: Path, *, resume: bool) -> None:
-    """Refuse what mutandis or this user did not write, and to go on without being asked to."""
+    """Refuse a folder of somebody else, and to go on without being asked to."""
     found = folder.lstat()
     is_own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
     is_safe = stat.S_ISDIR(found.st_mode) and is_own and not found.st_mode & 0o022
@@ -121,14 +294,16 @@ def _check_leftover(folder: Path, *, resume: bool) -> None:
 def _workers(
     cluster: str | None, folder: Path, memory: str | None, threads: int | None
 ) -> Iterator[Workers | None]:
-    """Open workers, say where they can be watched, and what is kept if the block ends early."""
+    """Open workers, print where they can be watched, and what is kept if the block ends early."""
+    from mutandis.workers import open_workers
+
     with open_workers(cluster, folder, memory, threads=threads or -1) as workers:
         if workers is not None and workers.dashboard is not None:
             echo(f"Dask dashboard: {workers.dashboard}", err=True)
         try:
             yield workers
         except BaseException:
-            # said before the cluster is closed, which can take longer than a signal leaves time for
+            # printed before the cluster is closed, which can take longer than a signal allows
             if done := _answers(folder):
                 echo(
                     f"{done:,} finished tasks are kept in {folder.name}: the same command with "
@@ -136,28 +311,3 @@ def _workers(
                     err=True,
                 )
             raise
-
-
-def _show(found: Audit, out: Path) -> None:
-    settings = found.plan.settings
-    beyond = settings.measure.condition(settings.tau, worse=settings.worse)
-    console = make_console()
-    show_headline(console, found)
-    console.print(
-        counts_table(
-            found,
-            f"Complainants with evidence: {beyond}\n"
-            f"(* significant: one-sided test, α = {100 * settings.alpha:g} %; adjusted: for their "
-            "number)",
-        )
-    )
-    console.print(
-        "Evidence is prima facie, and given the worldview: it is no proof.\n",
-        highlight=False,
-    )
-    console.print(f"{out / REPORT}", highlight=False, markup=False, soft_wrap=True)
-    for next_step in (
-        f"Look into it in a browser: {invocation()} explore {out}",
-        f"One person's case file: {invocation()} case {out} ID (ids are in the report).",
-    ):
-        console.print(next_step, highlight=False, markup=False, soft_wrap=True)

@@ -1,53 +1,70 @@
-"""`mutandis init`: look at a table, and write the draft of an audit file."""
+"""`mutandis init` and `mutandis demo`: a first audit file, and an audit to look at."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mutandis.cli.render import invocation
-from mutandis.cli.terminal import echo
+from mutandis.cli.audit import counts_table, show_headline, summary_of
+from mutandis.cli.options import Json, app
+from mutandis.cli.terminal import answer, echo, invocation, make_console
 from mutandis.errors import InputError, OutputError, listed, printable, shown, suggest
-from mutandis.files.audit_file import FILL_IN
-from mutandis.files.initial_config import (
-    draft_config,
-    name_outcomes,
-    name_statuses,
-    profile_columns,
-)
-from mutandis.files.sources import read_data_section, read_source
-from mutandis.files.text_files import write_atomically
-from mutandis.files.yaml_nodes import read_yaml, write_yaml
-from mutandis.frames import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mutandis.auditing.audit import Audit
     from mutandis.files.initial_config import Profile
-
-__all__ = ["run_init"]
 
 _LISTED = 30  # columns to choose from, on one screen
 _ROLES = ("outcome", "protected", "id")
 
 
-def run_init(
-    data: str,
-    out: Path,
+@app.command()
+def init(
+    data: Annotated[
+        str, typer.Argument(help="A file, a folder, a pattern, or the address of a database.")
+    ],
     *,
-    reading: Mapping[str, str | None],
-    known: Mapping[str, str | None],
-    force: bool,
+    out: Annotated[Path, typer.Option(help="The audit file to write.")] = Path("audit.yaml"),
+    outcome: Annotated[str | None, typer.Option(help="The column with the decision.")] = None,
+    negative: Annotated[str | None, typer.Option(help="Its unfavourable value.")] = None,
+    protected: Annotated[str | None, typer.Option(help="The protected attribute.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Its value that the others are compared with.")
+    ] = None,
+    id: Annotated[  # noqa: A002 - the name of the option
+        str | None, typer.Option(help="A column with a unique value a row.")
+    ] = None,
+    query: Annotated[str | None, typer.Option(help="The query, for a database.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Of CSV, if it is not found out.")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Of CSV: the decimal mark.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of CSV, if it is not UTF-8.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an older file.")] = False,
 ) -> None:
-    """Read the table, guess, ask what is not clear, and write.
+    """Look at a table, and write a commented audit file with guesses to be corrected.
 
-    `reading` are further keys of the section `data`, and `known` are arguments of `draft_config`.
+    On a terminal it asks for the outcome and the protected attribute where they are not clear.
     """
+    from mutandis.files.initial_config import draft_config, profile_columns
+    from mutandis.files.sources import read_data_section, read_source
+    from mutandis.files.text_files import write_atomically
+    from mutandis.files.yaml_nodes import read_yaml, write_yaml
+    from mutandis.frames import check_columns
+
     _check_target(out, force=force)
+    reading = {"query": query, "separator": separator, "decimal": decimal, "encoding": encoding}
+    known = {
+        "outcome": outcome,
+        "negative": negative,
+        "protected": protected,
+        "reference": reference,
+        "id": id,
+    }
     section = _data_section(data, reading, out)
     source, _ = read_data_section(read_yaml(write_yaml(section)), folder=out.parent)
     table = read_source(source).to_pandas()
@@ -77,7 +94,7 @@ def _check_target(out: Path, *, force: bool) -> None:
 
 
 def _data_section(data: str, reading: Mapping[str, str | None], out: Path) -> dict[str, Any]:
-    """Say where the table is, as seen from the file that is to be written."""
+    """Return the section `data`, with paths relative to the file that is to be written."""
     further = {key: value for key, value in reading.items() if value is not None}
     if "://" in data:
         return {"url": data, **further}
@@ -88,6 +105,8 @@ def _data_section(data: str, reading: Mapping[str, str | None], out: Path) -> di
 
 
 def _show_next(data: str, out: Path, text: str) -> None:
+    from mutandis.files.audit_file import FILL_IN
+
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     blank = [
         option
@@ -112,14 +131,16 @@ def _is_terminal() -> bool:
 
 
 class _Questions:
-    """What is asked on a terminal: the columns that are not clear, and the values that matter."""
+    """Questions on a terminal: columns that are not clear, and the values that matter."""
 
     def __init__(self, profiles: Sequence[Profile], known: Mapping[str, str | None]) -> None:
         self._profiles = {each.name: each for each in profiles}
         self._known = dict(known)
 
     def ask(self) -> dict[str, str | None]:
-        """Ask, and give what is known then."""
+        """Ask, and return what is known then."""
+        from mutandis.files.initial_config import name_outcomes, name_statuses
+
         self._ask_for(
             "outcome",
             "negative",
@@ -185,3 +206,94 @@ def _prompt(text: str, answers: Mapping[str, str], choices: Sequence[str]) -> st
 
     chosen: str = typer.prompt(printable(text), value_proc=read, err=True)
     return chosen
+
+
+_DECISIONS, _CONFIG, _RESULTS = "decisions.csv", "audit.yaml", "results"
+
+_AUDIT = """\
+data: {source: decisions.csv}
+outcome: {column: LoanApproval, negative: -1}
+protected: {attribute: Gender, value: 1, reference: 0}   # 1: female
+attributes: {AnnualSalary: continuous, AccountBalance: continuous}
+worldview:
+  AnnualSalary:   {equation: linear, parents: [Gender]}
+  AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
+decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
+ks: [15, 30, 50, 100]
+"""
+
+
+@app.command()
+def demo(
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for the output files.")] = Path("mutandis-demo"),
+    n: Annotated[int, typer.Option(help="Loan applications to draw.")] = 5000,
+    share: Annotated[
+        float, typer.Option(help="P(A = 1): 0.35 as in the published data, or 0.45 as in the text.")
+    ] = 0.35,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
+    json: Json = False,
+) -> None:
+    """Audit the paper's loan scenario, generated afresh: data, worldview, D^CF, all methods."""
+    from mutandis.datasets import loan
+    from mutandis.files.audit_file import read_plan
+    from mutandis.files.output_folder import check_output, output_folder
+    from mutandis.files.text_files import write_csv
+
+    check_output(out, replace=True, known=_is_demo)
+    with output_folder(out, replace=True, known=_is_demo) as folder:
+        decisions = loan(n=n, seed=seed, protected_share=share)
+        columns = {name: decisions[name].to_numpy() for name in decisions.columns}
+        write_csv(folder / _DECISIONS, columns)
+        (folder / _CONFIG).write_text(_AUDIT, encoding="utf-8")
+        found = read_plan(folder / _CONFIG).run()
+        found.save(folder / _RESULTS)
+    if json:
+        answer(summary_of(found), (), as_json=True)
+    else:
+        _show_demo(found, out)
+
+
+def _is_demo(folder: Path) -> bool:
+    return {path.name for path in folder.iterdir()} <= {_DECISIONS, _CONFIG, _RESULTS}
+
+
+def _show_demo(found: Audit, out: Path) -> None:
+    from mutandis.files.results_folder import REPORT
+
+    console = make_console()
+    refused, women = found.situation.is_negative, found.situation.complainants
+    men = found.plan.strata[0].test
+    would_be = found.refused_counterfactually
+    assert would_be is not None, "the audit file has a decision"  # noqa: S101 - for the reader
+    console.print(
+        f"Loan applications: {len(refused):,} decisions, {len(women):,} by women.\n"
+        f"Refused: {refused[women].mean():.1%} of the women, {refused[men].mean():.1%} of the "
+        f"men.\nHad the women been men, by this worldview: {would_be.mean():.1%}.\n",
+        highlight=False,
+    )
+    show_headline(console, found)
+    console.print(
+        counts_table(
+            found,
+            "Complainants with evidence: Δp > 0\n"
+            "(* significant: one-sided test, α = 5 %; adjusted: for their number)",
+        )
+    )
+    console.print(
+        "ST compares each woman with men like her; CST with men like the man she would\n"
+        "have been, without (w/o) or with (w/) the two of them counted in; CF compares\n"
+        "only those two. CST (matched), the headline of the report, compares the k women\n"
+        "most like her with the men whom those women would have been. What remains after\n"
+        "adjustment is prima facie evidence, given this worldview: it is not proof.\n",
+        highlight=False,
+    )
+    findings = found.evaluate()
+    found_first = findings.ids[findings.significant_adjusted & findings.is_negative]
+    who = found_first[0] if len(found_first) else findings.ids[0]
+    for line in (
+        f"The table and the audit file:  {out / _DECISIONS}, {out / _CONFIG}",
+        f"The report, for your browser:  {out / _RESULTS / REPORT}",
+        f"Next, one person's case file:  {invocation()} case {out / _RESULTS} {who}",
+    ):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -2,53 +2,54 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Annotated, Any, cast
 
-from mutandis.cli.render import invocation
-from mutandis.cli.terminal import echo
-from mutandis.evidence.power import analyse_power as power
-from mutandis.files.text_files import write_atomically
+import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-__all__ = ["run_power"]
+from mutandis.cli.options import Json, app
+from mutandis.cli.terminal import answer, invocation
 
 
-def run_power(
-    p_control: float,
-    p_test: float,
+@app.command()
+def power(
     *,
-    target: float,
-    alpha: float,
-    tau: float,
-    interval: Any,
-    measure: Any,
-    ks: Sequence[int],
-    k_max: int,
-    plot: Path | None,
-    as_json: bool,
+    p_control: Annotated[float, typer.Option(help="Share refused in the control group.")],
+    p_test: Annotated[float, typer.Option(help="Share refused in the test group.")],
+    target: Annotated[
+        float, typer.Option("--power", help="Probability with which the difference is to be found.")
+    ] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Significance level.")] = 0.05,
+    tau: Annotated[float, typer.Option(help="Minimum deviation.")] = 0.0,
+    interval: Annotated[
+        str, typer.Option(help="Interval, with the test that belongs to it.")
+    ] = "miettinen-nurminen",
+    measure: Annotated[
+        str, typer.Option(help="What is compared with tau: a difference or a ratio.")
+    ] = "risk-difference",
+    k: Annotated[list[int] | None, typer.Option(help="Group size; may be repeated.")] = None,
+    k_max: Annotated[int, typer.Option(help="How far to look for the smallest k.")] = 500,
+    plot: Annotated[Path | None, typer.Option(help="Draw power against k, to this file.")] = None,
+    json: Json = False,
 ) -> None:
-    """Compute, draw if asked to, and print."""
-    found = power(
+    """Compute what groups of k people can show: power, smallest k, smallest difference."""
+    from mutandis.evidence.power import analyse_power
+    from mutandis.files.text_files import write_atomically
+
+    found = analyse_power(
         p_control,
         p_test,
         power=target,
-        ks=ks,
+        ks=k or (15, 30, 50, 100),
         alpha=alpha,
         tau=tau,
-        interval=interval,
-        measure=measure,
+        interval=cast("Any", interval),
+        measure=cast("Any", measure),
         k_max=k_max,
     )
     if plot is not None:
         from mutandis.pictures.power import plot_power
 
         write_atomically(plot, plot_power(found).svg)
-    if as_json:
-        echo(json.dumps(found.as_dict(), indent=2))
-        return
-    echo(str(found))
-    echo(f"Next, write such a k into the line ks of an audit file: {invocation()} init TABLE")
+    next_step = f"Next, write such a k into the line ks of an audit file: {invocation()} init TABLE"
+    answer(found.as_dict(), (str(found), next_step), as_json=json)

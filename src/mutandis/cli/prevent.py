@@ -2,65 +2,91 @@
 
 from __future__ import annotations
 
-import json
-from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import numpy as np
+import typer
 
-from mutandis.auditing.prevention import study_prevention
-from mutandis.cli.run import collected_notes, show_notes
-from mutandis.cli.terminal import echo
-from mutandis.files.people_file import write_people
-from mutandis.files.saved_audit import open_results
-from mutandis.frames import open_frame
+from mutandis.cli.options import Json, K, Results, app
+from mutandis.cli.terminal import answer, collected_notes, wrap
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from mutandis.auditing.prevention import Prevention
 
-__all__ = ["run_prevent"]
 
-_WIDTH = 80
-
-
-def run_prevent(
-    folder: Path, *, rule: Any, method: str | None, k: int | None, out: Path | None, as_json: bool
+@app.command()
+def prevent(
+    folder: Results,
+    *,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="Whose decisions are changed: own-case (verdict and own case) or pattern "
+            "(verdict alone)."
+        ),
+    ] = "own-case",
+    method: Annotated[
+        str | None, typer.Option(help="Whose verdicts are taken (default: the primary method).")
+    ] = None,
+    k: K = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file for the table with the changed decisions: .csv, .xlsx, .parquet."
+        ),
+    ] = None,
+    json: Json = False,
 ) -> None:
-    """Open the results, relabel, audit again, and say what remains."""
-    with collected_notes() as notes:
+    """Study what remains when the decisions on confirmed cases are changed; it is no remedy."""
+    from mutandis.auditing.prevention import study_prevention
+    from mutandis.files.people_file import write_people
+    from mutandis.files.saved_audit import open_results
+
+    with collected_notes():
         study = study_prevention(
-            open_results(folder), None, rule=rule, method=method, k=k, keep_status=False
+            open_results(folder),
+            None,
+            rule=cast("Any", rule),
+            method=method,
+            k=k,
+            keep_status=False,
         )
-    show_notes(notes())
-    counts = study.count_records()
     if out is not None:
         write_people(out, _table(study), sheet="decisions")
-    if as_json:
-        asked = {"rule": study.rule, "method": study.method, "k": study.k}
-        echo(json.dumps(asked | {"relabelled": study.relabelled, "counts": counts}, indent=2))
-        return
-    echo(fill(study.sentence(), _WIDTH))
-    echo()
-    for each in counts:
+    data = {
+        "rule": study.rule,
+        "method": study.method,
+        "k": study.k,
+        "relabelled": study.relabelled,
+        "counts": study.count_records(),
+    }
+    answer(data, _describe(study, out), as_json=json)
+
+
+def _describe(study: Prevention, out: Path | None) -> Iterator[str]:
+    yield wrap(study.sentence()) + "\n"
+    for each in study.count_records():
         own = each["pattern_and_own_case"]
         also = "" if own is None else f", {own:,} of them with a case of their own"
-        said = (
+        yield wrap(
             f"{each['decisions']}: {each['cases']:,} of {each['complainants']:,} with evidence, "
             f"{each['significant_adjusted']:,} significant after adjustment{also}."
         )
-        echo(fill(said, _WIDTH))
-    echo()
     if out is None:
-        echo("To write the table with the changed decisions, add --out relabelled.csv.")
+        yield "\nTo write the table with the changed decisions, add --out relabelled.csv."
     else:
-        echo(f"The table with the changed decisions, which holds personal data: {out}")
-    echo("To train a model on it and audit that: audit.prevent(model) in Python.")
+        yield f"\nThe table with the changed decisions, which holds personal data: {out}"
+    yield "To train a model on it and audit that: audit.prevent(model) in Python."
 
 
 def _table(study: Prevention) -> dict[str, Any]:
-    """Give the changed table as columns, and say which decisions were changed."""
+    """Return the changed table as columns, with a column for changed decisions."""
+    import numpy as np
+
+    from mutandis.frames import open_frame
+
     frame = open_frame(study.decisions())
     ids = study.audits["relabelled"].plan.population.ids
     columns = {name: frame[name].to_numpy() for name in frame.columns}

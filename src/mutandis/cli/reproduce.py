@@ -1,29 +1,26 @@
-"""`mutandis reproduce`: the paper's tables next to ours, and then the definitions' own."""
+"""`mutandis reproduce`: the paper's tables next to ours, and then the counts by definition."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import astuple
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from mutandis.cli.terminal import echo, make_console
-from mutandis.evidence.methods import METHODS
-from mutandis.replication.eaamo import KS, RUNS, compare
-from mutandis.replication.eaamo import METHODS as COMPARED
-from mutandis.replication.printed import CASE_TABLES, COUNT_TABLES, find_differences
+import typer
+
+from mutandis.cli.audit import counts_table
+from mutandis.cli.options import Json, app
+from mutandis.cli.terminal import answer, invocation, make_console, make_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from rich.console import Console
     from rich.table import Table
 
     from mutandis.replication.eaamo import Tests
     from mutandis.replication.printed import CaseTable, CountTable, Difference
-
-__all__ = ["run_reproduce"]
 
 _WHY = (
     "They differ because the definitions put facts and counterfactuals on one scale (the "
@@ -33,24 +30,34 @@ _WHY = (
 )
 
 
-def run_reproduce(folder: Path, *, as_json: bool) -> int:
-    """Run and print everything; return the exit code."""
-    published = {run.key: compare(run, run.read(folder)) for run in RUNS}
+@app.command()
+def reproduce(
+    data: Annotated[Path, typer.Option(help="Folder with the published data.")],
+    *,
+    json: Json = False,
+) -> None:
+    """Repeat the paper's tables exactly, then show the counts under its definitions."""
+    from mutandis.replication.eaamo import RUNS, compare
+    from mutandis.replication.printed import find_differences
+
+    published = {run.key: compare(run, run.read(data)) for run in RUNS}
     differences = find_differences(published)
-    if as_json:
-        echo(json.dumps(_counts(published), indent=2))
+    if json:
+        answer(_counts(published), (), as_json=True)
     else:
         console = make_console()
         _show_published(console, published, differences)
-        _show_defined(console, folder)
-    return 0 if all(each.reason for each in differences) else 1
+        _show_defined(console, data)
+    raise typer.Exit(0 if all(each.reason for each in differences) else 1)
 
 
 def _counts(published: Mapping[str, Tests]) -> dict[str, dict[str, dict[str, int]]]:
     """Return the numbers of cases by run, k and method."""
+    from mutandis.replication.eaamo import KS, METHODS
+
     return {
         key: {
-            str(k): {method: int(tests[method, k]["case"].sum()) for method in COMPARED} for k in KS
+            str(k): {method: int(tests[method, k]["case"].sum()) for method in METHODS} for k in KS
         }
         for key, tests in published.items()
     }
@@ -59,6 +66,9 @@ def _counts(published: Mapping[str, Tests]) -> dict[str, dict[str, dict[str, int
 def _show_published(
     console: Console, published: Mapping[str, Tests], differences: list[Difference]
 ) -> None:
+    from mutandis.replication.eaamo import KS, RUNS
+    from mutandis.replication.printed import CASE_TABLES, COUNT_TABLES
+
     console.rule("As published")
     titles = {run.key: run.title for run in RUNS}
     for table in COUNT_TABLES:
@@ -84,7 +94,8 @@ def _show_published(
 
 def _count_table(table: CountTable, tests: Tests, title: str) -> Table:
     """Build a table of printed counts, each with ours in the line below."""
-    from mutandis.cli.render import make_table
+    from mutandis.evidence.methods import METHODS
+    from mutandis.replication.eaamo import KS
 
     shown, found = make_table(title), table.ours(tests)
     shown.add_column("Method")
@@ -104,8 +115,6 @@ def _count_table(table: CountTable, tests: Tests, title: str) -> Table:
 
 def _case_table(table: CaseTable, tests: Tests, title: str) -> Table:
     """Build a table of printed complainants, each with our numbers in the line below."""
-    from mutandis.cli.render import make_table
-
     shown = make_table(title)
     for heading in ("Comp. (ID)", "", "p_c", "p_t", "Δp", "CI (α = 5 %)"):
         shown.add_column(heading, justify="left" if not heading else "right")
@@ -125,7 +134,7 @@ def _case_table(table: CaseTable, tests: Tests, title: str) -> Table:
 
 def _show_defined(console: Console, folder: Path) -> None:
     from mutandis.auditing.plan import audit
-    from mutandis.cli.render import counts_table, invocation
+    from mutandis.replication.eaamo import RUNS
 
     console.rule("As defined (the default)")
     for run in RUNS:

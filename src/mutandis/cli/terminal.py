@@ -1,27 +1,49 @@
-"""What a command prints: nothing in it steers the terminal, and a write that fails is explained."""
+"""What a command prints: lines, JSON, tables, notes and progress.
+
+Nothing in it steers the terminal, and a failed write is explained.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import warnings
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import StringIO, TextIOWrapper
-from typing import TYPE_CHECKING, TextIO
+from pathlib import Path
+from shutil import which
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
 from mutandis.cli.exit_codes import Stopped
-from mutandis.errors import OutputError, printable
+from mutandis.errors import MutandisWarning, OutputError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.progress import Progress, TaskID
     from rich.segment import Segment
+    from rich.table import Table
 
-__all__ = ["echo", "explained_writes", "make_console"]
+__all__ = [
+    "answer",
+    "collected_notes",
+    "echo",
+    "explained_writes",
+    "invocation",
+    "make_console",
+    "make_table",
+    "progress_bars",
+    "wrap",
+]
 
 _CLOSED_PIPE = 141  # 128 + SIGPIPE
+_WIDTH = 80
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
@@ -29,8 +51,48 @@ def echo(text: str = "", *, err: bool = False) -> None:
     typer.echo(printable(text), err=err)
 
 
+def answer(data: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print a result: as JSON and nothing else, or line by line."""
+    for line in [json.dumps(data, indent=2)] if as_json else lines:
+        echo(line)
+
+
+def wrap(sentence: str, *, mark: str = "") -> str:
+    """Break a sentence into lines of the width of a terminal."""
+    return fill(
+        sentence,
+        _WIDTH,
+        initial_indent=mark,
+        subsequent_indent=" " * len(mark),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def invocation() -> str:
+    """Return what to type to call this program: its name, or its path where it is not found."""
+    called = Path(sys.argv[0])
+    if called.name != "mutandis" or which("mutandis") == str(called.absolute()):
+        return "mutandis"
+    return os.path.relpath(called)
+
+
+@contextmanager
+def collected_notes(*, show: bool = True) -> Iterator[Callable[[], list[str]]]:
+    """Collect the warnings meant for the auditor, and show them on stderr at the end.
+
+    The function returns those so far. Warnings of other libraries are dropped.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", MutandisWarning)
+        yield lambda: list(dict.fromkeys(str(each.message) for each in caught))
+    for note in dict.fromkeys(str(each.message) for each in caught if show):
+        echo(f"Note: {note}", err=True)
+
+
 def make_console(*, stderr: bool = False) -> Console:
-    """Give a console whose own styles are the only thing that steers the terminal."""
+    """Return a console whose own styles alone steer the terminal."""
     from rich.console import Console
 
     class PlainConsole(Console):
@@ -41,6 +103,68 @@ def make_console(*, stderr: bool = False) -> Console:
                 yield each if each.control else each._replace(text=printable(each.text))
 
     return PlainConsole(stderr=stderr)
+
+
+def make_table(title: str) -> Table:
+    """Return an empty table with a title."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+
+
+@dataclass(slots=True)
+class Bar:
+    """A bar that appears when it is first moved; without a terminal, it does nothing."""
+
+    bars: Progress | None
+    title: str
+    task: TaskID | None = None
+    done: int = 0
+    total: int = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Move the bar; a total of 0 is not known."""
+        self.done, self.total = done, total
+        # without a total, the bar moves but tells no time; what is done goes
+        self._update(completed=done, total=total or None, visible=not 0 < total <= done)
+
+    def count_tasks(self, done: int, total: int) -> None:
+        """Show how many of the tasks that were sent out together are done."""
+        people = f"{self.done:,} of {self.total:,} complainants"
+        self._update(description=f"{self.title} · {done:,} of {total:,} tasks · {people}")
+
+    def _update(self, **changes: Any) -> None:
+        if self.bars is None:
+            return
+        if self.task is None:
+            self.task = self.bars.add_task(self.title, total=None, visible=False)
+        self.bars.update(self.task, **changes)
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str], Bar]]:
+    """Yield a maker of bars that show the time left, on stderr if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda title: Bar(None, title)
+        return
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Progress(*columns, console=make_console(stderr=True), transient=True) as bars:
+        yield lambda title: Bar(bars, title)
 
 
 class _Output(TextIOWrapper):

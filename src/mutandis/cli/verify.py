@@ -1,39 +1,50 @@
-"""`mutandis verify`: whether results are what was written, and whether they come out again."""
+"""`mutandis verify`: whether results are as they were written, and whether they come out again."""
 
 from __future__ import annotations
 
-import json
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from mutandis.cli.progress import progress_bars
-from mutandis.cli.render import invocation
-from mutandis.cli.run import collected_notes, run_with_bars
-from mutandis.cli.terminal import echo
-from mutandis.files.verification import verify_results
+import typer
+
+from mutandis.cli.audit import run_with_bars
+from mutandis.cli.options import Json, Results, Threads, TrustCode, app
+from mutandis.cli.terminal import answer, collected_notes, invocation, progress_bars
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.files.verification import Verification
 
-__all__ = ["run_verify"]
 
-
-def run_verify(
-    folder: Path,
+@app.command()
+def verify(
+    folder: Results,
     *,
-    rerun: bool,
-    key: Path | None,
-    base: Path | None,
-    trust_code: bool,
-    threads: int | None,
-    as_json: bool,
-) -> int:
-    """Compare hashes, and numbers if asked to; give the exit code."""
-    with collected_notes():
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Run the audit again and compare all that it writes.")
+    ] = False,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PUBKEYFILE", help="See whether the results are signed with this key (PEM)."
+        ),
+    ] = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="Folder that paths in the audit file start from, if it has moved."),
+    ] = None,
+    trust_code: TrustCode = False,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """See whether results are what was written, and with --rerun whether they come out again."""
+    from mutandis.files.verification import verify_results
+
+    with collected_notes(show=False):
         found = verify_results(
             folder,
             rerun=rerun,
@@ -42,11 +53,8 @@ def run_verify(
             trust_code=trust_code,
             run=partial(_run, threads=threads),
         )
-    if as_json:
-        echo(json.dumps(found.as_dict(), indent=2))
-    else:
-        _show(folder, found, key)
-    return 1 if found.differences else 0
+    answer(found.as_dict(), _describe(folder, found, key), as_json=json)
+    raise typer.Exit(1 if found.differences else 0)
 
 
 def _run(plan: Plan, *, threads: int | None) -> Audit:
@@ -56,28 +64,21 @@ def _run(plan: Plan, *, threads: int | None) -> Audit:
     return found
 
 
-def _show(folder: Path, found: Verification, key: Path | None) -> None:
+def _describe(folder: Path, found: Verification, key: Path | None) -> Iterator[str]:
     if found.differences:
-        echo(f"{folder} differs from what was written:")
-        for each in found.differences:
-            echo(f"  {each}")
+        yield f"{folder} differs from what was written:"
+        yield from (f"  {each}" for each in found.differences)
     else:
-        echo(f"{folder}: all {found.files} files are as they were written.")
+        yield f"{folder}: all {found.files} files are as they were written."
         if found.rerun:
-            echo("A rerun gives the same findings, report and case files, bit for bit.")
+            yield "A rerun gives the same findings, report and case files, bit for bit."
         if key is not None:
-            echo(f"They are signed with {key}.")
+            yield f"They are signed with {key}."
     if found.source == "not reachable":
-        echo("The source cannot be reached from here and was not checked.")
+        yield "The source cannot be reached from here and was not checked."
     elif not found.differences:
-        echo("The source is the table that was audited.")
-    _show_next(folder, found)
-
-
-def _show_next(folder: Path, found: Verification) -> None:
-    if found.differences:
-        return
-    if not found.rerun:
-        echo(f"Next, to see whether they come out again: {invocation()} verify {folder} --rerun")
-    else:
-        echo(f"Next: {invocation()} explore {folder}")
+        yield "The source is the table that was audited."
+    if not found.differences and not found.rerun:
+        yield f"Next, to see whether they come out again: {invocation()} verify {folder} --rerun"
+    elif not found.differences:
+        yield f"Next: {invocation()} explore {folder}"
