@@ -29,7 +29,7 @@ from mutandis.files.sources import column_names, read_source
 from mutandis.files.table_files import hash_file
 from mutandis.report.report import Report
 from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
-from mutandis.rooms.endpoint.maker import read_reply
+from mutandis.rooms.endpoint.rows import read_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -289,7 +289,7 @@ def _http(_: Path) -> tuple[Sequence[bytes], Run]:
                     pass
 
     threading.Thread(target=serve, daemon=True).start()
-    policy = RetryPolicy(connect_timeout=1, timeout=1, deadline=2, retries=0, backoff=0.001)
+    policy = RetryPolicy(timeout=1, deadline=2, retries=0, backoff=0.001)
     url = f"http://127.0.0.1:{listening.getsockname()[1]}/x"
 
     def run(content: bytes) -> None:

@@ -98,12 +98,10 @@ http:
   headers: {X-Client: audit}
   token_variable: BANK_TOKEN
   token_header: X-Api-Key
-  connect_timeout: 1
   timeout: 2.5
   deadline: 60
   retries: 0
   backoff: 0.25
-  longest_wait: 5
   log: queries.jsonl
 columns: [salary]
 threshold: 0.3
@@ -119,8 +117,8 @@ favourable: below
     assert asked.headers == {"X-Client": "audit"}
     assert (asked.token_variable, asked.token_header) == ("BANK_TOKEN", "X-Api-Key")
     policy = asked.retry_policy
-    assert (policy.connect_timeout, policy.timeout, policy.deadline) == (1, 2.5, 60)
-    assert (policy.retries, policy.backoff, policy.longest_wait) == (0, 0.25, 5)
+    assert (policy.timeout, policy.deadline) == (2.5, 60)
+    assert (policy.retries, policy.backoff) == (0, 0.25)
     assert asked.log == tmp_path / "queries.jsonl"
     assert describe_maker(maker)["kind"] == "http"
 

@@ -29,7 +29,7 @@ worldview:
 similarity: {{distance: coarse}}
 uncertainty: {{placebo: 0}}
 decision: {{{decision}}}
-ks: [5]
+ks: [40]
 """
 
 
@@ -68,7 +68,7 @@ def test_an_audit_with_a_distance_and_a_decision_maker_of_another_package(tmp_pa
     assert [each["kind"] for each in decided] == ["scorecard", "rule"]
     assert "differences in tenths of the range" in audit.report().html
     # two numbers in tenths of their range, averaged
-    twentieths = 20 * audit.members(0, "st", 5).control.distance
+    twentieths = 20 * audit.members(0, "st", 40).control.distance
     np.testing.assert_allclose(twentieths, np.rint(twentieths), atol=1e-6)
     assert twentieths.max() > 0
 

@@ -80,12 +80,10 @@ def _read_headers(node: YamlNode) -> dict[str, str]:
 
 
 _RETRY_POLICY: Mapping[str, Reader] = {
-    "connect_timeout": _read_seconds,
     "timeout": _read_seconds,
     "deadline": _read_seconds,
     "retries": read_whole,
     "backoff": _read_seconds,
-    "longest_wait": _read_seconds,
 }
 _ENDPOINT: Mapping[str, Reader] = {
     "url": read_name,

@@ -1,8 +1,7 @@
-"""The client of one endpoint: its address, its headers, and POST within a time that is kept.
+"""The client of one endpoint: its address, its headers, and POST within a time limit.
 
-httpx carries the requests. Its `HTTPTransport` is used without the `Client` around it: that adds
-what must not happen to people's data here (redirections, cookies, proxies and passwords that the
-environment names, a log of whole addresses).
+httpx carries the requests. Its `HTTPTransport` is used without the `Client` around it, which would
+follow redirections, keep cookies, use proxies and passwords of the environment, and log addresses.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import ssl
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -23,9 +21,6 @@ from mutandis.errors import DecisionError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import httpx
-
-    from mutandis.rooms.endpoint.maker import RetryPolicy
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
@@ -42,14 +37,14 @@ _SECRET_PARAMETER = re.compile(
 )
 _OURS = {"host", "content-length", "content-type", "transfer-encoding", "connection", "expect"}
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
-
-# answers are short; what is longer is something else, and must not fill the memory
+_CONNECT = 10.0  # seconds
+# answers are short; longer ones must not fill the memory
 _BYTES = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A checked address: whom to connect to, and path and query (`target`) to ask for there."""
+    """A checked address: the host to connect to, and the path and query (`target`) there."""
 
     scheme: str
     host: str
@@ -58,7 +53,7 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Read an address, or say what is wrong with it; what may be secret is never repeated."""
+        """Check an address; errors never repeat what may be secret."""
         if re.search(r"[^\x21-\x7e]", url):
             raise DecisionError(
                 "The address of the endpoint contains a space or a non-ASCII character. Write it "
@@ -66,7 +61,7 @@ class Address:
             )
         try:
             parts = urlsplit(url)
-            port = parts.port  # read only now, and refused only now
+            port = parts.port  # checked only when it is read
         except ValueError:
             raise DecisionError(
                 "The address of the endpoint cannot be read: its host or its port is malformed. "
@@ -79,9 +74,8 @@ class Address:
             )
         if parts.username is not None or parts.password is not None:
             raise DecisionError(
-                "The address of the endpoint contains a user name or a password. Secrets do not "
-                "belong there: put a token into an environment variable and name the variable "
-                "(token_variable)."
+                "The address of the endpoint contains a user name or a password. Put the secret "
+                "into an environment variable and name the variable (token_variable)."
             )
         for name, _ in parse_qsl(parts.query, keep_blank_values=True):
             if _SECRET_PARAMETER.fullmatch(name):
@@ -101,7 +95,7 @@ class Address:
 
     @property
     def shown(self) -> str:
-        """The address without its query, which may say more than is needed."""
+        """The address without its query."""
         return self.origin + self.target.partition("?")[0]
 
     @property
@@ -111,7 +105,7 @@ class Address:
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Refuse headers that are malformed, ours to set, or secrets written into a file."""
+    """Refuse headers that are malformed, set by this program, or secret."""
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise DecisionError("Names and values of headers must be text. Put them in quotes.")
@@ -131,7 +125,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def check_token(variable: str, header: str) -> None:
-    """Refuse what cannot be the name of an environment variable, or of a header of its own."""
+    """Refuse a name that no environment variable, or no header with a token, can have."""
     if not _HEADER_NAME.fullmatch(header) or header.lower() in _OURS:
         raise DecisionError(
             f"token_header={header!r} cannot carry a token. Leave it out for Authorization, or "
@@ -145,10 +139,10 @@ def check_token(variable: str, header: str) -> None:
 
 
 def read_token(variable: str, header: str) -> dict[str, str]:
-    """Read a secret from the environment when it is needed; it is stored nowhere."""
+    """Read a secret from the environment when it is needed; it is not stored."""
     secret = os.environ.get(variable, "").strip()
     if not secret:
-        # the name may be a secret that was put here by mistake: only what looks like a name
+        # it may be a secret written here by mistake: only what looks like a name is repeated
         plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,40}", variable)
         named = repr(variable) if plain else "that token_variable names"
         raise DecisionError(
@@ -167,8 +161,8 @@ def read_token(variable: str, header: str) -> dict[str, str]:
 class Reply:
     status: int
     body: bytes
-    retry_after: str | None
-    location: str | None
+    retry_after: str
+    location: str
 
     @property
     def retry(self) -> bool:
@@ -177,7 +171,7 @@ class Reply:
 
 
 class TransportError(Exception):
-    """No answer came: in a few words why, and whether another attempt may help."""
+    """No answer came: the reason in a few words, and whether another attempt may help."""
 
     def __init__(self, reason: str, *, retry: bool) -> None:
         super().__init__(reason)
@@ -188,9 +182,7 @@ class TransportError(Exception):
 class Transport:
     """A connection to one address, kept open from one batch to the next and never redirected."""
 
-    def __init__(
-        self, address: Address, headers: Mapping[str, str], retry_policy: RetryPolicy
-    ) -> None:
+    def __init__(self, address: Address, headers: Mapping[str, str], timeout: float) -> None:
         try:
             import httpx
         except ModuleNotFoundError:
@@ -201,30 +193,27 @@ class Transport:
         self._url = address.origin + address.target
         # compressed answers could grow without limit; the log has the hash of what was sent
         self._headers = {**headers, "Accept-Encoding": "identity"}
-        self._policy = retry_policy
-        # the system's certificates and SSL_CERT_FILE, not the list that httpx brings
+        self._timeout = timeout
+        # the system's certificates and SSL_CERT_FILE, not the list of httpx
         verify = ssl.create_default_context()
         limits = httpx.Limits(max_connections=1)
         self._http = httpx.HTTPTransport(verify=verify, trust_env=False, limits=limits)
         self._socket: socket.socket | None = None
         self._cause: BaseException | None = None
-        self._until = 0.0
 
     def post(self, body: bytes, *, within: float) -> Reply:
-        """Send a body and wait for the whole answer, but no longer than `within` seconds."""
+        """Send a body and wait for the whole answer, for at most `within` seconds."""
         import httpx
 
-        within = max(min(within, self._policy.timeout), 0.001)
-        self._until, self._cause = monotonic() + within, None
+        within, self._cause = max(min(within, self._timeout), 0.001), None
         with self._cut_off(within) as is_cut:
             try:
                 reply = self._exchange(body, within)
             except (OSError, httpx.TransportError, httpx.InvalidURL) as error:
-                if is_cut.is_set():
-                    raise TransportError("time-out", retry=True) from None
-                raise _explain(error, self._cause) from None
-            if is_cut.is_set():
-                raise TransportError("time-out", retry=True)
+                if not is_cut.is_set():
+                    raise _explain(error, self._cause) from None
+        if is_cut.is_set():
+            raise TransportError("time-out", retry=True)
         return reply
 
     def close(self) -> None:
@@ -234,7 +223,7 @@ class Transport:
     def _exchange(self, body: bytes, within: float) -> Reply:
         import httpx
 
-        timeout = httpx.Timeout(within, connect=min(within, self._policy.connect_timeout))
+        timeout = httpx.Timeout(within, connect=min(within, _CONNECT))
         request = httpx.Request(
             "POST",
             self._url,
@@ -243,43 +232,34 @@ class Transport:
             extensions={"timeout": timeout.as_dict(), "trace": self._watch},
         )
         response = self._http.handle_request(request)
+        content = bytearray()
         try:
-            content = _read(response)
+            for part in response.iter_raw():
+                content += part
+                if len(content) > _BYTES:
+                    raise TransportError("an answer that is too long", retry=False)
         except httpx.RemoteProtocolError:
             raise TransportError("a broken connection", retry=True) from None
         finally:
             response.close()
         return Reply(
             status=response.status_code,
-            body=content,
-            retry_after=response.headers.get("Retry-After"),
-            location=response.headers.get("Location"),
+            body=bytes(content),
+            retry_after=response.headers.get("Retry-After", ""),
+            location=response.headers.get("Location", ""),
         )
 
     def _watch(self, event: str, info: Mapping[str, Any]) -> None:
-        """Learn of a new connection and of failures, and look at the first bytes of an answer."""
+        """Note the socket of a new connection, and the cause of a failure, which httpx loses."""
         if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
             self._socket = info["return_value"].get_extra_info("socket")
-        elif event == "http11.receive_response_headers.started":
-            self._check_first_bytes()
         elif event.endswith(".failed"):
-            # what the socket or the parser raised; on the way out of httpx it gets lost
             self._cause = info["exception"].__cause__
-
-    def _check_first_bytes(self) -> None:
-        """Refuse at once what is not HTTP; httpx would wait for the end of its headers."""
-        connected = self._socket
-        if connected is None or isinstance(connected, ssl.SSLSocket):
-            return  # the bytes of an encrypted answer cannot be looked at in advance
-        connected.settimeout(max(self._until - monotonic(), 0.001))
-        first = connected.recv(5, socket.MSG_PEEK)
-        if not b"HTTP/".startswith(first):
-            raise TransportError("something that is not HTTP", retry=False)
 
     @contextmanager
     def _cut_off(self, seconds: float) -> Iterator[threading.Event]:
-        """Shut the connection after some seconds, however slowly something still trickles in."""
-        # the time-outs of httpx, as those of a socket, start anew with every byte
+        """Shut the connection after some seconds, even if bytes still arrive one by one."""
+        # the time limits of httpx, as those of a socket, start anew with every byte
         is_cut = threading.Event()
 
         def cut() -> None:
@@ -298,18 +278,8 @@ class Transport:
             timer.cancel()
 
 
-def _read(response: httpx.Response) -> bytes:
-    parts, size = [], 0
-    for part in response.iter_raw():
-        parts.append(part)
-        size += len(part)
-        if size > _BYTES:
-            raise TransportError("an answer that is too long", retry=False)
-    return b"".join(parts)
-
-
 def _explain(error: Exception, cause: BaseException | None) -> TransportError:
-    """Say in words of our own why there was no answer; the error itself may quote anything."""
+    """Describe a failure without the text of the error, which may quote anything."""
     import httpx
 
     kinds: list[tuple[type[Exception], str, bool]] = [
@@ -325,9 +295,8 @@ def _explain(error: Exception, cause: BaseException | None) -> TransportError:
     for kind, reason, retry in kinds:
         if isinstance(error, kind) or isinstance(cause, kind):
             return TransportError(reason, retry=retry)
-    if isinstance(error, httpx.RemoteProtocolError):
-        # a connection that was closed before its answer leaves the parser without complaint
-        if cause is None:
-            return TransportError("a broken connection", retry=True)
+    if isinstance(error, httpx.RemoteProtocolError) and cause is not None:
         return TransportError("something that is not HTTP", retry=False)
-    return TransportError("no connection", retry=True)
+    # a connection that was closed before its answer leaves the parser without complaint
+    broken = isinstance(error, httpx.RemoteProtocolError)
+    return TransportError("a broken connection" if broken else "no connection", retry=True)
