@@ -448,11 +448,6 @@ class TestOpening:
         with pytest.raises(PlanError, match="is not allowed"), open_workers(where):
             pass
 
-    def test_without_dask(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "distributed", None)
-        with pytest.raises(PlanError, match=r"mutandis\[cluster\]"), open_workers("local:2"):
-            pass
-
 
 @pytest.mark.parametrize(
     ("text", "size"),

@@ -63,6 +63,7 @@ _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "room": {
         "cluster": "mutandis.rooms.cluster",
         "dowhy": "mutandis.rooms.dowhy",
+        "endpoint": "mutandis.rooms.endpoint",
         "explorer": "mutandis.rooms.explorer.server",
         "latent": "mutandis.rooms.latent",
         "models": "mutandis.rooms.models",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -194,18 +193,3 @@ def test_a_key_that_cannot_be_read_is_refused_before_the_audit(tmp_path: Path) -
     pytest.importorskip("cryptography", reason="signatures are an extra")
     result = run("audit", tmp_path / "no.yaml", "--out", tmp_path / "o", "--sign", tmp_path / "k")
     assert "The key" in str(result.exception)
-
-
-def test_without_the_package_it_is_said_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = builtins.__import__
-
-    def absent(name: str, *more: Any, **options: Any) -> Any:
-        if name.startswith("cryptography"):
-            raise ImportError(name)
-        return real(name, *more, **options)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(SettingsError, match=r"mutandis\[signing\]"):
-        read_key(tmp_path / "key.pem", "private")

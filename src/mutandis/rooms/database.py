@@ -224,7 +224,7 @@ class DatabaseQuery:
         return f"postgresql://{hosts}" if hosts else "postgresql"
 
     def describe(self) -> dict[str, Any]:
-        """Say where the table is, as plain data; there is no password in it."""
+        """Describe where the table is, as plain data without a password."""
         written: dict[str, Any] = {"kind": "database", "url": self.url, "query": self.query}
         for key in ("password_env", "order_by"):
             if getattr(self, key) is not None:
@@ -341,7 +341,7 @@ def _driver(kind: str) -> Any:
 
 
 def _plain_table(table: pa.Table) -> tuple[pa.Table, list[str]]:
-    """Take the covers off types of PostgreSQL's own; name the columns whose text is numbers."""
+    """Unwrap PostgreSQL's extension types; name the columns whose text is numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -401,7 +401,7 @@ def _update(digest: Any, column: pa.Array) -> None:
 
 
 def _plain_date(scalar: Any) -> Any:
-    """Give a date or a time; what Python has no date for, as the number that stands for it."""
+    """Return a date or a time; what Python has no date for, as the number that stands for it."""
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):
@@ -465,7 +465,7 @@ def _primary_message(error: Exception) -> str:
 
 
 def _sqlite_reason(said: str) -> str:
-    """Say what SQLite means; its errors about names and syntax come before any row is read."""
+    """Explain an error of SQLite; those about names and syntax occur before a row is read."""
     lowered = said.lower()
     for words, why in _SQLITE.items():
         if words in lowered:

@@ -138,7 +138,7 @@ class DowhyMechanism(Equation, Fitted[MechanismNoise]):
         )
 
     def _matrix(self, causes: Floats) -> NDArray[Any]:
-        """Give the causes as DoWhy expects them: as objects if one of them is a category."""
+        """Return the causes as DoWhy expects them: as objects if one of them is a category."""
         if not self.levels:
             return causes
         matrix = causes.astype(np.object_)
@@ -243,7 +243,7 @@ def _invertible(node: str, mechanism: Any) -> Any:
 
 
 def _levels_of(root: Any) -> tuple[Any, ...]:
-    """Give the levels that a root was fitted on, if DoWhy takes it for a category."""
+    """Return the levels that a root was fitted on, if DoWhy takes it for a category."""
     from dowhy.gcm import EmpiricalDistribution
     from dowhy.gcm.util.general import is_categorical
 

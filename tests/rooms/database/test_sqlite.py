@@ -114,9 +114,3 @@ def test_the_hash_is_that_of_the_answer(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "people.db")) as connection, connection:
         connection.execute("UPDATE people SET job = 'clerk' WHERE id = 4001")
     assert ask(folder).sha256() != before
-
-
-def test_databases_without_the_drivers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "adbc_driver_sqlite.dbapi", None)
-    with pytest.raises(InputError, match=r"pip install 'mutandis\[database\]'"):
-        column_names(ask(folder))

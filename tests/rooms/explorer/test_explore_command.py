@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-import mutandis as mm
-from mutandis.errors import PlanError
 from mutandis.rooms.explorer import server
 
 if TYPE_CHECKING:
@@ -83,12 +81,6 @@ def test_a_port_that_is_taken_is_said_to_be(results: Path) -> None:
     assert process.returncode == 2
     assert f"cannot listen on 127.0.0.1 port {port}" in err
     assert "Traceback" not in err
-
-
-def test_what_is_missing_is_named(loan: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "starlette", None)
-    with pytest.raises(PlanError, match=r"pip install 'mutandis\[explorer\]'"):
-        mm.Audit.explore(loan, open_browser=False)
 
 
 def test_the_browser_is_opened_at_the_address(loan: Audit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,13 +130,6 @@ def test_what_is_no_skops_model(tmp_path: Path) -> None:
         load_skops(tmp_path)
 
 
-def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "skops", None)
-    monkeypatch.setitem(sys.modules, "skops.io", None)
-    with pytest.raises(DecisionError, match=r"pip install 'mutandis\[skops\]'"):
-        load_skops(tmp_path / "credit.skops")
-
-
 # --- pickle ---------------------------------------------------------------------------------------
 
 

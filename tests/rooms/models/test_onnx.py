@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -271,8 +270,3 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     path.write_text("salary > 3")
     assert "'text.onnx' cannot be loaded as an ONNX model" in refused(path)
     assert "no file 'absent.onnx'" in refused(tmp_path / "absent.onnx")
-
-
-def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    assert "pip install 'mutandis[onnx]'" in refused(tmp_path / "credit.onnx")

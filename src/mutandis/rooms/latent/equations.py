@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from mutandis.data.columns import Categories, Numbers, frozen
-from mutandis.data.population import Population
+from mutandis.data.columns import frozen
 from mutandis.errors import EquationError, MutandisWarning, WorldviewError
 from mutandis.rooms.latent.fit import Driven, kinds_of_rows, maximise, standardise
 from mutandis.rooms.latent.quadrature import NormalEvidence, PoissonEvidence, draw, moments
@@ -207,7 +206,7 @@ class FittedLatent:
         return self.latent.names
 
     def posterior(self, columns: Columns) -> Moments:
-        """Give the posterior mean and standard deviation of U given each row's facts."""
+        """Return the posterior mean and standard deviation of U given each row's facts."""
         evidence, kinds = self._evidence(columns)
         return moments(evidence).at(kinds)
 
@@ -232,7 +231,7 @@ class FittedLatent:
         return MappingProxyType(noise)
 
     def _evidence(self, columns: Columns) -> tuple[list[Evidence], NDArray[np.intp]]:
-        """Give what each distinct row's attributes tell of U, and the distinct row of each row."""
+        """Return the evidence about U of each distinct row, and the distinct row of each row."""
         chosen, kinds = kinds_of_rows({name: columns[name] for name in self.latent.names})
         evidence = []
         for child, equation in self.latent.equations.items():
@@ -304,7 +303,7 @@ DrivenEquation = Linear | Count
 
 
 def family_of(equation: object) -> type[Evidence]:
-    """Give the distribution of an equation under a hidden cause, or refuse one that has none."""
+    """Return the distribution of an equation under a hidden cause, or refuse one that has none."""
     if isinstance(equation, Linear):
         if equation.interactions:
             raise EquationError(
@@ -406,14 +405,3 @@ def _given_hidden(equation: DrivenEquation, driven: Driven, *, residual_noise: b
     else:
         fitted = FittedCount(predictor=driven.predictor, bounds=equation.bounds)
     return GivenHidden(fitted=fitted, driven=driven, residual_noise=residual_noise)
-
-
-def _columns(table: Any, names: tuple[str, ...]) -> Columns:
-    """Read the named columns of any table; columns that were read before are taken as they are."""
-    if isinstance(table, Population):
-        return table.columns
-    if isinstance(table, Mapping) and all(
-        isinstance(column, Numbers | Categories) for column in table.values()
-    ):
-        return table
-    return Population.from_frame(table, columns=names).columns

@@ -42,10 +42,7 @@ _SMALLEST_DEVIATION = 1e-3
 _START_LOADING = 0.1
 
 
-# the scales of the priors above
-COEFFICIENT_PRIOR = 1.0
-LOADING_PRIOR = 0.5
-DEVIATION_PRIOR = 1.0
+_LOADING_PRIOR = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +86,7 @@ class StandardAttribute:
         return 0.0 if self.family.has_deviation else self.centre
 
     def evidence(self, parameters: Floats) -> Evidence:
-        """Say what the attribute tells of U if these are its parameters."""
+        """Return the evidence about U under these parameters."""
         predictor = np.full(len(self.response), self.offset + parameters[0])
         for coefficient, column in zip(parameters[1:], self.design, strict=False):
             predictor += coefficient * column
@@ -202,14 +199,14 @@ def maximise(
             "the hidden cause could not be fitted: the most probable parameters are not finite. "
             "Give the columns in other units, or use fewer causes."
         )
-    return MappingProxyType(dict(zip(attributes, split(parts, found.x), strict=True)))
+    return MappingProxyType(dict(zip(attributes, _split(parts, found.x), strict=True)))
 
 
 def log_posterior(
     attributes: Sequence[StandardAttribute], counts: NDArray[np.intp], parameters: Floats
 ) -> tuple[float, Floats]:
-    """Give the log posterior density of all parameters together, and its gradient."""
-    own = split(attributes, parameters)
+    """Return the log posterior density of all parameters together, and its gradient."""
+    own = _split(attributes, parameters)
     evidence = [part.evidence(mine) for part, mine in zip(attributes, own, strict=True)]
     found = moments(evidence)
     value = float(np.add.reduce(counts * found.log_marginal))
@@ -228,22 +225,21 @@ def log_posterior(
 
 
 def _log_prior(attribute: StandardAttribute, parameters: Floats) -> tuple[float, Floats]:
-    """Give the log prior density of an attribute's parameters, but for a constant; its gradient."""
+    """Return the log prior density of the parameters, up to a constant, and its gradient."""
     place = attribute.loading_place
-    scales = np.full(len(parameters), COEFFICIENT_PRIOR)
-    scales[place] = LOADING_PRIOR
-    slope = -parameters / scales**2
-    value = -0.5 * float(np.add.reduce((parameters[:place] / COEFFICIENT_PRIOR) ** 2))
-    value -= 0.5 * float(parameters[place] / LOADING_PRIOR) ** 2
+    slope = -parameters
+    slope[place] /= _LOADING_PRIOR**2
+    value = -0.5 * float(np.add.reduce(parameters[:place] ** 2))
+    value -= 0.5 * float(parameters[place] / _LOADING_PRIOR) ** 2
     if attribute.family.has_deviation:
-        square = float(np.exp(parameters[-1]) / DEVIATION_PRIOR) ** 2
+        square = float(np.exp(parameters[-1])) ** 2
         value += float(parameters[-1]) - 0.5 * square
         slope[-1] = 1.0 - square
     return value, slope
 
 
-def split(attributes: Sequence[StandardAttribute], parameters: Floats) -> list[Floats]:
-    """Give each attribute its own of the parameters that stand in one row."""
+def _split(attributes: Sequence[StandardAttribute], parameters: Floats) -> list[Floats]:
+    """Split one vector of parameters by attribute."""
     ends = np.cumsum([part.size for part in attributes])
     return np.split(parameters, ends[:-1])
 

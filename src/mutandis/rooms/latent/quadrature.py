@@ -49,7 +49,7 @@ class Evidence:
     """σ; 1 in a family that has none."""
 
     def rows(self, chosen: slice) -> Self:
-        """Give some rows of it, as a column that nodes broadcast against."""
+        """Return some rows of it, as a column that nodes broadcast against."""
         return replace(
             self,
             response=self.response[chosen, np.newaxis],
@@ -63,15 +63,15 @@ class Evidence:
         raise NotImplementedError
 
     def slope(self, hidden: Floats) -> Floats:
-        """Give the derivative of the log density in η."""
+        """Return the derivative of the log density in η."""
         raise NotImplementedError
 
     def curvature(self, hidden: Floats) -> Floats:
-        """Give minus the second derivative of the log density in η."""
+        """Return minus the second derivative of the log density in η."""
         raise NotImplementedError
 
     def deviation_slope(self, hidden: Floats) -> Floats:
-        """Give the derivative of the log density in log σ."""
+        """Return the derivative of the log density in log σ."""
         return np.zeros_like(hidden)
 
 
@@ -220,7 +220,7 @@ def _score(evidence: Evidence, hidden: Floats, mass: Floats) -> Floats:
 
 
 def _log_joint(evidence: Sequence[Evidence], hidden: Floats) -> Floats:
-    """Give log p(x1, x2, …, U = hidden | pa)."""
+    """Return log p(x1, x2, …, U = hidden | pa)."""
     prior: Floats = -0.5 * hidden * hidden - _LOG_ROOT_TWO_PI
     return sum((one.log_density(hidden) for one in evidence), prior)
 

@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 def explain_change(
     maker: ModelMaker, before: Any, after: Any, called: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Say how a model comes to its answers on two tables of one row; empty if it is not known."""
+    """Explain the answers of a model to two tables of one row; empty if it cannot be read."""
     try:
         features = [maker.features(frame) for frame in (before, after)]
         answers = [str(maker.model.predict(each)[0]) for each in features]
@@ -45,7 +45,7 @@ def explain_change(
 
 
 def _last_step(maker: ModelMaker, features: Sequence[Any]) -> tuple[Any, list[Any], list[str]]:
-    """Give the model at the end of a pipeline, what reaches it, and the names of that."""
+    """Return the model at the end of a pipeline, what reaches it, and the names of that."""
     model, rows = maker.model, list(features)
     names = list(maker.names)
     if hasattr(model, "steps") and len(model.steps) > 1:

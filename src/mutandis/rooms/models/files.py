@@ -70,7 +70,7 @@ def make_pickle(settings: dict[str, Any], context: DecisionContext) -> Made:
 def _limited(
     maker: DecisionMaker, settings: dict[str, Any], context: DecisionContext
 ) -> DecisionMaker:
-    """Give a function no more than the declared attributes, unless columns are listed."""
+    """Limit a function to the declared attributes, unless columns are listed."""
     if isinstance(maker, FunctionMaker) and "columns" not in settings:
         return replace(maker, columns=context.columns)
     return maker

@@ -48,7 +48,7 @@ class _Input:
     rows: int | None  # how many it takes at once, if that is fixed
 
     def tensor(self, opened: nw.DataFrame[Any], *, model: str) -> NDArray[Any]:
-        """Give the columns as the tensor; what its type cannot hold is refused, never truncated."""
+        """Return the columns as a tensor; values that its type cannot hold are refused."""
         read = _read_texts if self.type == "tensor(string)" else _read_numbers
         parts = [read(opened[name], self, model) for name in self.columns]
         return parts[0] if self.flat else np.column_stack(parts)
@@ -90,7 +90,7 @@ class OnnxMaker(DescribedMaker):
         return self._scores(answer) if self.scores else np.asarray(answer)
 
     def _scores(self, answer: Any) -> NDArray[Any]:
-        """Take from each row the score of one class."""
+        """Return the score of one class in each row."""
         if isinstance(answer, list):
             if any(self.score_of not in row for row in answer):
                 known = ", ".join(repr(name) for name in list(answer[0])[:10])
@@ -258,7 +258,7 @@ def _assign_columns(
     *,
     model: str,
 ) -> tuple[_Input, ...]:
-    """Say which columns go into which input, or what is unclear about it."""
+    """Find which columns go into which input, or what is unclear about it."""
     names = [each.name for each in inputs]
     for each in inputs:
         if each.type not in _TYPES:
@@ -349,7 +349,7 @@ def _parts(
 
 
 def _choose_output(outputs: Sequence[Any], wanted: str | None, *, scores: bool, model: str) -> Any:
-    """Take the output that is named, or the only one that can be meant."""
+    """Return the named output, or the only one that fits."""
     known = ", ".join(f"{each.name!r} ({each.type})" for each in outputs)
     fitting = [each for each in outputs if each.type.startswith(_SCORES) is scores]
     if wanted is None and len(fitting) == 1:
@@ -378,7 +378,7 @@ def _choose_output(outputs: Sequence[Any], wanted: str | None, *, scores: bool, 
 
 
 def _check_class(output: Any, score_of: Any, *, model: str) -> None:
-    """See that the class of the score is named, as far as the declaration tells."""
+    """Check that the class of the score is named, as far as it is declared."""
     where = f"Output {output.name!r} of the {model}"
     shape = list(output.shape)
     if output.type.startswith("seq(map("):
