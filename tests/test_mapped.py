@@ -206,9 +206,9 @@ def test_memory_hardly_grows_with_the_table(
     for name in (
         "mapped._LEAST_BYTES",
         "data.columns._AT_ONCE",
-        "causal.fitting.ordering._BLOCK",
-        "causal.diagnostics.check._BLOCK",
-        "causal.diagnostics.check._MOST_ROWS",
+        "numeric.order._BLOCK",
+        "scm.check._BLOCK",
+        "scm.check._MOST_ROWS",
         "evidence.comparison._BLOCK",
         "evidence.group_builder._CHUNK",
         "evidence.matched_groups._TAKEN",

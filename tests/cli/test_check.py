@@ -75,7 +75,7 @@ def test_check_fits_a_terminal_and_puts_good_news_apart(config: Path) -> None:
     assert headings[-2] == "What no table can show"
     text = " ".join(line.strip() for line in lines)
     assert "in either direction, no counterfactual moves." in text
-    assert "Something hidden that drives both Gender and AnnualSalary or AccountBalance" in text
+    assert "A hidden cause of both Gender and AnnualSalary or AccountBalance" in text
 
 
 def test_check_prints_no_control_characters_of_a_column(config: Path) -> None:
@@ -168,7 +168,7 @@ def test_check_shows_the_beginning_of_much(config: Path) -> None:
     assert "… and 6 more, which `mutandis check --full` prints." in short
     assert not any(line.startswith("… and") for line in full)
     bullets = [sum(line.startswith("- ") for line in lines) for lines in (short, full)]
-    assert bullets[0] < 30 < bullets[1] - 20
+    assert bullets[0] < bullets[1] - 10
     # what to do next is said at the end of both
     for lines in (short, full):
         assert lines[max(n for n, line in enumerate(lines) if not line) + 1].startswith("Next: ")

@@ -352,7 +352,7 @@ def test_a_problem_that_moves_no_counterfactual_is_not_said_in_the_summary() -> 
         "What agrees with the worldview",
     ]
     assert headings[-1] == "What no table can show"
-    assert "<p>Next: ask those who know the field" in part
+    assert "<p>Next: ask experts whether" in part
 
 
 def test_a_report_is_written_whole(tmp_path: Path) -> None:

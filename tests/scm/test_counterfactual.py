@@ -63,7 +63,7 @@ def test_appendix_step_by_step() -> None:
         "X2": StructuralEquation(parents=("X1",), fitted=APPENDIX.equations["X2"]),
         "X3": StructuralEquation(parents=("X1", "X2"), fitted=APPENDIX.equations["X3"]),
     }
-    noise = abduct(people, equations)
+    noise = {child: abduct(people, child, equation) for child, equation in equations.items()}
     assert noise["X2"].residual.tolist() == [3.0]  # 5 - 2·1
     # 4 - 3·1 - 1/2·5; the paper prints + β2·X2, which would give 3.5
     assert noise["X3"].residual.tolist() == [-1.5]
@@ -73,11 +73,10 @@ def test_appendix_step_by_step() -> None:
         "X2": [5.0],
         "X3": [4.0],
     }
-    counterfactuals = predict(intervened, equations, noise)
-    assert counterfactuals.population.numbers("X2").tolist() == [3.0]  # 2·0 + 3
-    assert counterfactuals.population.numbers("X3").tolist() == [0.0]  # 3·0 + 1/2·3 - 3/2
-    assert counterfactuals.moved == ("X2", "X3")
-    assert dict(counterfactuals.clipped) == {"X2": 0, "X3": 0}
+    changed, clipped = predict(intervened, "X2", equations["X2"], noise["X2"])
+    assert (changed.numbers("X2").tolist(), clipped) == ([3.0], 0)  # 2·0 + 3
+    changed, _ = predict(changed, "X3", equations["X3"], noise["X3"])
+    assert changed.numbers("X3").tolist() == [0.0]  # 3·0 + 1/2·3 - 3/2
 
 
 def test_the_three_steps_together() -> None:

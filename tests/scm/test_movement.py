@@ -10,7 +10,7 @@ import pytest
 
 from mutandis.rooms.latent import Latent
 from mutandis.scm import Additive, Categorical, Count, Diagnosis, Linear, Ordinal, Stated, Worldview
-from mutandis.scm.diagnosis import IndependenceCheck, Movement, ResidualCheck
+from mutandis.scm.diagnosis import Finding, Movement
 from mutandis.scm.movement import MovementMeter
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def _check(worldview: Worldview, table: Any, **options: Any) -> Diagnosis:
     return worldview.check(table, protected="a", do={"a": 0}, **options)
 
 
-def _about(check: ResidualCheck | IndependenceCheck) -> tuple[str | None, set[str | None]]:
-    if isinstance(check, IndependenceCheck):
-        return None, {check.first, check.second}
-    return check.aspect, {check.child, check.on, check.with_column} - {None}
+def _about(check: Finding) -> tuple[str | None, set[str | None]]:
+    if check.aspect == "independence":
+        return None, {check.on, check.child}
+    return check.aspect, {check.child, check.on, *check.further} - {None}
 
 
 def _of(diagnosis: Diagnosis, *pair: str, aspect: str | None = None) -> Movement:
@@ -96,9 +96,7 @@ def test_an_arrow_between_effects_that_both_follow_from_a_moves_nothing() -> Non
     assert sentence.endswith(
         "With an arrow between them, in either direction, no counterfactual moves."
     )
-    assert diagnosis.next_step.startswith(
-        "Next: ask those who know the field whether anything hidden"
-    )
+    assert diagnosis.next_step.startswith("Next: ask experts whether anything hidden")
 
 
 def _recorded(make: Any, children: list[str]) -> Any:
@@ -319,7 +317,7 @@ def test_a_stated_equation_takes_no_further_cause() -> None:
     assert movement.note == "its equation cannot be given further causes"
     heading = "Problems of which it is not known whether they move counterfactuals"
     assert all("was not measured: its equation" in one for one in diagnosis.sections()[heading])
-    assert diagnosis.next_step.startswith("Next: ask those who know the field about the problems")
+    assert diagnosis.next_step.startswith("Next: ask experts about the problems")
 
 
 @pytest.mark.filterwarnings("ignore::mutandis.errors.MutandisWarning")
@@ -388,9 +386,9 @@ def test_movements_do_not_depend_on_the_order_of_rows() -> None:
 @pytest.mark.parametrize(
     ("movement", "severity"),
     [
-        (Movement(repair="r", attribute="x", share=0.1, median=0.0, largest=1.0), "large"),
-        (Movement(repair="r", attribute="x", share=0.099, median=0.05, largest=1.0), "small"),
-        (Movement(repair="r"), "none"),
+        (Movement(form="r", attribute="x", share=0.1, median=0.0, largest=1.0), "large"),
+        (Movement(form="r", attribute="x", share=0.099, median=0.05, largest=1.0), "small"),
+        (Movement(form="r"), "none"),
         (Movement(note="why"), "unknown"),
     ],
 )
@@ -399,8 +397,8 @@ def test_severities(movement: Movement, severity: str) -> None:
 
 
 def test_problems_come_under_headings_and_good_news_apart() -> None:
-    def problem(child: str, movement: Movement, p: float = 0.001) -> ResidualCheck:
-        return ResidualCheck(
+    def problem(child: str, movement: Movement, p: float = 0.001) -> Finding:
+        return Finding(
             child=child,
             on="a",
             aspect="level",
@@ -413,17 +411,17 @@ def test_problems_come_under_headings_and_good_news_apart() -> None:
             movement=movement,
         )
 
-    little = Movement(repair="r", attribute="u", share=0.0, median=0.001, largest=0.3)
+    little = Movement(form="r", attribute="u", share=0.0, median=0.001, largest=0.3)
     far, farther = (
-        Movement(repair=f"r{share}", attribute="v", share=share, median=0.2, largest=0.5)
+        Movement(form=f"r{share}", attribute="v", share=share, median=0.2, largest=0.5)
         for share in (0.5, 0.9)
     )
     diagnosis = Diagnosis(
         rows=100,
         alpha=0.01,
-        residuals=(
+        findings=(
             problem("good", Movement(), p=0.5),
-            problem("none", Movement(repair="r")),
+            problem("none", Movement(form="r")),
             problem("little", little),
             problem("far", far),
             problem("farther", farther),
@@ -448,4 +446,4 @@ def test_problems_come_under_headings_and_good_news_apart() -> None:
         "0.30 at most."
     ) in str(diagnosis)
     assert "(r0.9), and check again" in diagnosis.next_step
-    assert "Something hidden that drives both a and an attribute" in str(diagnosis)
+    assert "A hidden cause of both a and an attribute" in str(diagnosis)

@@ -1,14 +1,14 @@
 """The check of a worldview: fit, residuals, implied independences, extrapolation.
 
-What is tested, how to read it and what it cannot see is said in docs/diagnostics.md.
+What is tested, how to read it and what it cannot see is described in docs/diagnostics.md.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,7 @@ from mutandis.errors import PlanError
 from mutandis.numeric.order import canonical_order
 from mutandis.scm.counterfactual import act, require_columns, take_rows
 from mutandis.scm.dependence import holm
-from mutandis.scm.diagnosis import (
-    Diagnosis,
-    EquationCheck,
-    IndependenceCheck,
-    ResidualCheck,
-)
+from mutandis.scm.diagnosis import Diagnosis, EquationCheck, Finding
 from mutandis.scm.family import naming
 from mutandis.scm.graph import Graph
 from mutandis.scm.independences import check_independences, implied_independences
@@ -40,9 +35,9 @@ if TYPE_CHECKING:
     from mutandis.scm.worldview import FittedWorldview, Worldview
 
 
-# Tests on so many rows see what matters; of a larger table they look at as many, evenly.
+# of a larger table, the tests use as many rows, evenly
 _MOST_ROWS = 250_000
-# rows whose counterfactuals are looked at together
+# rows whose counterfactuals are computed together
 _BLOCK = 1 << 18
 
 
@@ -67,56 +62,44 @@ def check_worldview(
     everyone = canonical_order(columns)
     order = everyone[:: -(-len(everyone) // _MOST_ROWS) or 1]
     ordered = {name: column.take(order) for name, column in columns.items()}
-    # an attribute that the worldview does not know is one that it says to be without causes
+    # an attribute that the worldview does not mention has no causes in it
     alone: dict[str, tuple[str, ...]] = {n: () for n in attributes if n not in worldview.names}
     graph = Graph.from_parents({**alone, **worldview.graph.parents})
-    leftovers = dict(_leftovers(worldview, fitted, ordered))
-    residuals = [
-        check
-        for child, (equation, left) in leftovers.items()
-        for check in check_residuals(
-            child,
-            left,
-            ordered,
-            parents=equation.parents,
-            # what has causes may follow from this very noise: the implied independences know
-            attributes=[n for n in attributes if n in equation.parents or n not in leftovers],
-            tied=_tied(child, worldview),
-        )
-    ]
-    independences = check_independences(
-        implied_independences(
-            graph, hidden={latent.name: tuple(latent.equations) for latent in worldview.latents}
-        ),
-        ordered,
-        parents=graph.parents,
-        # given a draw of a hidden cause, residuals say nothing about what holds without it
-        residuals={
-            child: left.vectors
-            for child, (equation, left) in leftovers.items()
-            if left.vectors and equation.hidden is None
-        },
+    explained = tuple(_explain(worldview, fitted, ordered))
+    findings = _adjusted(
+        [
+            *_residual_findings(worldview, explained, ordered, attributes),
+            *check_independences(
+                implied_independences(graph, hidden=worldview.hidden),
+                ordered,
+                parents=graph.parents,
+                # given a draw of a hidden cause, residuals contain no information on what holds
+                # without it
+                residuals={
+                    each.record.child: each.leftover.vectors
+                    for each in explained
+                    if each.leftover.vectors and each.record.hidden is None
+                },
+            ),
+        ]
     )
-    checks = _adjusted([*residuals, *independences])
-    some = None if do is None else _changed_rows(population, do, order)
-    if do is not None and some is not None and len(some):
-        facts = take_rows(population, some, population.columns)
+    if do is not None and len(changed := _changed_rows(population, do, order)):
+        facts = take_rows(population, changed, population.columns)
         meter = MovementMeter(
             worldview=worldview, fitted=fitted, columns=ordered, do=do, facts=facts
         )
-        checks = [
-            replace(check, movement=meter.movement_of(check))
-            if check.p_adjusted is not None and check.p_adjusted < alpha
-            else check
-            for check in checks
+        findings = [
+            replace(each, movement=meter.movement_of(each))
+            if each.p_adjusted is not None and each.p_adjusted < alpha
+            else each
+            for each in findings
         ]
     return Diagnosis(
         rows=len(order),
         taken_from=len(population) if len(order) < len(population) else None,
         alpha=alpha,
-        equations=tuple(equation for equation, _ in leftovers.values()),
-        residuals=tuple(check for check in checks if isinstance(check, ResidualCheck)),
-        independences=tuple(check for check in checks if isinstance(check, IndependenceCheck)),
+        equations=tuple(each.record for each in explained),
+        findings=tuple(findings),
         protected=attributes,
         roots=graph.roots,
         couplings=MappingProxyType(dict(worldview.couplings)),
@@ -124,69 +107,77 @@ def check_worldview(
     )
 
 
-_Explained: TypeAlias = "tuple[EquationCheck, Leftover]"
-"""How much an equation explains, and what it leaves over."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Explained:
+    record: EquationCheck
+    leftover: Leftover
 
 
-def _leftovers(
+def _explain(
     worldview: Worldview, fitted: FittedWorldview, columns: Columns
-) -> Iterator[tuple[str, _Explained]]:
-    """Find what each equation explains and what it leaves over, causes before their effects."""
-    declared = dict(worldview.equations)
+) -> Iterator[_Explained]:
+    """Measure what each equation explains, causes before their effects."""
     noise: dict[str, Any] = {}
-    hidden: dict[str, str] = {}
-    for before, latent in zip(worldview.latents, fitted.latents, strict=True):
-        declared.update(before.equations)
-        hidden.update(dict.fromkeys(before.equations, before.name))
-        noise.update(latent.abduct(columns, rng=generator_of(before.name)))
-    for child in worldview.names:
-        if child not in declared:
-            continue
+    for declared_latent, latent in zip(worldview.latents, fitted.latents, strict=True):
+        noise.update(latent.abduct(columns, rng=generator_of(declared_latent.name)))
+    driven = {child: name for name, children in worldview.hidden.items() for child in children}
+    declared = worldview.all_equations
+    for child in (name for name in worldview.names if name in declared):
         equation = fitted.equations[child]
         causes = {name: columns[name] for name in declared[child].parents}
         with naming(child):
             if child not in noise:
                 noise[child] = equation.abduct(columns[child], causes, rng=generator_of(child))
-            left = equation.leftover(columns[child], causes, noise[child])
-        check = EquationCheck(
+            leftover = equation.leftover(columns[child], causes, noise[child])
+        record = EquationCheck(
             child=child,
             family=type(declared[child]).__name__,
             parents=tuple(causes),
-            measure=left.measure,
-            fit=left.fit,
-            hidden=hidden.get(child),
+            measure=leftover.measure,
+            fit=leftover.fit,
+            hidden=driven.get(child),
         )
-        yield child, (check, left)
+        yield _Explained(record=record, leftover=leftover)
 
 
-def _tied(child: str, worldview: Worldview) -> frozenset[str]:
-    """Find what follows from a hidden cause of the child, and so may depend on its noise."""
-    driven = {
-        name
-        for latent in worldview.latents
-        if child in latent.equations
-        for name in latent.equations
-        if name != child
-    }
-    return frozenset(driven | set(worldview.graph.descendants(driven)))
+def _residual_findings(
+    worldview: Worldview,
+    explained: Sequence[_Explained],
+    columns: Columns,
+    attributes: Sequence[str],
+) -> Iterator[Finding]:
+    """Test all residuals on causes and on the protected attributes."""
+    children = {each.record.child for each in explained}
+    for each in explained:
+        child, parents = each.record.child, each.record.parents
+        # what has causes may follow from this very noise: the implied independences take care of it
+        further = [name for name in attributes if name in parents or name not in children]
+        # what follows from a hidden cause of the child may depend on its noise
+        siblings = {name for own in worldview.hidden.values() if child in own for name in own}
+        siblings.discard(child)
+        yield from check_residuals(
+            child,
+            each.leftover,
+            columns,
+            parents=parents,
+            attributes=further,
+            tied=siblings | set(worldview.graph.descendants(siblings)),
+        )
 
 
-_Check = ResidualCheck | IndependenceCheck
-
-
-def _adjusted(checks: Sequence[_Check]) -> list[_Check]:
+def _adjusted(findings: Sequence[Finding]) -> list[Finding]:
     """Adjust the p-values of all tests that were done, together."""
-    adjusted = iter(holm([check.p_value for check in checks if check.p_value is not None]))
+    adjusted = iter(holm([each.p_value for each in findings if each.p_value is not None]))
     return [
-        check if check.p_value is None else replace(check, p_adjusted=next(adjusted))
-        for check in checks
+        each if each.p_value is None else replace(each, p_adjusted=next(adjusted))
+        for each in findings
     ]
 
 
 def _changed_rows(
     population: Population, do: Mapping[str, Any], order: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Find the rows that an intervention changes, in the order that is given."""
+    """Find the rows that an intervention changes, in the given order."""
     act(population, do)  # refuses what is not an intervention
     changed = np.zeros(len(population), dtype=np.bool_)
     for name, value in do.items():
@@ -205,7 +196,7 @@ def _reach(
     do: Mapping[str, Any],
     order: NDArray[np.intp],
 ) -> dict[str, Any]:
-    """Find how far the counterfactuals of those who are changed reach beyond the facts."""
+    """Compute the shares of counterfactuals beyond the facts or cut off at bounds."""
     rows = _changed_rows(population, do, order)
     clipped: Counter[str] = Counter()
     outside: Counter[str] = Counter()

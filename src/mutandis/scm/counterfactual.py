@@ -23,17 +23,16 @@ from mutandis.scm.additive import require_finite
 from mutandis.scm.family import naming
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from mutandis.data.columns import Columns
     from mutandis.data.population import Population
-    from mutandis.scm.family import Fitted, Predicted, Rng
+    from mutandis.scm.family import Fitted, Rng
     from mutandis.scm.hidden import FittedHiddenCause
 
 
-# More column names than these do not help to find the right one.
+# more column names than these do not help to find the right one
 _SHOWN = 20
 
 
@@ -41,9 +40,8 @@ _SHOWN = 20
 class Draws(Sequence["Population"]):
     """A sequence of counterfactual populations, each made when it is asked for.
 
-    Where the facts do not determine a person's noise, one counterfactual is a choice among many.
-    Draws show the others. Each has a generator of its own: the i-th draw is the same whichever were
-    made before it, on however many threads, and however the table is sorted.
+    Each draw has a generator of its own: it is the same whichever draws were made before it, on
+    however many threads, and however the table is sorted.
     """
 
     states: tuple[np.random.SeedSequence, ...] = ()
@@ -58,7 +56,7 @@ class Draws(Sequence["Population"]):
     @overload
     def __getitem__(self, index: slice) -> Draws: ...
     def __getitem__(self, index: int | slice) -> Population | Draws:
-        """Make a draw, or choose some of them."""
+        """Make a draw, or select some of them."""
         if isinstance(index, slice):
             return Draws(self.states[index], self.make)
         state = self.states[index]
@@ -69,7 +67,7 @@ class Draws(Sequence["Population"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuralEquation:
-    """A fitted equation of M', and the columns it takes its causes from."""
+    """A fitted equation, and the columns of its causes."""
 
     parents: tuple[str, ...]
     fitted: Fitted[Any]
@@ -94,7 +92,7 @@ class Counterfactuals:
         For each moved attribute whose noise the facts leave open, the coupling between the two
         worlds that is assumed for it, and that no data can test.
     draws
-        Further counterfactual populations, where they were asked for.
+        Further counterfactual populations, where they were requested.
     """
 
     population: Population
@@ -106,29 +104,33 @@ class Counterfactuals:
 
 
 def abduct(
+    population: Population, child: str, equation: StructuralEquation, *, rng: Rng = None
+) -> Any:
+    """Recover each row's noise from the facts (abduction, P(U | X, A))."""
+    require_columns(population, (*equation.parents, child))
+    causes = {name: population.columns[name] for name in equation.parents}
+    with naming(child):
+        return equation.fitted.abduct(population.columns[child], causes, rng=rng)
+
+
+def abduct_hidden(
     population: Population,
-    equations: Mapping[str, StructuralEquation],
-    latents: Iterable[FittedHiddenCause] = (),
+    children: Collection[str],
+    latents: Iterable[FittedHiddenCause],
     *,
     rng: Rng = None,
-) -> Mapping[str, Any]:
-    """Abduct: recover each row's noise from the facts (the first step, P(U | X, A))."""
+) -> dict[str, Any]:
+    """Recover the noise of attributes with a hidden common cause, if any child has it."""
     noise: dict[str, Any] = {}
     for latent in latents:
-        if not equations.keys().isdisjoint(latent.equations):
+        if not latent.equations.keys().isdisjoint(children):
             require_columns(population, latent.names)
             noise.update(latent.abduct(population.columns, rng=rng))
-    for child, equation in equations.items():
-        if child not in noise:
-            require_columns(population, (*equation.parents, child))
-            causes = _causes(population, equation)
-            with naming(child):
-                noise[child] = equation.fitted.abduct(population.columns[child], causes, rng=rng)
-    return MappingProxyType(noise)
+    return noise
 
 
 def act(population: Population, do: Mapping[str, Any]) -> Population:
-    """Act: set the intervened attributes in every row (the second step, do(A := a'))."""
+    """Set the intervened attributes in every row (action, do(A := a'))."""
     if not do:
         raise PlanError(
             "The intervention is empty: do={} changes nothing. "
@@ -141,22 +143,22 @@ def act(population: Population, do: Mapping[str, Any]) -> Population:
 
 
 def predict(
-    intervened: Population, equations: Mapping[str, StructuralEquation], noise: Mapping[str, Any]
-) -> Counterfactuals:
-    """Predict: carry the change on to all effects (the third step, P(X^CF | X, A))."""
-    # causes come before their effects: each sees the counterfactual values of those before it
-    population = intervened
-    clipped = {}
-    for child, equation in equations.items():
-        with naming(child):
-            predicted = equation.fitted.predict(_causes(population, equation), noise[child])
-            column = _checked(predicted, rows=len(population))
-        clipped[child] = predicted.clipped
-        kept = column.with_data(in_file(column.data))
-        population = population.with_columns({child: kept})
-    return Counterfactuals(
-        population=population, moved=tuple(equations), clipped=MappingProxyType(clipped)
-    )
+    intervened: Population, child: str, equation: StructuralEquation, noise: Any
+) -> tuple[Population, int]:
+    """Recompute an attribute from its changed causes (prediction); count values cut off."""
+    causes = {name: intervened.columns[name] for name in equation.parents}
+    with naming(child):
+        predicted = equation.fitted.predict(causes, noise)
+        column = predicted.column
+        if column.data.shape != (len(intervened),):
+            raise EquationError(
+                f"it predicted values of shape {column.data.shape} for {len(intervened)} rows. "
+                "An equation predicts one value per row."
+            )
+        if isinstance(column, Numbers):
+            require_finite(column.values)
+    kept = column.with_data(in_file(column.data))
+    return intervened.with_columns({child: kept}), predicted.clipped
 
 
 def take_three_steps(
@@ -167,21 +169,15 @@ def take_three_steps(
     *,
     rng: Rng = None,
 ) -> Counterfactuals:
-    """Abduct, act and predict, one attribute after the other."""
+    """Abduct, act and predict, causes before their effects."""
     # noise follows from the facts alone, so it is abducted when its attribute is predicted: that of
     # all attributes at once would take as much memory as the table
-    latents = tuple(latents)
-    driven = {name for latent in latents for name in latent.equations}
-    together = {child: equation for child, equation in equations.items() if child in driven}
-    hidden = abduct(population, together, latents, rng=rng)
+    noise = abduct_hidden(population, equations.keys(), latents, rng=rng)
     changed = act(population, do)
     clipped: dict[str, int] = {}
     for child, equation in equations.items():
-        alone = {child: equation}
-        noise = hidden if child in hidden else abduct(population, alone, rng=rng)
-        made = predict(changed, alone, noise)
-        changed = made.population
-        clipped.update(made.clipped)
+        own = noise[child] if child in noise else abduct(population, child, equation, rng=rng)
+        changed, clipped[child] = predict(changed, child, equation, own)
     return Counterfactuals(
         population=changed, moved=tuple(equations), clipped=MappingProxyType(clipped)
     )
@@ -196,10 +192,10 @@ def make_draws(
     rng: Rng,
     draw: Callable[[Population, np.random.Generator], Counterfactuals],
 ) -> Draws:
-    """Prepare draws, made from rows in an order that depends on what they hold."""
+    """Prepare draws, made from rows in an order that depends on their contents."""
     # Random numbers are handed out row by row, so the rows are put into the canonical order of the
     # named columns first, and back afterwards: sorting the table in another way changes no person's
-    # draw. Rows that are equal there are told apart by the other columns, then by their ids.
+    # draw. Rows that are equal there are ordered by the other columns, then by their ids.
     states = _spawn(draws, rng)
     if not states:
         return Draws()
@@ -235,7 +231,7 @@ def _spawn(draws: int, rng: Rng) -> tuple[np.random.SeedSequence, ...]:
 
 
 def take_rows(population: Population, rows: NDArray[np.intp], names: Iterable[str]) -> Population:
-    """Take some rows of some columns, to compute with: the source stays as it is."""
+    """Take some rows of some columns, to compute with."""
     columns = {name: population.columns[name].take(rows) for name in names}
     return replace(
         population,
@@ -255,10 +251,6 @@ def require_columns(population: Population, names: Iterable[str]) -> None:
             f"population does not have. It holds {shown}. Correct the name, or read that column "
             "into the population too."
         )
-
-
-def _causes(population: Population, equation: StructuralEquation) -> Columns:
-    return {name: population.columns[name] for name in equation.parents}
 
 
 def _constant(name: str, column: Column, value: object) -> Column:
@@ -281,15 +273,3 @@ def _constant(name: str, column: Column, value: object) -> Column:
             "or declare the column as nominal."
         )
     return Numbers(np.full(len(column), float(value)))
-
-
-def _checked(predicted: Predicted, *, rows: int) -> Column:
-    column = predicted.column
-    if column.data.shape != (rows,):
-        raise EquationError(
-            f"it predicted values of shape {column.data.shape} for {rows} rows. "
-            "An equation predicts one value per row."
-        )
-    if isinstance(column, Numbers):
-        require_finite(column.values)
-    return column

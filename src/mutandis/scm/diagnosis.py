@@ -1,8 +1,9 @@
-"""What a check of a worldview found, as records."""
+"""The results of checking a worldview, as records and as sentences."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.data.columns import jsonable
@@ -10,39 +11,42 @@ from mutandis.errors import printable
 from mutandis.scm.dependence import Dependence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from mutandis.data.labels import Labels
 
 
-Aspect = Literal["level", "spread", "interaction", "distribution"]
+Aspect = Literal["level", "spread", "interaction", "distribution", "independence"]
 Severity = Literal["large", "small", "none", "unknown"]
 
 NOTICEABLE = 0.1
 """Counterfactuals off by a tenth of a standard deviation make cases where no harm was done."""
-# The share of the changed rows that have to move so far for a problem to be called large.
+# share of the changed rows that have to move so far for a problem to be large
 _MANY = 0.1
+
+# marks fields that hold names of columns, which documents replace by labels
+_COLUMNS = {"columns": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Movement:
-    """How far counterfactuals move where a problem is mended.
+    """How far counterfactuals move once a problem is repaired.
 
     One equation is fitted again as the problem suggests; compared are the counterfactuals of the
     rows that the intervention changes.
 
     Parameters
     ----------
-    repair
-        What the equation was given: "an arrow from AnnualSalary to AccountBalance", for example.
-        Where there are several ways, the one that moves most.
+    form, columns
+        The repair, with the columns that its text names. Of several repairs, the one that moves
+        counterfactuals most.
     attribute
         The attribute that moves most; None if no counterfactual moves.
     share
-        The share of the rows whose counterfactual moves by a tenth of a standard deviation of the
-        attribute or more; of a nominal attribute, that get another category.
+        The share of rows whose counterfactual moves by at least a tenth of a standard deviation of
+        the attribute, or gets another category.
     median, largest
-        How far it moves, in standard deviations of the attribute; None for a nominal one.
+        The distance, in standard deviations of the attribute; None for a nominal one.
     note
         Why nothing was measured; empty if something was.
 
@@ -61,118 +65,107 @@ class Movement:
     ('AccountBalance', 0.11, 'large')
     """
 
-    repair: str = ""
-    attribute: str | None = None
+    form: str = ""
+    columns: tuple[str, ...] = field(default=(), metadata=_COLUMNS)
+    attribute: str | None = field(default=None, metadata=_COLUMNS)
     share: float = 0.0
     median: float | None = None
     largest: float | None = None
     note: str = ""
-    # what `repair` is made of, where it names columns: a form, and what it is filled with
-    made_of: tuple[str, ...] = field(default=(), compare=False, metadata={"json": False})
 
-    def with_labels(self, labels: Labels) -> Movement:
-        """Name columns by their labels.
-
-        Parameters
-        ----------
-        labels
-            The words.
-        """
-        form, *names = self.made_of or (self.repair,)
-        return replace(
-            self,
-            repair=form.format(*map(labels.column, names)) if names else self.repair,
-            attribute=None if self.attribute is None else labels.column(self.attribute),
-        )
+    @property
+    def repair(self) -> str:
+        """The repair, in words."""
+        return self.form.format(*self.columns)
 
     @property
     def severity(self) -> Severity:
-        """How much it matters: "large", "small", "none", or "unknown".
-
-        It is large if a tenth of the rows move by a tenth of a standard deviation or more.
-        """
+        """The importance: "large" if a tenth of the rows move noticeably, "small" or "none"."""
         if self.note:
             return "unknown"
         if self.attribute is None:
             return "none"
         return "large" if self.share >= _MANY else "small"
 
+    @property
+    def size(self) -> tuple[float, float, float]:
+        """What movements are ordered by."""
+        return self.share, self.median or 0.0, self.largest or 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EquationCheck:
-    """How much an equation explains."""
+    """How much of an attribute its equation explains."""
 
-    # the attribute, the family of its equation and its causes
-    child: str
+    child: str = field(metadata=_COLUMNS)
     family: str
-    parents: tuple[str, ...]
-    measure: str  # how the fit is measured: "R²", "deviance explained" …, or "not available"
-    fit: float | None = None  # the fit by that measure
-    # the hidden common cause that drives it too; the fit does not count what that explains
+    parents: tuple[str, ...] = field(metadata=_COLUMNS)
+    measure: str
+    """The measure of fit: "R²", "deviance explained" …, or "not available"."""
+    fit: float | None = None
     hidden: str | None = None
+    """The hidden common cause that drives it too, which the fit does not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check(Dependence):
-    """A test of the worldview, beside the others of its diagnosis."""
+class Finding(Dependence):
+    """One test of the worldview, or the reason why it was not done.
 
-    # the p-value, adjusted for the number of tests in the diagnosis by Holm's method
-    p_adjusted: float | None = None
-    # how far counterfactuals move where a problem is mended, if there is an intervention
-    movement: Movement | None = None
+    Parameters
+    ----------
+    aspect
+        Whether the mean of residuals changes with a column ("level"), or how far they spread
+        ("spread"), whether the effects of two causes change with each other ("interaction"),
+        whether values are distributed as the family says ("distribution"), or whether two
+        attributes are independent as the graph says ("independence").
+    child
+        The attribute.
+    on
+        The column that it is tested on.
+    further
+        The column that the effect of `on` may change with, or what independence is given.
+    p_adjusted
+        The p-value, adjusted for the number of tests in the diagnosis by Holm's method.
+    movement
+        How far counterfactuals move once a problem is repaired, if there is an intervention.
+    """
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResidualCheck(Check):
-    """Whether what an equation leaves over still depends on a column."""
-
-    child: str  # the attribute
-    # the column; missing for the aspect "distribution", which is of the residuals alone
-    on: str | None
-    # for the aspect "interaction", the column that the effect of `on` may change with
-    with_column: str | None = None
-    # whether the mean of the residuals changes with the column ("level"), how far they spread
-    # ("spread"), whether the effects of two causes change with each other ("interaction"), or
-    # whether values are spread as the family says ("distribution")
     aspect: Aspect
+    child: str = field(metadata=_COLUMNS)
+    on: str | None = field(default=None, metadata=_COLUMNS)
+    further: tuple[str, ...] = field(default=(), metadata=_COLUMNS)
+    p_adjusted: float | None = None
+    movement: Movement | None = field(default=None, metadata=_COLUMNS)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndependenceCheck(Check):
-    """Whether two attributes are independent where the graph says so."""
-
-    # the worldview says: among people alike in `given`, `first` tells nothing about `second`
-    first: str
-    second: str
-    given: tuple[str, ...] = ()
+    @property
+    def effect_on_counterfactuals(self) -> Movement:
+        return self.movement or Movement(note="no intervention was given")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Diagnosis:
-    """What a table says about a worldview.
+    """The evidence in a table against a worldview.
 
     Parameters
     ----------
     rows
         How many rows the worldview was checked on.
     taken_from
-        How many rows the table has, where not all of them were looked at: they are taken evenly
-        from those in the order of what they hold.
+        How many rows the table has, if not all were used: they are taken evenly from the rows in
+        the order of their contents.
     alpha
         A test whose adjusted p-value is below it is a problem.
-    equations, residuals, independences
-        The checks. One without a p-value was not done; its note says why.
+    equations, findings
+        How much equations explain, and all tests. One without a p-value was not done.
     protected
         The protected attribute, and those that the intervention sets.
     roots
         Attributes that nothing in the worldview causes.
     changed
         How many rows the intervention changes; missing without one.
-    clipped
+    clipped, outside
         For each attribute that moves, the share of these rows whose counterfactual was cut off at
-        the bounds of its equation.
-    outside
-        For each, the share of these rows whose counterfactual lies outside the range of the facts.
+        the bounds of its equation, or lies outside the range of the facts.
     couplings
         Attributes whose counterfactuals rest on an assumed coupling, with its name.
 
@@ -191,131 +184,93 @@ class Diagnosis:
 
     rows: int
     alpha: float
-    equations: tuple[EquationCheck, ...] = ()
-    residuals: tuple[ResidualCheck, ...] = ()
-    independences: tuple[IndependenceCheck, ...] = ()
-    protected: tuple[str, ...] = ()
-    roots: tuple[str, ...] = ()
+    equations: tuple[EquationCheck, ...] = field(default=(), metadata=_COLUMNS)
+    findings: tuple[Finding, ...] = field(default=(), metadata=_COLUMNS)
+    protected: tuple[str, ...] = field(default=(), metadata=_COLUMNS)
+    roots: tuple[str, ...] = field(default=(), metadata=_COLUMNS)
     changed: int | None = None
-    clipped: Mapping[str, float] = field(default_factory=dict)
-    outside: Mapping[str, float] = field(default_factory=dict)
-    couplings: Mapping[str, str] = field(default_factory=dict)
+    clipped: Mapping[str, float] = field(default_factory=dict, metadata=_COLUMNS)
+    outside: Mapping[str, float] = field(default_factory=dict, metadata=_COLUMNS)
+    couplings: Mapping[str, str] = field(default_factory=dict, metadata=_COLUMNS)
     taken_from: int | None = None
 
     def with_labels(self, labels: Labels) -> Diagnosis:
-        """Give the same diagnosis with columns named by their labels, for sentences.
+        """Return the same diagnosis with columns named by their labels, for sentences.
 
         Parameters
         ----------
         labels
             The words.
         """
-        column = labels.column
-
-        def names(given: Iterable[str]) -> tuple[str, ...]:
-            return tuple(map(column, given))
-
-        def moved(check: Check) -> dict[str, Any]:
-            return {"movement": check.movement and check.movement.with_labels(labels)}
-
-        return replace(
-            self,
-            equations=tuple(
-                replace(each, child=column(each.child), parents=names(each.parents))
-                for each in self.equations
-            ),
-            residuals=tuple(
-                replace(
-                    each,
-                    child=column(each.child),
-                    on=None if each.on is None else column(each.on),
-                    with_column=None if each.with_column is None else column(each.with_column),
-                    **moved(each),
-                )
-                for each in self.residuals
-            ),
-            independences=tuple(
-                replace(
-                    each,
-                    first=column(each.first),
-                    second=column(each.second),
-                    given=names(each.given),
-                    **moved(each),
-                )
-                for each in self.independences
-            ),
-            protected=names(self.protected),
-            roots=names(self.roots),
-            clipped={column(name): share for name, share in self.clipped.items()},
-            outside={column(name): share for name, share in self.outside.items()},
-            couplings={column(name): each for name, each in self.couplings.items()},
-        )
-
-    @property
-    def checks(self) -> tuple[ResidualCheck | IndependenceCheck, ...]:
-        """All checks that could have a p-value."""
-        return (*self.residuals, *self.independences)
+        labelled: Diagnosis = _renamed(self, labels.column)
+        return labelled
 
     @property
     def tests(self) -> int:
-        """How many tests were done, and p-values are adjusted for."""
-        return sum(check.p_value is not None for check in self.checks)
+        """The number of tests that were done, which p-values are adjusted for."""
+        return sum(finding.p_value is not None for finding in self.findings)
 
     @property
-    def problems(self) -> tuple[ResidualCheck | IndependenceCheck, ...]:
-        """The checks that contradict the worldview: adjusted p-value below alpha."""
-        return tuple(check for check in self.checks if self.is_problem(check))
+    def problems(self) -> tuple[Finding, ...]:
+        """The tests that contradict the worldview: adjusted p-value below alpha."""
+        return tuple(filter(self.is_problem, self.findings))
 
-    def is_problem(self, check: ResidualCheck | IndependenceCheck) -> bool:
-        """Tell whether a check of this diagnosis contradicts the worldview.
+    def is_problem(self, finding: Finding) -> bool:
+        """Return whether a test of this diagnosis contradicts the worldview.
 
         Parameters
         ----------
-        check
-            One of `residuals` or `independences`.
+        finding
+            One of `findings`.
         """
-        return check.p_adjusted is not None and check.p_adjusted < self.alpha
+        return finding.p_adjusted is not None and finding.p_adjusted < self.alpha
 
-    def by_severity(self, severity: Severity) -> tuple[ResidualCheck | IndependenceCheck, ...]:
-        """Choose the problems that move counterfactuals as far as this, the farthest first.
+    def by_severity(self, severity: Severity) -> tuple[Finding, ...]:
+        """Select the problems that move counterfactuals this far, the farthest first.
 
         Parameters
         ----------
         severity
             "large", "small" or "none", or "unknown" where it was not measured.
         """
-        chosen = [check for check in self.problems if _movement(check).severity == severity]
-        return tuple(sorted(chosen, key=lambda check: _rank(_movement(check)), reverse=True))
+        chosen = (
+            each for each in self.problems if each.effect_on_counterfactuals.severity == severity
+        )
+        return tuple(
+            sorted(chosen, key=lambda each: each.effect_on_counterfactuals.size, reverse=True)
+        )
 
     def sections(self) -> dict[str, tuple[str, ...]]:
-        """Say what was found in plain sentences, under headings: problems first, then the rest."""
-        unknown = _UNMEASURED if self.changed is None else _UNKNOWN
-        headed: dict[str, Iterable[str]] = {
-            "Problems that move counterfactuals": self._problem_sentences("large"),
-            "Problems that move counterfactuals little": self._problem_sentences("small"),
-            unknown: self._problem_sentences("unknown"),
-            "Problems that move no counterfactual": self._problem_sentences("none"),
-            "What agrees with the worldview": _reassurances(self),
+        """Describe the results in sentences under headings, problems first."""
+        headings: Mapping[str, Severity] = {
+            "Problems that move counterfactuals": "large",
+            "Problems that move counterfactuals little": "small",
+            _UNMEASURED if self.changed is None else _UNKNOWN: "unknown",
+            "Problems that move no counterfactual": "none",
+        }
+        found: dict[str, Iterable[str]] = {
+            **{
+                heading: (_problem(each, self) for each in self.by_severity(severity))
+                for heading, severity in headings.items()
+            },
+            "What agrees with the worldview": _agreement(self),
             "What the equations explain": map(_fit, self.equations),
-            "How far the equations are carried": _intervention(self),
+            "How far the equations are carried": _extrapolation(self),
             "What was not tested": _untested(self),
             "What no table can show": _limits(self),
         }
-        found = {heading: tuple(sentences) for heading, sentences in headed.items()}
-        return {heading: sentences for heading, sentences in found.items() if sentences}
-
-    def _problem_sentences(self, severity: Severity) -> Iterator[str]:
-        return (_problem(check, self) for check in self.by_severity(severity))
+        listed = {heading: tuple(sentences) for heading, sentences in found.items()}
+        return {heading: sentences for heading, sentences in listed.items() if sentences}
 
     @property
     def summary(self) -> str:
         """The number of tests and of problems, in a sentence."""
-        tests = _number(self.tests, "test")
         found = _number(len(self.problems), "problem") if self.problems else "no problem"
         table = f" of {self.taken_from:,}" if self.taken_from else ""
         return (
-            f"Checked on {_number(self.rows, 'row')}{table} with {tests}: {found}. p-values are "
-            f"adjusted for the number of tests (Holm); a problem is one below {self.alpha:g}."
+            f"Checked on {_number(self.rows, 'row')}{table} with {_number(self.tests, 'test')}: "
+            f"{found}. p-values are adjusted for the number of tests (Holm); a problem is one "
+            f"below {self.alpha:g}."
         )
 
     @property
@@ -324,38 +279,26 @@ class Diagnosis:
         return _next_step(self)
 
     def sentences(self) -> tuple[str, ...]:
-        """Say what was found in plain sentences, without headings: the summary, then all else."""
-        said = (sentence for section in self.sections().values() for sentence in section)
-        return (self.summary, *said, self.next_step)
+        """Describe the results in sentences without headings, the summary first."""
+        described = (sentence for section in self.sections().values() for sentence in section)
+        return (self.summary, *described, self.next_step)
 
     def __str__(self) -> str:
-        """Give the sentences under their headings, one per line."""
-        parts = [self.summary]
+        """Return the sentences under their headings, one per line."""
+        lines = [self.summary]
         for heading, sentences in self.sections().items():
-            parts += ["", heading, *(f"- {sentence}" for sentence in sentences)]
-        return printable("\n".join([*parts, "", self.next_step]))
+            lines += ["", heading, *(f"- {sentence}" for sentence in sentences)]
+        return printable("\n".join([*lines, "", self.next_step]))
 
     def __repr__(self) -> str:
         found = f"tests={self.tests}, problems={len(self.problems)}"
         return f"Diagnosis(rows={self.rows}, {found}, alpha={self.alpha:g})"
 
-    def _repr_html_(self) -> str:
-        """Show the sentences as lists under their headings, in a notebook."""
-        from html import escape
-
-        parts = [f"<p>{escape(self.summary)}</p>"]
-        for heading, sentences in self.sections().items():
-            items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-            parts.append(f"<p><strong>{escape(heading)}</strong></p><ul>{items}</ul>")
-        return "".join([*parts, f"<p>{escape(self.next_step)}</p>"])
-
     def as_dict(self) -> dict[str, Any]:
-        """Give everything in types that JSON has."""
+        """Return everything in types that JSON has."""
         found: dict[str, Any] = jsonable(self)
-        for check, written in zip(
-            self.checks, [*found["residuals"], *found["independences"]], strict=True
-        ):
-            written["problem"] = self.is_problem(check)
+        for finding, written in zip(self.findings, found["findings"], strict=True):
+            written["problem"] = self.is_problem(finding)
         return {
             **found,
             "tests": self.tests,
@@ -366,52 +309,87 @@ class Diagnosis:
         }
 
 
+def _renamed(value: Any, column: Callable[[str], str]) -> Any:
+    """Replace names of columns by labels, in all fields that hold them."""
+    if isinstance(value, str):
+        return column(value)
+    if isinstance(value, Mapping):
+        return {column(name): each for name, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_renamed(each, column) for each in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    held = [each.name for each in fields(value) if each.metadata.get("columns")]
+    return replace(value, **{name: _renamed(getattr(value, name), column) for name in held})
+
+
+# --- sentences --------------------------------------------------------------------------------
+
 _UNKNOWN = "Problems of which it is not known whether they move counterfactuals"
 _UNMEASURED = "Problems (give an intervention, `do`, to see how far they move counterfactuals)"
 
 
-def _movement(check: ResidualCheck | IndependenceCheck) -> Movement:
-    return check.movement or Movement(note="no intervention was given")
+def _problem(finding: Finding, diagnosis: Diagnosis) -> str:
+    return " ".join(filter(None, [_fact(finding, diagnosis), _moved(finding, diagnosis)]))
 
 
-def _rank(movement: Movement) -> tuple[float, float, float]:
-    return movement.share, movement.median or 0.0, movement.largest or 0.0
+def _fact(finding: Finding, diagnosis: Diagnosis) -> str:
+    child, on, p = finding.child, finding.on, _p(finding)
+    match finding.aspect:
+        case "level":
+            causes = {each.child: each.parents for each in diagnosis.equations}
+            part = "part of the" if on in causes.get(child, ()) else "an"
+            return (
+                f"{child}: residuals still depend on {on} ({p}): the equation misses {part} effect "
+                f"of {on}. {_size(finding)}"
+            )
+        case "interaction":
+            return (
+                f"{child}: the effect of {on} changes with {_listed(finding.further)} ({p}), which "
+                f"the equation leaves out. {_size(finding)}"
+            )
+        case "distribution":
+            return (
+                f"{child}: its values are not distributed as the equation says ({p}). On the scale "
+                "on which they should be standard normal, their standard deviation is "
+                f"{finding.effect:.2f}: another family may fit better."
+            )
+        case "spread":
+            ratio = f", {finding.effect:.2f} times as widely in one group as in another"
+            return (
+                f"{child}: the noise spreads differently over the values of {on} "
+                f"({p}{ratio if finding.effect else ''}). Averages may be right, but the equation "
+                "carries every person's noise over unchanged."
+            )
+        case "independence":
+            return _dependence(finding, diagnosis)
 
 
-def _problem(check: ResidualCheck | IndependenceCheck, diagnosis: Diagnosis) -> str:
-    if isinstance(check, IndependenceCheck):
-        fact = _contradicted(check, diagnosis)
-    elif check.aspect == "spread":
-        fact = _spread_problem(check, diagnosis)
-    else:
-        fact = _misfit(check, diagnosis)
-    return " ".join(filter(None, [fact, _moved(check, diagnosis)]))
-
-
-def _misfit(check: ResidualCheck, diagnosis: Diagnosis) -> str:
-    child, on, p = check.child, check.on, _p(check)
-    if check.aspect == "level":
-        causes = {check.child: check.parents for check in diagnosis.equations}
-        part = "part of the" if on in causes.get(child, ()) else "an"
+def _dependence(finding: Finding, diagnosis: Diagnosis) -> str:
+    size = f"correlation {finding.effect:.2f}, " if finding.effect_name == "correlation" else ""
+    partial = "partial " if size and finding.further else ""
+    fact = f"{_pair(finding, 'are not independent')} ({partial}{size}{_p(finding)})"
+    if {finding.on, finding.child} <= set(diagnosis.roots):
         return (
-            f"{child}: residuals still depend on {on} ({p}): the equation misses {part} effect of "
-            f"{on}. {_size(check)}"
-        )
-    if check.aspect == "interaction":
-        return (
-            f"{child}: the effect of {on} changes with {check.with_column} ({p}), which the "
-            f"equation leaves out. {_size(check)}"
+            f"{fact}, although nothing in the worldview connects them: an arrow is missing if one "
+            "causes the other; with a hidden common cause, or selection into the table, the "
+            "equations can still hold."
         )
     return (
-        f"{child}: its values are not distributed as the equation says ({p}). On the scale on "
-        f"which they should be standard normal, their standard deviation is {check.effect:.2f}: "
-        "another family may fit better."
+        f"{fact}, although the worldview says that they are: a hidden common cause of both is "
+        "missing, or an arrow between them."
     )
 
 
-def _moved(check: ResidualCheck | IndependenceCheck, diagnosis: Diagnosis) -> str:
-    """Say how far counterfactuals move where a problem is mended."""
-    movement = _movement(check)
+def _size(finding: Finding) -> str:
+    """Describe the size of an effect: with many rows, negligible ones are significant too."""
+    single = finding.effect_name == "correlation"
+    share = (finding.effect or 0.0) ** (2 if single else 1)
+    return f"That is {_percent(share)} of the residual variance."
+
+
+def _moved(finding: Finding, diagnosis: Diagnosis) -> str:
+    movement = finding.effect_on_counterfactuals
     if movement.note:
         without = diagnosis.changed is None
         return "" if without else f"How far counterfactuals move was not measured: {movement.note}."
@@ -427,85 +405,11 @@ def _moved(check: ResidualCheck | IndependenceCheck, diagnosis: Diagnosis) -> st
     )
 
 
-def _deviations(distance: float) -> str:
-    return "less than 0.01" if distance < 0.01 else f"{distance:.2f}"
-
-
-def _size(check: ResidualCheck) -> str:
-    """Say how much there is to it: with many rows, what hardly matters is significant too."""
-    single = check.effect_name == "correlation"
-    share = (check.effect or 0.0) ** (2 if single else 1)
-    return f"That is {_percent(share)} of the variance that the equation leaves."
-
-
-def _spread_problem(check: ResidualCheck, diagnosis: Diagnosis) -> str:
-    ratio = f", {check.effect:.2f} times as widely in one group as in another"
-    missed = any(
-        other.child == check.child and other.on == check.on and diagnosis.is_problem(other)
-        for other in diagnosis.residuals
-        if other.aspect == "level"
-    )
-    if missed:
-        follows = "that may follow from the effect that is missed."
-    else:
-        follows = (
-            "averages may be right, but the equation carries each person's noise over in the "
-            "same way."
-        )
-    return (
-        f"{check.child}: the noise spreads differently over the values of {check.on} "
-        f"({_p(check)}{ratio if check.effect else ''}): {follows}"
-    )
-
-
-def _contradicted(check: IndependenceCheck, diagnosis: Diagnosis) -> str:
-    size = f"correlation {check.effect:.2f}, " if check.effect_name == "correlation" else ""
-    partial = "partial " if size and check.given else ""
-    fact = (
-        f"{check.first} and {check.second} are not independent{_given(check)} "
-        f"({partial}{size}{_p(check)})"
-    )
-    if {check.first, check.second} <= set(diagnosis.roots):
-        return (
-            f"{fact}, although nothing in the worldview connects them: if one is a cause of the "
-            "other, an arrow is missing; if both follow from something hidden, or from who came "
-            "into the table, the equations can still hold."
-        )
-    return (
-        f"{fact}, although the worldview says that they are: a hidden common cause of both is "
-        "missing, or an arrow between them."
-    )
-
-
-def _reassurances(diagnosis: Diagnosis) -> Iterator[str]:
-    for equation in diagnosis.equations:
-        own = [check for check in diagnosis.residuals if check.child == equation.child]
-        troubled = {check.on for check in own if diagnosis.is_problem(check)}
-        done = [check for check in own if check.p_value is not None]
-        columns = dict.fromkeys(
-            check.on
-            for check in done
-            if check.aspect in {"level", "spread"} and check.on not in troubled
-        )
-        if columns:
-            yield (
-                f"{equation.child}: found no sign that what the equation leaves over depends on "
-                f"{_listed(filter(None, columns), last='or')}."
-            )
-        for check in done:
-            if check.aspect == "interaction" and not diagnosis.is_problem(check):
-                yield (
-                    f"{equation.child}: found no sign that the effect of {check.on} changes with "
-                    f"{check.with_column}."
-                )
-            if check.aspect == "distribution" and not diagnosis.is_problem(check):
-                yield f"{equation.child}: found no sign against its family ({equation.family})."
-    for independence in diagnosis.independences:
-        if independence.p_value is not None and not diagnosis.is_problem(independence):
-            yield (
-                f"{independence.first} and {independence.second}: found no sign that they depend "
-                f"on each other{_given(independence)}."
-            )
+def _agreement(diagnosis: Diagnosis) -> Iterator[str]:
+    agreeing = diagnosis.tests - len(diagnosis.problems)
+    if agreeing:
+        other = "other " if diagnosis.problems else ""
+        yield f"{_number(agreeing, f'{other}test')} found no evidence against the worldview."
 
 
 def _fit(check: EquationCheck) -> str:
@@ -519,62 +423,89 @@ def _fit(check: EquationCheck) -> str:
     )
 
 
-def _intervention(diagnosis: Diagnosis) -> Iterator[str]:
+def _extrapolation(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.changed is None:
         return
     whose = f"the {_number(diagnosis.changed, 'row')} that the intervention changes"
+    beyond = [(child, share) for child, share in diagnosis.outside.items() if share]
+    clipped = [(child, share) for child, share in diagnosis.clipped.items() if share]
     if not diagnosis.changed:
         yield "The intervention changes no rows: all rows have these values already."
     elif not diagnosis.outside:
         yield f"The intervention moves nothing else in {whose}: the worldview gives it no effects."
-    elif not any(diagnosis.outside.values()) and not any(diagnosis.clipped.values()):
+    elif not beyond and not clipped:
         moved = _listed(diagnosis.outside)
         yield f"{moved}: no counterfactual of {whose} lies outside the range of the facts."
-    else:
-        yield from _beyond(diagnosis, whose)
-
-
-def _beyond(diagnosis: Diagnosis, whose: str) -> Iterator[str]:
-    for child, outside in diagnosis.outside.items():
-        if outside:
-            yield (
-                f"{child}: {_percent(outside)} of the counterfactuals of {whose} lie outside the "
-                "range of the facts: there the equation is carried further than any data."
-            )
-        clipped = diagnosis.clipped[child]
-        if clipped:
-            yield (
-                f"{child}: {_percent(clipped)} of the counterfactuals of {whose} were cut off at "
-                "the bounds: there the equation leads to values that cannot be."
-            )
+    for child, share in beyond:
+        yield (
+            f"{child}: {_percent(share)} of the counterfactuals of {whose} lie outside the range "
+            "of the facts: there the equation extrapolates."
+        )
+    for child, share in clipped:
+        yield (
+            f"{child}: {_percent(share)} of the counterfactuals of {whose} were cut off at the "
+            "bounds: there the equation predicts impossible values."
+        )
 
 
 def _untested(diagnosis: Diagnosis) -> Iterator[str]:
-    yield from _untested_residuals(diagnosis)
-    for check in diagnosis.independences:
-        pair = f"{check.first} and {check.second}{_given(check)}"
-        if check.p_value is None:
-            yield f"{pair}: not tested whether they are independent: {check.note}."
-        elif check.note:
-            yield f"{pair}: {check.note}."
+    gathered: dict[tuple[str, str, str], list[str]] = {}
+    for finding in diagnosis.findings:
+        if finding.aspect == "independence":
+            continue
+        if finding.p_value is None:
+            over = " with ".join(filter(None, [finding.on, *finding.further]))
+            same = gathered.setdefault((finding.child, finding.aspect, finding.note), [])
+            same.append(over)
+    for (child, aspect, note), columns in gathered.items():
+        over = f" over {_listed(columns)}" if all(columns) else ""
+        yield f"{child}: {aspect}{over} not tested: {note}."
+    for finding in diagnosis.findings:
+        if finding.aspect == "independence" and finding.note:
+            tested = finding.p_value is not None
+            said = "were compared, but" if tested else "were not tested for independence:"
+            yield f"{_pair(finding, said)} {finding.note}."
 
 
 def _limits(diagnosis: Diagnosis) -> Iterator[str]:
-    """Say what raises no alarm although it makes counterfactuals wrong."""
+    """Name what makes counterfactuals wrong without raising an alarm."""
     if diagnosis.protected:
         status, effects = _listed(diagnosis.protected), _effects(diagnosis)
         yield (
-            f"Something hidden that drives both {status} and {effects}, or a table that people "
-            f"came into by both, is taken for an effect of {status}. No test above can see it, and "
-            "many of the significant cases can then be false (docs/diagnostics.md has numbers)."
+            f"A hidden cause of both {status} and {effects}, or selection into the table by both, "
+            f"is taken for an effect of {status}. No test above can see it, and many of the "
+            "significant cases can then be false (docs/diagnostics.md has numbers)."
         )
     for child, coupling in diagnosis.couplings.items():
         yield f"{child}: its counterfactuals rest on {coupling}, which no data can test."
     if not diagnosis.problems:
         yield (
-            "Finding no sign of a problem does not show that the worldview is right: another one "
-            "may agree with the table as well and give other counterfactuals."
+            "The absence of problems does not show that the worldview is right: another one may "
+            "agree with the table as well and give other counterfactuals."
         )
+
+
+def _next_step(diagnosis: Diagnosis) -> str:
+    if diagnosis.problems and diagnosis.changed is None:
+        return "Next: check again with an intervention, do={…}, to see which problems matter."
+    large = diagnosis.by_severity("large")
+    if large:
+        return (
+            "Next: repair the problem that moves counterfactuals most "
+            f"({large[0].effect_on_counterfactuals.repair}), and check again. Where experts "
+            "disagree about it, audit under both worldviews (mm.compare_worldviews)."
+        )
+    if diagnosis.by_severity("unknown"):
+        return (
+            "Next: ask experts about the problems that were not measured, and audit under each "
+            "worldview that they hold possible (mm.compare_worldviews)."
+        )
+    if not diagnosis.protected:
+        return "Next: check again with the protected attribute and its intervention, do={…}."
+    return (
+        f"Next: ask experts whether anything hidden drives both {_listed(diagnosis.protected)} and "
+        f"{_effects(diagnosis)}, and how people came into the table; then run the audit."
+    )
 
 
 def _effects(diagnosis: Diagnosis) -> str:
@@ -587,56 +518,22 @@ def _effects(diagnosis: Diagnosis) -> str:
     return _listed(effects, last="or") if 0 < len(effects) <= 3 else "an attribute"
 
 
-def _next_step(diagnosis: Diagnosis) -> str:
-    if diagnosis.problems and diagnosis.changed is None:
-        return "Next: check again with an intervention, do={…}, to see which problems matter."
-    large, unknown = (diagnosis.by_severity(each) for each in ("large", "unknown"))
-    if large:
-        return (
-            "Next: mend the problem that moves counterfactuals most "
-            f"({_movement(large[0]).repair}), and check again. Where those who know the field "
-            "disagree about it, audit under both worldviews (mm.compare_worldviews)."
-        )
-    if unknown:
-        return (
-            "Next: ask those who know the field about the problems that were not measured, and "
-            "audit under each worldview that they hold possible (mm.compare_worldviews)."
-        )
-    if not diagnosis.protected:
-        return "Next: check again with the protected attribute and its intervention, do={…}."
-    status = _listed(diagnosis.protected)
-    return (
-        f"Next: ask those who know the field whether anything hidden drives both {status} and "
-        f"{_effects(diagnosis)}, and how people came into the table; then run the audit."
-    )
+def _pair(finding: Finding, said: str) -> str:
+    given = f" given {_listed(finding.further)}" if finding.further else ""
+    return f"{finding.on} and {finding.child} {said}{given}"
 
 
-def _untested_residuals(diagnosis: Diagnosis) -> Iterator[str]:
-    gathered: dict[tuple[str, str, str], list[str]] = {}
-    for check in diagnosis.residuals:
-        if check.p_value is None:
-            over = [check.on] if check.on else []
-            over += [f"with {check.with_column}"] if check.with_column else []
-            same = gathered.setdefault((check.child, check.aspect, check.note), [])
-            same.append(" ".join(over))
-    for (child, aspect, note), columns in gathered.items():
-        over_columns = f" over {_listed(columns)}" if all(columns) else ""
-        yield f"{child}: {aspect}{over_columns} not tested: {note}."
-
-
-def _given(check: IndependenceCheck) -> str:
-    return f" given {_listed(check.given)}" if check.given else ""
-
-
-def _p(check: ResidualCheck | IndependenceCheck) -> str:
-    value = 1.0 if check.p_adjusted is None else check.p_adjusted
+def _p(finding: Finding) -> str:
+    value = 1.0 if finding.p_adjusted is None else finding.p_adjusted
     return "p < 0.001" if value < 0.0005 else f"p = {value:.3f}"
 
 
+def _deviations(distance: float) -> str:
+    return "less than 0.01" if distance < 0.01 else f"{distance:.2f}"
+
+
 def _percent(share: float) -> str:
-    if 0.0 < share < 0.001:
-        return "less than 0.1 %"
-    return f"{100.0 * share:.1f} %"
+    return "less than 0.1 %" if 0.0 < share < 0.001 else f"{100.0 * share:.1f} %"
 
 
 def _number(count: int, noun: str) -> str:

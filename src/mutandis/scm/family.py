@@ -129,7 +129,13 @@ class Equation(Declaration):
         raise NotImplementedError
 
     def with_parents(self, *names: str) -> Self | None:
-        """Declare the same equation with further causes; None if the family cannot have them."""
+        """Declare the same equation with further causes; None if the family cannot have them.
+
+        Parameters
+        ----------
+        *names
+            The further causes.
+        """
         given, parameters = self.arguments(), signature(type(self)).parameters
         if "parents" not in parameters or parameters["parents"].kind is not _VARIABLE:
             return None

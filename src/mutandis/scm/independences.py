@@ -1,9 +1,9 @@
-"""Which attributes a worldview says to be independent, and given which others (d-separation).
+"""Independences that a worldview implies (d-separation), and their tests.
 
-The equations' noises are independent of each other unless a hidden common cause says otherwise.
-Hence an attribute is independent of everything before it in the order of causes, given its parents;
-all else that the graph implies follows from that (Verma and Pearl 1990, "Causal networks: semantics
-and expressiveness"). Taken apart, it is one statement for each pair without an arrow.
+The noises of equations are independent unless a hidden common cause is declared. Hence an attribute
+is independent of everything before it in the order of causes, given its parents; all other
+independences of the graph follow from that (Verma and Pearl 1990, "Causal networks: semantics and
+expressiveness"). Taken apart, it is one statement for each pair without an arrow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mutandis.scm.dependence import (
     mean_dependence,
     takes_few_values,
 )
-from mutandis.scm.diagnosis import IndependenceCheck
+from mutandis.scm.diagnosis import Finding
 from mutandis.scm.graph import arrows_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Independence:
-    """Among people who are alike in `given`, `first` says nothing about `second`."""
+    """`first` and `second` are independent given the attributes in `given`."""
 
     first: str
     second: str
@@ -50,9 +50,8 @@ def implied_independences(
 
     `hidden` has the attributes that each hidden common cause drives.
     """
-    # roots first: the later of a pair then has parents to be given, wherever one of them has
+    # roots first: the later of a pair then has parents to condition on, if one of them has any
     names = (*graph.roots, *(name for name in graph.names if name not in graph.roots))
-    place = {name: position for position, name in enumerate(names)}
     arrows: Any = None
     if hidden:
         arrows = arrows_of(graph.parents)
@@ -67,20 +66,19 @@ def implied_independences(
             continue
         given = _separator(arrows, first, second, graph)
         if given is not None:
-            ordered = tuple(sorted(given, key=place.__getitem__))
+            ordered = tuple(sorted(given, key=names.index))
             basis.append(Independence(first=first, second=second, given=ordered))
     return tuple(basis)
 
 
 def _separator(arrows: Any, first: str, second: str, graph: Graph) -> Collection[str] | None:
-    """Find observed attributes that separate a pair: the parents of the later, or what else can."""
+    """Find observed attributes that separate a pair: the parents of the later, or others."""
     parents = graph.parents[second]
     if arrows is None:
         return parents
     from networkx.algorithms import d_separation
 
-    # the stubs do not know these functions
-    separation: Any = d_separation
+    separation: Any = d_separation  # which the stubs lack
     if separation.is_d_separator(arrows, {first}, {second}, set(parents)):
         return parents
     observed = set(graph.names) - {first, second}
@@ -96,16 +94,19 @@ def check_independences(
     *,
     parents: Mapping[str, Sequence[str]],
     residuals: Mapping[str, Sequence[Floats]],
-) -> Iterator[IndependenceCheck]:
+) -> Iterator[Finding]:
     held: dict[tuple[str, ...], Conditioning] = {}
     for statement in implied:
         first, second, given = statement.first, statement.second, statement.given
         fixed = [columns[name] for name in given]
         if given not in held:
             held[given] = Conditioning.on_columns(fixed, rows=len(columns[first]))
+        # given its own causes, an attribute is represented by its residuals
         own = residuals.get(second) if set(given) == set(parents[second]) else None
         result = _dependence(columns[first], columns[second], own, fixed=fixed, given=held[given])
-        yield IndependenceCheck(first=first, second=second, given=given, **asdict(result))
+        yield Finding(
+            aspect="independence", child=second, on=first, further=given, **asdict(result)
+        )
 
 
 def _dependence(
@@ -116,7 +117,7 @@ def _dependence(
     fixed: Sequence[Column],
     given: Conditioning,
 ) -> Dependence:
-    """Choose the test: by counting if both are nominal, by means otherwise."""
+    """Test by counting if both are nominal, by means otherwise."""
     nominal = is_nominal(first), is_nominal(second)
     by_counting = None
     if all(nominal) and all(map(takes_few_values, fixed)):
@@ -128,7 +129,6 @@ def _dependence(
         test = "robust regression score"
     else:
         test = "robust partial correlation" if fixed else "robust correlation"
-    # given its own causes, an attribute is what its equation leaves over
     by_means = mean_dependence(
         residuals or _vectors(second), _vectors(first), given=given, test=test
     )

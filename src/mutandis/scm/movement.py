@@ -1,9 +1,9 @@
-"""How far counterfactuals move where a problem that was found is mended.
+"""How far counterfactuals move once a problem of a worldview is repaired.
 
-Of a problem, one equation is fitted again in the way that the problem suggests: with the arrow, the
-bend or the product that is missing, with noise whose width differs, or in another family. All other
-equations stay as they are. The counterfactuals of the rows that the intervention changes are then
-compared with those of the worldview as it was declared.
+One equation is fitted again in the way that the problem suggests: with the missing arrow, bend or
+product, with noise whose width differs, or in another family. All other equations are kept. The
+counterfactuals of the rows that the intervention changes are then compared with those of the
+declared worldview.
 
 An arrow between two effects of A need not move anything. If Y = a + b·A + U is given the further
 cause X = c + d·A + V, least squares divides b into a direct part and one through X, b' + e·d, and
@@ -23,7 +23,7 @@ from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.errors import MutandisError
 from mutandis.scm.additive import AdditiveEquation, Linear
 from mutandis.scm.categorical import Categorical
-from mutandis.scm.counterfactual import StructuralEquation, abduct, act, predict
+from mutandis.scm.counterfactual import StructuralEquation, abduct, abduct_hidden, act, predict
 from mutandis.scm.dependence import (
     SMALLEST_GROUP,
     codes_of,
@@ -31,18 +31,8 @@ from mutandis.scm.dependence import (
     features_of,
     takes_few_values,
 )
-from mutandis.scm.diagnosis import (
-    NOTICEABLE,
-    IndependenceCheck,
-    Movement,
-    ResidualCheck,
-)
-from mutandis.scm.family import (
-    Equation,
-    Fitted,
-    categories_of,
-    numbers_of,
-)
+from mutandis.scm.diagnosis import NOTICEABLE, Finding, Movement
+from mutandis.scm.family import Equation, Fitted, categories_of, numbers_of
 from mutandis.scm.graph import Graph
 
 if TYPE_CHECKING:
@@ -58,12 +48,15 @@ if TYPE_CHECKING:
     Width = Callable[[Column], Floats]
 
 
-# Counterfactuals that differ by less are equal up to the rounding of two fits.
+# counterfactuals that differ by less are equal up to the rounding of two fits
 _ROUNDING = 1e-6
-# Draws of noise that the facts leave open start here: the same table gets the same diagnosis.
+# draws of noise that the facts leave open start here: the same table gets the same diagnosis
 _SEED = 1996
-# A bend is a line in as many parts as these cut a numeric cause into.
+# a bend is a line in as many pieces as these cut a numeric cause into
 _CUTS = (0.2, 0.4, 0.6, 0.8)
+
+_EITHER = "an arrow between them, in either direction"
+_DRIVEN = "a hidden cause drives it, which would have to be fitted again"
 
 
 def generator_of(name: str) -> np.random.Generator:
@@ -71,23 +64,16 @@ def generator_of(name: str) -> np.random.Generator:
     return np.random.default_rng([_SEED, crc32(name.encode())])
 
 
-_EITHER = "an arrow between them, in either direction"
-_DRIVEN = "a hidden cause drives it, which would have to be fitted again"
-
-
 class _NotMeasuredError(Exception):
-    """Says why a problem has no repair that can be tried."""
+    """The reason why a problem has no repair that can be tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Repair:
-    said: tuple[str, ...]  # a form, and the columns that it is filled with
+    form: str
+    columns: tuple[str, ...] = ()
     child: str
     equation: Equation
-
-    def describe(self, movement: Movement) -> Movement:
-        form, *names = self.said
-        return replace(movement, repair=form.format(*names), made_of=self.said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,14 +90,13 @@ class MovementMeter:
 
     @cached_property
     def before(self) -> Population:
-        """Their counterfactuals under the worldview as it was declared."""
+        """Their counterfactuals under the declared worldview."""
         return self._predicted(act(self.facts, self.do), self.fitted.revised(self.do))
 
-    @property
+    @cached_property
     def _driven(self) -> dict[str, str]:
-        """The attributes that hidden causes drive, each with the name of its hidden cause."""
-        latents = self.worldview.latents
-        return {child: latent.name for latent in latents for child in latent.equations}
+        """The attributes with a hidden common cause, and its name."""
+        return {child: name for name, own in self.worldview.hidden.items() for child in own}
 
     def _predicted(
         self, population: Population, equations: Mapping[str, StructuralEquation]
@@ -120,25 +105,28 @@ class MovementMeter:
         # drawn before and after a repair from the same seed where the facts leave noise open: a
         # most likely category hides that others have become likelier
         for name, equation in equations.items():
-            alone, rng = {name: equation}, generator_of(self._driven.get(name, name))
-            noise = abduct(self.facts, alone, self.fitted.latents, rng=rng)
-            population = predict(population, alone, noise).population
+            rng = generator_of(self._driven.get(name, name))
+            if name in self._driven:
+                noise = abduct_hidden(self.facts, [name], self.fitted.latents, rng=rng)[name]
+            else:
+                noise = abduct(self.facts, name, equation, rng=rng)
+            population, _ = predict(population, name, equation, noise)
         return population
 
-    def movement_of(self, check: ResidualCheck | IndependenceCheck) -> Movement:
-        """Mend what a check complains of, in each way that there is; give what moves most."""
+    def movement_of(self, finding: Finding) -> Movement:
+        """Repair what a finding shows, in each way there is; return what moves most."""
         try:
-            tried = [self._movement_under(repair) for repair in self._repairs(check)]
+            tried = [self._movement_under(repair) for repair in self._repairs(finding)]
         except _NotMeasuredError as error:
             return Movement(note=str(error))
         except MutandisError:
             # its text may name columns that were made up here
             return Movement(note="the equation cannot be fitted in that way")
         if not tried:
-            return Movement(repair=_EITHER)
-        largest = max(tried, key=lambda one: (one.share, one.median or 0.0, one.largest or 0.0))
+            return Movement(form=_EITHER)
+        largest = max(tried, key=lambda one: one.size)
         if len(tried) > 1 and largest.severity == "none":
-            return replace(largest, repair=_EITHER, made_of=())
+            return replace(largest, form=_EITHER, columns=())
         return largest
 
     def _movement_under(self, repair: _Repair) -> Movement:
@@ -147,16 +135,14 @@ class MovementMeter:
         again = equation.fit(self.columns[child], causes)
         graph = Graph.from_parents({**self.worldview.graph.parents, child: tuple(equation.parents)})
         affected = {child, *graph.descendants([child], held=self.worldview.resolving)}
-        mended = replace(
+        repaired = replace(
             self.fitted, graph=graph, equations={**self.fitted.equations, child: again}
         ).revised(self.do)
-        revised = {name: own for name, own in mended.items() if name in affected}
+        revised = {name: own for name, own in repaired.items() if name in affected}
         after = self._predicted(self.before, revised)
         moved = [self._distance(name, after) for name in revised]
-        if not moved:
-            return repair.describe(Movement())
-        largest = max(moved, key=lambda one: (one.share, one.median or 0.0, one.largest or 0.0))
-        return repair.describe(largest)
+        largest = max(moved, key=lambda one: one.size, default=Movement())
+        return replace(largest, form=repair.form, columns=repair.columns)
 
     def _distance(self, name: str, after: Population) -> Movement:
         """Compare two counterfactual columns, in standard deviations of the facts."""
@@ -170,38 +156,48 @@ class MovementMeter:
                 median=float(np.median(distances)),
                 largest=largest,
             )
-        share = float(np.mean(_differ(one, other)))
+        if not isinstance(one, Categories) or not isinstance(other, Categories):
+            raise _NotMeasuredError("the other equation predicts names instead of numbers")
+        # equations may order their levels differently
+        codes = np.array([one.code_of(level) for level in other.levels], dtype=object)
+        share = float(np.mean(one.codes != codes[other.codes]))
         return Movement(attribute=name if share else None, share=share)
 
     # --- repairs ----------------------------------------------------------------------------------
 
-    def _repairs(self, check: ResidualCheck | IndependenceCheck) -> Iterator[_Repair]:
-        if isinstance(check, IndependenceCheck):
-            yield from self._arrows(check)
+    def _repairs(self, finding: Finding) -> Iterator[_Repair]:
+        child, on = finding.child, finding.on
+        if finding.aspect == "independence":
+            yield from self._arrows(str(on), child)
             return
-        child, on = check.child, check.on
         equation = self._equation_of(child)
         if equation is None:
             raise _NotMeasuredError("it has no equation")
-        if check.aspect == "level" and on is not None and on not in equation.parents:
-            yield self._arrow(on, child)
-        elif check.aspect == "level" and on is not None:
+        if on is None or (
+            finding.aspect == "spread" and not isinstance(equation, AdditiveEquation)
+        ):
+            alternative = equation.alternative()
+            if alternative is None:
+                raise _NotMeasuredError("there is no other family to compare with")
+            form, again = alternative
+            yield _Repair(form=form, child=child, equation=again)
+        elif finding.aspect == "spread":
+            form = "noise whose width follows {}"
+            spreading = _Spreading(equation=equation, on=on)
+            yield _Repair(form=form, columns=(on,), child=child, equation=spreading)
+        elif finding.aspect == "interaction":
+            (other,) = finding.further
+            product = _widened_by(equation, partial(_products, on, other), on, other)
+            form = "an effect of {} that changes with {}"
+            yield _Repair(form=form, columns=(on, other), child=child, equation=product)
+        elif on in equation.parents:
             bent = _widened_by(equation, partial(_hinges, on), on)
-            yield _Repair(said=("a bend in {}", on), child=child, equation=bent)
-        elif check.aspect == "interaction" and on is not None and check.with_column is not None:
-            pair = on, check.with_column
-            said: tuple[str, ...] = ("an effect of {} that changes with {}", *pair)
-            product = _widened_by(equation, partial(_products, *pair), *pair)
-            yield _Repair(said=said, child=child, equation=product)
-        elif on is not None and isinstance(equation, AdditiveEquation):
-            said = ("noise whose width follows {}", on)
-            yield _Repair(said=said, child=child, equation=_Spreading(equation, on))
+            yield _Repair(form="a bend in {}", columns=(on,), child=child, equation=bent)
         else:
-            yield _other_family(child, equation)
+            yield self._arrow(on, child)
 
-    def _arrows(self, check: IndependenceCheck) -> Iterator[_Repair]:
+    def _arrows(self, first: str, second: str) -> Iterator[_Repair]:
         """Add an arrow in either direction, as far as the graph and the intervention allow it."""
-        first, second = check.first, check.second
         graph, equations = self.worldview.graph, self.worldview.equations
         pairs = [(first, second)]
         # a root stays one, unless both are
@@ -218,7 +214,7 @@ class MovementMeter:
                 yield self._arrow(cause, child)
 
     def _is_known_to_move_nothing(self, cause: str, child: str) -> bool:
-        """Tell whether an arrow only divides a shift: two straight lines with the same causes."""
+        """Return whether an arrow only divides a shift: two straight lines, the same causes."""
         one, other = (self.worldview.equations.get(name) for name in (cause, child))
         if one is None or other is None or set(one.parents) != set(other.parents):
             return False
@@ -226,15 +222,17 @@ class MovementMeter:
         return straight and cause not in (*self.worldview.resolving, *self.do)
 
     def _arrow(self, cause: str, child: str) -> _Repair:
-        said = ("an arrow from {} to {}", cause, child)
         equation = self._equation_of(child)
         if equation is None:
             family = Categorical if isinstance(self.columns[child], Categories) else Linear
-            return _Repair(said=said, child=child, equation=family(cause))
-        return _Repair(said=said, child=child, equation=_widened(equation, cause))
+            wider: Equation = family(cause)
+        else:
+            wider = _widened(equation, cause)
+        form = "an arrow from {} to {}"
+        return _Repair(form=form, columns=(cause, child), child=child, equation=wider)
 
     def _equation_of(self, child: str) -> Equation | None:
-        """Find the equation of an attribute; None of a root."""
+        """Find the equation of an attribute; None for a root."""
         if child in self._driven:
             raise _NotMeasuredError(_DRIVEN)
         return self.worldview.equations.get(child)
@@ -247,27 +245,14 @@ def _deviation(column: Column) -> float:
     return scale * ((dot(centred / scale, centred / scale) / len(values)) ** 0.5 or 1.0)
 
 
-def _differ(one: Column, other: Column) -> Any:
-    """Mark where two columns have different names; equations may order their levels differently."""
-    if not isinstance(one, Categories) or not isinstance(other, Categories):
-        raise _NotMeasuredError("the other equation gives names instead of numbers")
-    codes = np.array([one.code_of(level) for level in other.levels], dtype=object)
-    return one.codes != codes[other.codes]
-
-
-def _other_family(child: str, equation: Equation) -> _Repair:
-    other = equation.alternative()
-    if other is None:
-        raise _NotMeasuredError("there is no other family to compare with")
-    return _Repair(said=(other[0],), child=child, equation=other[1])
-
-
 def _widened(equation: Equation, *names: str) -> Equation:
-    """Declare the same equation with further causes."""
     wider = equation.with_parents(*names)
     if wider is None:
         raise _NotMeasuredError("its equation cannot be given further causes")
     return wider
+
+
+# --- columns that follow from causes ----------------------------------------------------------
 
 
 def _widened_by(equation: Equation, learn: Callable[[Columns], Derive], *causes: str) -> _Widened:
@@ -357,7 +342,10 @@ def _made_up(*parts: object) -> str:
     return "\0".join(map(str, parts))
 
 
-@dataclass(frozen=True, slots=True)
+# --- noise whose width follows a column -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Spreading(Equation):
     """An equation with additive noise whose width follows a column: X = f(pa) + s(on)·U."""
 
@@ -371,9 +359,8 @@ class _Spreading(Equation):
     def fit(self, child: Column, parents: Columns) -> _FittedSpreading:
         fitted: Any = self.equation.fit(child, parents)
         noise: AdditiveNoise = fitted.abduct(child, parents)
-        return _FittedSpreading(
-            fitted=fitted, on=self.on, width=_width_by(parents[self.on], noise.residual)
-        )
+        width = _width_by(parents[self.on], noise.residual)
+        return _FittedSpreading(fitted=fitted, on=self.on, width=width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,9 +382,8 @@ class _FittedSpreading(Fitted[Any]):
 
 
 def _width_by(column: Column, residual: Floats) -> Width:
-    """Learn the mean absolute deviation from the median of one's own group (Brown, Forsythe)."""
-    few = takes_few_values(column)
-    groups = codes_of(column) if few else features_of(column).groups
+    """Estimate the mean absolute deviation from the median by group (Brown and Forsythe)."""
+    groups = codes_of(column) if takes_few_values(column) else features_of(column).groups
     overall = _mean_deviation(residual)
     large = np.flatnonzero(np.bincount(groups) >= SMALLEST_GROUP).tolist()
     widths = [_mean_deviation(residual[groups == group]) or overall for group in large]

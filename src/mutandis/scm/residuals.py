@@ -22,7 +22,7 @@ from mutandis.scm.dependence import (
     spread_dependence,
     takes_few_values,
 )
-from mutandis.scm.diagnosis import ResidualCheck
+from mutandis.scm.diagnosis import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LEVEL = "robust score test"
 _SPREAD = "Brown-Forsythe test"
 _DISTRIBUTION = "Kolmogorov-Smirnov test"
-_TIED = "a hidden cause stands behind both, so that residuals may depend on it"
+_TIED = "both have a hidden cause, so that residuals may depend on it"
 # Residuals and a column with no larger correlation than this were made uncorrelated by the fit.
 _UNCORRELATED = 1e-8
 # A factor with more levels than these is taken out only if it is the one with most.
@@ -45,49 +45,49 @@ _MANY_LEVELS = 50
 
 def check_residuals(
     child: str,
-    residuals: Leftover,
+    leftover: Leftover,
     columns: Columns,
     *,
     parents: Sequence[str],
     attributes: Sequence[str],
     tied: Collection[str] = (),
-) -> Iterator[ResidualCheck]:
+) -> Iterator[Finding]:
     """Test residuals on each cause, on further attributes, and on pairs of both."""
     over = tuple(dict.fromkeys([*parents, *attributes]))
     for on in over:
-        if not residuals.vectors or on in tied:
-            reason = _TIED if residuals.vectors else residuals.reason
+        if not leftover.vectors or on in tied:
+            reason = _TIED if leftover.vectors else leftover.reason
             yield _record(Dependence(test="none", note=reason), child=child, on=on, aspect="level")
-    if not residuals.vectors:
+    if not leftover.vectors:
         return
-    equation = _Leftover.of(residuals.vectors, {name: columns[name] for name in parents})
+    equation = _Residuals.of(leftover.vectors, {name: columns[name] for name in parents})
     for on in [name for name in over if name not in tied]:
         features = features_of(columns[on])
         level = equation.level(features.vectors, fitted=on in parents)
         yield _record(level, child=child, on=on, aspect="level")
-        if residuals.spreading:
-            spread = spread_dependence(residuals.vectors[0], features, test=_SPREAD)
+        if leftover.spreading:
+            spread = spread_dependence(leftover.vectors[0], features, test=_SPREAD)
             yield _record(spread, child=child, on=on, aspect="spread")
     for on, other in _pairs([name for name in parents if name not in tied], attributes):
         together = equation.interaction(columns[on], columns[other])
-        yield _record(together, child=child, on=on, with_column=other, aspect="interaction")
-    if residuals.standard:
-        departure = normal_departure(residuals.vectors[0], test=_DISTRIBUTION)
-        yield _record(departure, child=child, on=None, aspect="distribution")
+        yield _record(together, child=child, on=on, further=(other,), aspect="interaction")
+    if leftover.standard:
+        departure = normal_departure(leftover.vectors[0], test=_DISTRIBUTION)
+        yield _record(departure, child=child, aspect="distribution")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Leftover:
+class _Residuals:
     """Residuals, and what the fit has made them uncorrelated with."""
 
-    # Least squares makes residuals uncorrelated with the columns that it fits. What a test looks at
-    # must have those taken out too, or its variance is wrong. Whether an equation was fitted that
-    # way is seen from the residuals themselves, so that no family needs to be known here.
+    # Least squares makes residuals uncorrelated with the fitted columns. These have to be projected
+    # out of the tested columns too, or the variance is wrong. Whether an equation was fitted that
+    # way shows in the residuals, so that no family needs to be known here.
     residuals: tuple[Floats, ...]
     fitted: Conditioning
 
     @classmethod
-    def of(cls, residuals: tuple[Floats, ...], parents: Columns) -> _Leftover:
+    def of(cls, residuals: tuple[Floats, ...], parents: Columns) -> _Residuals:
         factors: list[NDArray[np.intp]] = []
         vectors: list[Floats] = []
         for column in parents.values():
@@ -107,12 +107,12 @@ class _Leftover:
         if not features:
             return replace(result, note="the column does not vary")
         if fitted and result.note == NOTHING_LEFT:
-            free = "the equation fits a mean of its own to each of its values"
+            free = "the equation is saturated in this cause"
             return replace(result, note=free)
         return result
 
     def interaction(self, one: Column, other: Column) -> Dependence:
-        """Test whether the products of two columns explain residuals, beside a curve in each."""
+        """Test whether products of two columns explain residuals, given a curve in each."""
         together = [left * right for left in _design(one) for right in _design(other)]
         if not together:
             return Dependence(test=_LEVEL, note="one of the columns does not vary")
@@ -120,15 +120,15 @@ class _Leftover:
             product for product in together if not _are_uncorrelated(self.residuals, product)
         ]
         if not products:
-            already = "the equation lets them act together already"
+            already = "the equation contains their interaction"
             return Dependence(test=_LEVEL, note=already)
         alone = [*features_of(one).vectors, *features_of(other).vectors]
         given = Conditioning.on_vectors([*self.fitted.basis, *alone], cells=self.fitted.cells)
         return mean_dependence(self.residuals, products, given=given, test=_LEVEL)
 
 
-def _record(result: Dependence, **about: Any) -> ResidualCheck:
-    return ResidualCheck(**about, **asdict(result))
+def _record(result: Dependence, **about: Any) -> Finding:
+    return Finding(**about, **asdict(result))
 
 
 def _pairs(parents: Sequence[str], attributes: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -141,7 +141,7 @@ def _pairs(parents: Sequence[str], attributes: Sequence[str]) -> Iterator[tuple[
 
 
 def _design(column: Column) -> list[Floats]:
-    """Give the vectors through which a column acts: indicators, or the number around its mean."""
+    """Return the vectors through which a column acts: indicators, or centred numbers."""
     if isinstance(column, Categories) or takes_few_values(column):
         return list(indicators(group_codes(column)))
     centred = column.values - np.add.reduce(column.values) / len(column)
@@ -162,7 +162,7 @@ def _are_free_of_levels(residuals: Sequence[Floats], codes: NDArray[np.intp]) ->
 
 
 def _standardised(vector: Floats) -> Floats:
-    """Give the vector with mean 0 and length 1, or 0 throughout."""
+    """Scale a vector to mean 0 and length 1, or 0 throughout."""
     centred = vector - np.add.reduce(vector) / len(vector)
     # scaled first: squares of large numbers overflow
     centred /= float(np.abs(centred).max()) or 1.0

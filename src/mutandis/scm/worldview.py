@@ -111,19 +111,11 @@ class Worldview(Declaration):
             _check_equation(child, equation)
         latents = tuple(latents)
         _check_latents(equations, latents)
+        self._set(equations=MappingProxyType(dict(equations)), latents=latents)
         graph = Graph.from_parents(
-            {
-                child: equation.parents
-                for group in (equations, *(latent.equations for latent in latents))
-                for child, equation in group.items()
-            }
+            {child: equation.parents for child, equation in self.all_equations.items()}
         )
-        self._set(
-            equations=MappingProxyType(dict(equations)),
-            latents=latents,
-            resolving=_read_resolving(resolving, graph),
-            graph=graph,
-        )
+        self._set(resolving=_read_resolving(resolving, graph), graph=graph)
 
     def __hash__(self) -> int:
         """Hash as equality compares: the same equations, in whatever order they were written."""
@@ -277,6 +269,17 @@ class Worldview(Declaration):
         """All columns that the worldview mentions, causes before their effects."""
         return self.graph.names
 
+    @property
+    def all_equations(self) -> dict[str, Equation]:
+        """The equations, including those of attributes with a hidden common cause."""
+        groups = (self.equations, *(latent.equations for latent in self.latents))
+        return {child: equation for group in groups for child, equation in group.items()}
+
+    @property
+    def hidden(self) -> dict[str, tuple[str, ...]]:
+        """The attributes that each hidden common cause drives."""
+        return {latent.name: tuple(latent.equations) for latent in self.latents}
+
     def check_root(self, attribute: str) -> None:
         """Refuse a protected attribute that has causes: counterfactual statuses start from it.
 
@@ -298,8 +301,8 @@ class Worldview(Declaration):
         """The attributes whose counterfactuals rest on an assumed coupling, with its name."""
         # Additive noise is determined by the facts. The noise behind a count or a category is not:
         # how it carries over to other causes is an assumption that no data can test.
-        own = {child: getattr(each, "coupling", None) for child, each in self.equations.items()}
-        found = {child: name for child, name in own.items() if isinstance(name, str)}
+        own = {child: each.coupling for child, each in self.equations.items()}
+        found = {child: name for child, name in own.items() if name is not None}
         for latent in self.latents:
             # what is assumed of an attribute under a hidden cause, only the hidden cause knows
             found.update(latent.couplings)
@@ -420,7 +423,7 @@ class Worldview(Declaration):
         (0.93, 1)
         >>> print(diagnosis.sentences()[1])
         Salary: residuals still depend on Age (p < 0.001): the equation misses part of the effect of
-        Age. That is 83.9 % of the variance that the equation leaves.
+        Age. That is 83.9 % of the residual variance.
         """
         from mutandis.scm.check import check_worldview
 
