@@ -50,19 +50,7 @@ NAMES = {
     "python software foundation license": "PSF-2.0",
     "isc license (iscl)": "ISC",
 }
-EXTRAS = {
-    "arrow",
-    "db",
-    "explore",
-    "graph",
-    "onnx",
-    "pdf",
-    "sign",
-    "sklearn",
-    "skops",
-    "latent",
-    "dowhy",
-}
+EXTRAS = {"all", "dowhy"}
 
 
 def main() -> int:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mutandis.auditing.noise_floor import NoiseFloor
     from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan, audit, plan
-    from mutandis.auditing.prevention import Prevention
     from mutandis.auditing.worldview_comparison import compare_worldviews
     from mutandis.auditing.worldview_variants import vary_worldview
     from mutandis.data.attribute import Attribute, AttributeKind
@@ -69,7 +68,6 @@ __all__ = [
     "Placebo",
     "Plan",
     "Population",
-    "Prevention",
     "Protection",
     "Score",
     "Similarity",
@@ -99,7 +97,6 @@ _HOMES = {
     "auditing.noise_floor": "NoiseFloor",
     "auditing.placebo": "Placebo",
     "auditing.plan": "Plan audit plan",
-    "auditing.prevention": "Prevention",
     "auditing.worldview_comparison": "compare_worldviews",
     "auditing.worldview_variants": "vary_worldview",
     "scm": "Additive Categorical Count Diagnosis Linear Ordinal Stated Worldview",

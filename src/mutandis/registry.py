@@ -62,11 +62,13 @@ _BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     },
     "room": {
         "cluster": "mutandis.rooms.cluster",
+        "compliance": "mutandis.rooms.compliance",
         "dowhy": "mutandis.rooms.dowhy",
         "endpoint": "mutandis.rooms.endpoint",
         "explorer": "mutandis.rooms.explorer.server",
         "latent": "mutandis.rooms.latent",
         "models": "mutandis.rooms.models",
+        "prevention": "mutandis.rooms.prevention",
         "signing": "mutandis.rooms.signing",
     },
     "table": {

@@ -22,6 +22,8 @@ from mutandis.engine.tally import Sums
 from mutandis.errors import AlignmentError, DecisionError, OutcomeError, PlanError
 from mutandis.evidence import levels as levels_module
 from mutandis.evidence.levels import compare_levels
+from mutandis.rooms.compliance import impact_ratios
+from mutandis.rooms.prevention import study_prevention
 
 LEVELS = ["approved", "on conditions", "later", "refused"]
 WOMEN = mm.Protection("woman", value=1, reference=0)
@@ -495,6 +497,6 @@ def test_a_plan_is_checked_and_described_by_its_levels(
     found = plan.check()
     assert found.levels == {each: table["answer"].count(each) for each in LEVELS}
     assert "from the best to the worst: approved" in str(found)
-    assert audit(table).impact_ratios()["selected"].sum() > 0
+    assert impact_ratios(audit(table))["selected"].sum() > 0
     with pytest.raises(PlanError, match="has an order"):
-        audit(table).prevent()
+        study_prevention(audit(table))

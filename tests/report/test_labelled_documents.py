@@ -15,7 +15,7 @@ import pytest
 import mutandis as mm
 from mutandis.errors import PlanError, SettingsError
 from mutandis.files.audit_file import write_plan
-from mutandis.report.compliance import write_compliance
+from mutandis.rooms.compliance.texts import write_text
 from mutandis.rooms.explorer.pages import Asked, Explorer
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def test_labels_are_wherever_a_document_has_words(labelled: mm.Audit) -> None:
         "case in a notebook": case._repr_html_() + case.explain(),
         "audit in a notebook": labelled._repr_html_() + OUTCOME["negative"],
         "check": f"{labelled.plan.check()} {OUTCOME['negative']}",
-        "prima facie": write_compliance(labelled, "prima-facie"),
-        "model card": write_compliance(labelled, "model-card") + OUTCOME["negative"],
+        "prima facie": write_text(labelled, "prima-facie"),
+        "model card": write_text(labelled, "model-card") + OUTCOME["negative"],
     }
     for name, page in pages.items():
         assert not WORDS.findall(text_of(page).replace(RULE, "")), name

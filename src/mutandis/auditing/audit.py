@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from mutandis.auditing.noise_floor import NoiseFloor
     from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan
-    from mutandis.auditing.prevention import Prevention, RelabelRule
     from mutandis.auditing.provenance import Provenance
     from mutandis.auditing.tipping import Tipping
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from mutandis.evidence.semantics import Grouping, Situation
     from mutandis.evidence.support import Support
     from mutandis.report.case_model import CaseDocument
-    from mutandis.report.compliance import ComplianceText
     from mutandis.report.report import Report
     from mutandis.scm import Diagnosis, Worldview
 
@@ -285,99 +283,6 @@ class Audit:
             write_people(path, columns_of(self.count_records()), sheet=table)
         else:
             write_people(path, self._people_columns(method, k))
-
-    def impact_ratios(
-        self,
-        *,
-        by: Sequence[str] | None = None,
-        unknown: Sequence[Any] = (),
-        leave_out_below: float = 0.0,
-        score: str | None = None,
-    ) -> Any:
-        """Compute the rates of whole groups and their impact ratios (docs/compliance.md).
-
-        They are what New York City's rules on automated employment decision tools ask for (6 RCNY
-        § 5-301): the selection rate of each category, divided by the highest one. They compare
-        groups as they are, and are no part of situation testing.
-
-        Parameters
-        ----------
-        by
-            The columns of categories: protected statuses or nominal attributes of the audit, each
-            by itself and all of them together. Default: the protected statuses.
-        unknown
-            Values that say that a category is not known: these people are counted, and left out.
-        leave_out_below
-            The share of the rows below which a category gets no impact ratio; the rules allow
-            0.02. Its people and its rate are shown all the same.
-        score
-            An attribute that holds a score: the scoring rate is the share above its median.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=400, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous"},
-        ...     ks=(10,),
-        ... )
-        >>> found.impact_ratios()[["category", "applicants", "selected"]].values.tolist()
-        [['0', 273, 165], ['1', 126, 48]]
-        """
-        from mutandis.auditing.impact_ratios import compute_impact_ratios
-
-        rows = compute_impact_ratios(
-            self, by=by, unknown=unknown, leave_out_below=leave_out_below, score=score
-        )
-        names = rows[0].as_row()
-        columns = {name: [row.as_row()[name] for row in rows] for name in names}
-        return to_frame(columns, self.plan.population.source)
-
-    def propensity_weighted(self) -> Any:
-        """Compare whole groups, the reference rows weighted to be like the protected ones.
-
-        A table with a row for each protected status (docs/distances.md). Each reference row counts
-        e / (1 - e), with its propensity score e, the probability of the protected status given the
-        attributes; the difference of the two shares of refusals is then an average over the
-        protected (Qureshi et al. 2020). It is about the table, not about a complainant, and
-        attributes that the status affects are held as they are.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=2000, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        ...     ks=(10,),
-        ...     uncertainty=mm.Uncertainty(placebo=0),
-        ... )
-        >>> columns = ["p_protected", "p_reference", "p_weighted", "risk_difference"]
-        >>> found.propensity_weighted()[columns].round(3).values.tolist()
-        [[0.633, 0.38, 0.596, 0.038]]
-        """
-        from mutandis.auditing.propensity import weigh_by_propensity
-
-        rows = [each.as_row() for each in weigh_by_propensity(self)]
-        return to_frame(columns_of(rows), self.plan.population.source)
-
-    def compliance(self, kind: ComplianceText) -> str:
-        """Write a text that others ask for, in Markdown (docs/compliance.md).
-
-        Parameters
-        ----------
-        kind
-            "prima-facie", a summary for the question of who has to prove what, or "model-card", a
-            section of a model card. Neither is legal advice.
-        """
-        from mutandis.report.compliance import write_compliance
-
-        return write_compliance(self, kind)
 
     def _people_columns(self, method: str | None, k: int | None) -> dict[str, Any]:
         columns = self._columns(self.evaluate(method, k))
@@ -872,57 +777,6 @@ class Audit:
         from mutandis.auditing.placebo import run_placebo
 
         return run_placebo(self, repeats=repeats, seed=seed, kind=kind, ks=ks)
-
-    def prevent(
-        self,
-        model: Any = None,
-        *,
-        rule: RelabelRule = "own-case",
-        method: str | None = None,
-        k: int | None = None,
-        keep_status: bool = False,
-    ) -> Prevention:
-        """Study what remains when confirmed cases are relabelled; it is not a remedy.
-
-        The decisions on confirmed cases are changed in a copy of the table, which is audited again
-        by the same plan, without b(), and a model is trained on the record and on the changed
-        table, and its decisions on the same people are audited (docs/prevention.md). That
-        compensates none of the people concerned, and the model may still discriminate.
-
-        Parameters
-        ----------
-        model
-            A classifier with `fit` and `predict`, as those of scikit-learn have, not yet fitted; a
-            copy of it is trained. Default: none.
-        rule
-            Whose decisions are changed. "own-case": the verdict is significant after adjustment,
-            and she has a case of her own. "pattern": the verdict is significant after adjustment,
-            and the outcome is the one that is looked for (refused, unless the direction is
-            "positive").
-        method, k
-            Whose verdicts are taken; default: the primary ones.
-        keep_status
-            Train the model on the protected status too.
-
-        Examples
-        --------
-        >>> import mutandis as mm
-        >>> found = mm.audit(
-        ...     mm.datasets.loan(n=600, seed=1),
-        ...     outcome="LoanApproval",
-        ...     negative=-1,
-        ...     protected=mm.Protection("Gender", value=1, reference=0),
-        ...     attributes={"AnnualSalary": "continuous"},
-        ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
-        ...     ks=(15,),
-        ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
-        ... )
-        >>> found.prevent().counts()["significant_adjusted"].tolist()
-        [50, 0]
-        """
-        from mutandis.auditing.prevention import study_prevention
-
-        return study_prevention(self, model, rule=rule, method=method, k=k, keep_status=keep_status)
 
     def tipping(
         self,

@@ -10,6 +10,7 @@ import typer
 
 from mutandis.cli.options import K, Method, Results, Sign, app
 from mutandis.cli.terminal import echo, invocation
+from mutandis.registry import find
 
 if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
@@ -117,10 +118,9 @@ def export(
 def _write_impact_ratios(audit: Audit, out: Path, **options: Any) -> None:
     from fractions import Fraction
 
-    from mutandis.auditing.impact_ratios import compute_impact_ratios
     from mutandis.files.people_file import write_people
 
-    rows = compute_impact_ratios(audit, **options)
+    rows = find("room", "compliance").compute_impact_ratios(audit, **options)
     write_people(out, {name: [row.as_row()[name] for row in rows] for name in rows[0].as_row()})
     ratios = [row.impact_ratio for row in rows if row.impact_ratio is not None]
     below = sum(ratio < Fraction(4, 5) for ratio in ratios)
@@ -130,9 +130,8 @@ def _write_impact_ratios(audit: Audit, out: Path, **options: Any) -> None:
 
 def _write_text(audit: Audit, out: Path, kind: str) -> None:
     from mutandis.files.text_files import write_atomically
-    from mutandis.report.compliance import write_compliance
 
-    write_atomically(out, write_compliance(audit, kind))
+    write_atomically(out, find("room", "compliance").write_text(audit, kind))
     echo(f"{out}")
     echo("It states what the audit found; it is not legal advice.")
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mutandis.cli.options import Json, K, Results, app
 from mutandis.cli.terminal import answer, collected_notes, wrap
+from mutandis.registry import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from mutandis.auditing.prevention import Prevention
 
 
 @app.command()
@@ -40,18 +39,12 @@ def prevent(
     json: Json = False,
 ) -> None:
     """Study what remains when the decisions on confirmed cases are changed; it is no remedy."""
-    from mutandis.auditing.prevention import study_prevention
     from mutandis.files.people_file import write_people
     from mutandis.files.saved_audit import open_results
 
     with collected_notes():
-        study = study_prevention(
-            open_results(folder),
-            None,
-            rule=cast("Any", rule),
-            method=method,
-            k=k,
-            keep_status=False,
+        study = find("room", "prevention").study_prevention(
+            open_results(folder), rule=rule, method=method, k=k
         )
     if out is not None:
         write_people(out, _table(study), sheet="decisions")
@@ -65,7 +58,7 @@ def prevent(
     answer(data, _describe(study, out), as_json=json)
 
 
-def _describe(study: Prevention, out: Path | None) -> Iterator[str]:
+def _describe(study: Any, out: Path | None) -> Iterator[str]:
     yield wrap(study.sentence()) + "\n"
     for each in study.count_records():
         own = each["pattern_and_own_case"]
@@ -78,10 +71,10 @@ def _describe(study: Prevention, out: Path | None) -> Iterator[str]:
         yield "\nTo write the table with the changed decisions, add --out relabelled.csv."
     else:
         yield f"\nThe table with the changed decisions, which holds personal data: {out}"
-    yield "To train a model on it and audit that: audit.prevent(model) in Python."
+    yield "To train a model on it and audit that: mutandis.rooms.prevention in Python."
 
 
-def _table(study: Prevention) -> dict[str, Any]:
+def _table(study: Any) -> dict[str, Any]:
     """Return the changed table as columns, with a column for changed decisions."""
     import numpy as np
 

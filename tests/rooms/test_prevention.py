@@ -9,6 +9,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import DecisionError, PlanError
+from mutandis.rooms.prevention import study_prevention
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +92,7 @@ def test_confirmed_cases_are_relabelled_and_the_table_is_audited_again(
     table, options = (made_up(), settings()) if direction == "negative" else mirrored()
     before = {name: list(values) for name, values in table.items()}
     found = mm.audit(table, **options)
-    study = found.prevent(rule=rule)
+    study = study_prevention(found, rule=rule)
     value = "refused" if direction == "negative" else "granted"
     by_hand = relabel_by_hand(table, found, own=rule == "own-case", value=value)
     assert study.decisions()["answer"].tolist() == by_hand
@@ -111,7 +112,7 @@ def test_confirmed_cases_are_relabelled_and_the_table_is_audited_again(
 
 def test_both_rules_differ_where_a_refusal_is_shared_by_matches() -> None:
     found = mm.audit(made_up(), **settings())
-    own, pattern = found.prevent(), found.prevent(rule="pattern")
+    own, pattern = study_prevention(found), study_prevention(found, rule="pattern")
     assert set(own.ids) < set(pattern.ids)
 
 
@@ -127,7 +128,7 @@ def features_by_hand(table: dict[str, Any], *, status: bool = False) -> np.ndarr
 def test_a_model_is_retrained_on_both_tables(status: bool) -> None:
     table, options = made_up(), settings()
     found = mm.audit(table, **options)
-    study = found.prevent(TREE, keep_status=status)
+    study = study_prevention(found, TREE, keep_status=status)
     assert not hasattr(TREE, "tree_")  # a copy was trained
     relabelled = relabel_by_hand(table, found, own=True, value="refused")
     features = features_by_hand(table, status=status)
@@ -144,7 +145,7 @@ def test_a_model_is_retrained_on_both_tables(status: bool) -> None:
 
 def test_what_remains_is_counted_from_the_findings() -> None:
     found = mm.audit(made_up(), **settings())
-    study = found.prevent(TREE)
+    study = study_prevention(found, TREE)
     table = study.counts()
     assert list(table.columns) == COUNTS
     assert list(study.audits) == table["decisions"].tolist()
@@ -169,7 +170,7 @@ def test_what_remains_is_counted_from_the_findings() -> None:
     assert f"{study.relabelled} decisions were relabelled" in study.sentence()
     assert "not a remedy" in study.sentence()
     assert "model that is trained on the record" in study.sentence()
-    assert "trained on the record" not in found.prevent().sentence()
+    assert "trained on the record" not in study_prevention(found).sentence()
 
 
 class Remembering:
@@ -189,8 +190,8 @@ def test_the_order_of_rows_changes_no_number(model: Any) -> None:
     table = made_up()
     order = np.random.default_rng(5).permutation(len(table["who"]))
     shuffled = {name: [values[each] for each in order] for name, values in table.items()}
-    one = mm.audit(table, **settings()).prevent(model)
-    other = mm.audit(shuffled, **settings()).prevent(model)
+    one = study_prevention(mm.audit(table, **settings()), model)
+    other = study_prevention(mm.audit(shuffled, **settings()), model)
     assert one.counts().equals(other.counts())
     assert set(one.ids) == set(other.ids)
     for name, audit in one.audits.items():
@@ -201,8 +202,8 @@ def test_tables_come_back_in_the_frame_type_of_the_caller(
     as_frame: Callable[[dict[str, Any]], Any],
 ) -> None:
     given = as_frame(made_up())
-    study = mm.audit(given, **settings(ks=(25,))).prevent()
-    mine = mm.audit(made_up(), **settings(ks=(25,))).prevent()
+    study = study_prevention(mm.audit(given, **settings(ks=(25,))))
+    mine = study_prevention(mm.audit(made_up(), **settings(ks=(25,))))
     found = mm.audit(given, **settings(ks=(25,)))
     assert type(study.decisions()) is type(found.plan.population.frame())
     assert type(study.counts()) is type(found.counts())
@@ -220,12 +221,12 @@ def test_the_decision_maker_is_not_asked_again() -> None:
     found = mm.audit(table, **settings(decision=decision))
     assert "cst_with" in found.methods
     times = len(asked)
-    study = found.prevent()
+    study = study_prevention(found)
     assert len(asked) == times
     assert study.audits["relabelled"].methods == ("st", "cst_without", "cst_matched")
     assert study.audits["relabelled"].plan.decision is None
     # without b(), the verdicts of the matched comparison are the same
-    without = mm.audit(table, **settings()).prevent()
+    without = study_prevention(mm.audit(table, **settings()))
     assert study.counts().equals(without.counts())
 
 
@@ -236,8 +237,8 @@ def test_a_ready_table_of_counterfactuals_loses_its_old_decisions() -> None:
     options = settings(worldview=None, counterfactuals=ready)
     given = mm.audit(table, **options)
     assert "cf" in given.methods
-    study = given.prevent()
-    assert study.counts().equals(found.prevent().counts())
+    study = study_prevention(given)
+    assert study.counts().equals(study_prevention(found).counts())
     assert study.audits["relabelled"].flips() is None
 
 
@@ -245,7 +246,7 @@ def test_refits_are_part_of_the_plan_that_is_run_again() -> None:
     table = made_up(rows=240)
     options = settings(uncertainty=mm.Uncertainty(refits=3, placebo=0, tipping=False))
     found = mm.audit(table, **options)
-    study = found.prevent(rule="pattern")
+    study = study_prevention(found, rule="pattern")
     by_hand = relabel_by_hand(table, found, own=False, value="refused")
     again = mm.audit(table | {"answer": by_hand}, **options)
     assert rows_of(study.audits["relabelled"]) == rows_of(again)
@@ -253,7 +254,7 @@ def test_refits_are_part_of_the_plan_that_is_run_again() -> None:
 
 def test_another_method_can_be_studied_by_its_pattern() -> None:
     found = mm.audit(made_up(), **settings())
-    study = found.prevent(rule="pattern", method="st", k=15)
+    study = study_prevention(found, rule="pattern", method="st", k=15)
     people = found.findings("st", k=15)
     confirmed = (people["verdict"] == "significant-adjusted") & (people["outcome"] == "refused")
     assert set(study.ids) == set(people["id"][confirmed])
@@ -278,7 +279,7 @@ def test_ordered_levels_are_ranks_and_dropped_rows_stay_out() -> None:
 
     step = mm.Attribute(name="step", kind=mm.AttributeKind.ORDINAL, levels=tuple(steps))
     options = settings(attributes={"salary": "continuous", "step": step}, missing="drop", ks=(25,))
-    study = mm.audit(table, **options).prevent(Spy())
+    study = study_prevention(mm.audit(table, **options), Spy())
     assert len(study.decisions()) == len(table["who"]) - 1
     assert list(seen[0].columns) == ["salary", "step"]
     ranks = [float(int(each) % 3) for each in seen[0]["salary"]]
@@ -300,7 +301,7 @@ def test_an_intersection_can_be_studied() -> None:
         ks=(25,),
     )
     found = mm.audit(table, **options)
-    study = found.prevent(TREE, keep_status=True)
+    study = study_prevention(found, TREE, keep_status=True)
     by_hand = relabel_by_hand(table, found, own=True, value="refused")
     again = mm.audit(table | {"answer": by_hand}, **options)
     assert study.relabelled > 0
@@ -311,7 +312,7 @@ def test_a_saved_audit_can_be_studied(tmp_path: Path) -> None:
     found = mm.audit(made_up(), **settings(ks=(25,)))
     found.save(tmp_path / "results")
     opened = mm.open_results(tmp_path / "results")
-    one, other = found.prevent(TREE), opened.prevent(TREE)
+    one, other = study_prevention(found, TREE), study_prevention(opened, TREE)
     assert one.counts().equals(other.counts())
     assert one.decisions()["answer"].tolist() == other.decisions()["answer"].tolist()
 
@@ -320,22 +321,22 @@ def test_what_has_no_meaning_is_refused() -> None:
     table = made_up()
     found = mm.audit(table, **settings(decision="salary > 32"))
     with pytest.raises(PlanError, match=r"rule='all' is unknown. Allowed: own-case, pattern"):
-        found.prevent(rule="all")  # type: ignore[arg-type]
+        study_prevention(found, rule="all")  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="'cf' asks the decision maker, who would repeat"):
-        found.prevent(rule="pattern", method="cf")
+        study_prevention(found, rule="pattern", method="cf")
     with pytest.raises(PlanError, match="'st' says nothing about a complainant's own case"):
-        found.prevent(method="st")
+        study_prevention(found, method="st")
     with pytest.raises(PlanError, match="k=3 was not run"):
-        found.prevent(k=3)
+        study_prevention(found, k=3)
     with pytest.raises(PlanError, match="keep_status=True is about what a model is trained on"):
-        found.prevent(keep_status=True)
+        study_prevention(found, keep_status=True)
     with pytest.raises(PlanError, match="model= is the class DecisionTreeClassifier"):
-        found.prevent(DecisionTreeClassifier)
+        study_prevention(found, DecisionTreeClassifier)
     with pytest.raises(PlanError, match=r"model= is str. Give an object with the methods fit"):
-        found.prevent("tree")
+        study_prevention(found, "tree")
     unadjusted = mm.audit(table, **settings(evidence=mm.Evidence(adjust="none")))
     with pytest.raises(PlanError, match="this audit has adjust='none'"):
-        unadjusted.prevent()
+        study_prevention(unadjusted)
 
 
 def test_audits_of_another_kind_are_refused() -> None:
@@ -348,12 +349,12 @@ def test_audits_of_another_kind_are_refused() -> None:
     }
     classes = mm.audit(several, **settings(negative=["refused", "later"]))
     with pytest.raises(PlanError, match="'answer' has several classes"):
-        classes.prevent()
+        study_prevention(classes)
     rates = table | {"rate": [5.0 - salary / 10 for salary in table["salary"]]}
     score = mm.Score("rate", worse="higher")
     scored = mm.audit(rates, **settings(outcome=score, negative=None))
     with pytest.raises(PlanError, match="'rate' is a score"):
-        scored.prevent()
+        study_prevention(scored)
     table["old"] = np.random.default_rng(3).choice(["yes", "no"], 420).tolist()
     grounds = [
         mm.Protection("woman", value="yes", reference="no"),
@@ -363,10 +364,10 @@ def test_audits_of_another_kind_are_refused() -> None:
     multiple = mm.audit(
         table, **settings(protected=grounds, combine="multiple", worldview=both, ks=(15,))
     )
-    with pytest.raises(PlanError, match=r"audit.part\('woman'\).prevent\(\)"):
-        multiple.prevent()
+    with pytest.raises(PlanError, match=r"audit\.part\('woman'\)"):
+        study_prevention(multiple)
     part = multiple.part("woman")
-    assert part.prevent().counts()["complainants"].tolist() == [len(part.findings())] * 2
+    assert study_prevention(part).counts()["complainants"].tolist() == [len(part.findings())] * 2
 
 
 class Failing:
@@ -380,10 +381,10 @@ class Failing:
 def test_a_model_that_does_not_decide_is_refused() -> None:
     found = mm.audit(made_up(), **settings(ks=(25,)))
     with pytest.raises(DecisionError, match=r"Failing.*stopped with ValueError") as caught:
-        found.prevent(Failing())
+        study_prevention(found, Failing())
     assert "cannot learn" not in str(caught.value)
     numbers = made_up()
     numbers["answer"] = [int(each == "granted") for each in numbers["answer"]]
     other = mm.audit(numbers, **settings(ks=(25,), negative=0))
     with pytest.raises(DecisionError, match="Turn a score or a probability into a decision"):
-        other.prevent(LinearRegression())
+        study_prevention(other, LinearRegression())

@@ -56,7 +56,7 @@ class Prevention:
     Parameters
     ----------
     rule
-        Who was relabelled: "own-case" or "pattern", see `Audit.prevent`.
+        Who was relabelled: "own-case" or "pattern", see `study_prevention`.
     method, k
         The method and the group size whose verdicts were taken.
     ids
@@ -83,7 +83,8 @@ class Prevention:
     ...     ks=(15,),
     ...     uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False),
     ... )
-    >>> study = found.prevent()
+    >>> from mutandis.rooms.prevention import study_prevention
+    >>> study = study_prevention(found)
     >>> study.relabelled
     32
     >>> study.counts()[["decisions", "significant_adjusted"]].values.tolist()
@@ -155,14 +156,54 @@ class Prevention:
 
 def study_prevention(
     audit: Audit,
-    model: Any,
+    model: Any = None,
     *,
-    rule: RelabelRule,
-    method: str | None,
-    k: int | None,
-    keep_status: bool,
+    rule: RelabelRule = "own-case",
+    method: str | None = None,
+    k: int | None = None,
+    keep_status: bool = False,
 ) -> Prevention:
-    """Relabel confirmed cases and audit again; the parameters are those of `Audit.prevent`."""
+    """Study what remains when confirmed cases are relabelled; it is not a remedy.
+
+    The decisions on confirmed cases are changed in a copy of the table, which is audited again
+    by the same plan, without b(), and a model is trained on the record and on the changed
+    table, and its decisions on the same people are audited (docs/prevention.md). That
+    compensates none of the people concerned, and the model may still discriminate.
+
+    Parameters
+    ----------
+    audit
+        The audit with the confirmed cases.
+    model
+        A classifier with `fit` and `predict`, as those of scikit-learn have, not yet fitted; a
+        copy of it is trained. Default: none.
+    rule
+        Whose decisions are changed. "own-case": the verdict is significant after adjustment,
+        and she has a case of her own. "pattern": the verdict is significant after adjustment,
+        and the outcome is the one that is looked for (refused, unless the direction is
+        "positive").
+    method, k
+        Whose verdicts are taken; default: the primary ones.
+    keep_status
+        Train the model on the protected status too.
+
+    Examples
+    --------
+    >>> import mutandis as mm
+    >>> from mutandis.rooms.prevention import study_prevention
+    >>> found = mm.audit(
+    ...     mm.datasets.loan(n=600, seed=1),
+    ...     outcome="LoanApproval",
+    ...     negative=-1,
+    ...     protected=mm.Protection("Gender", value=1, reference=0),
+    ...     attributes={"AnnualSalary": "continuous"},
+    ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
+    ...     ks=(15,),
+    ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
+    ... )
+    >>> study_prevention(found).counts()["significant_adjusted"].tolist()
+    [50, 0]
+    """
     chosen, size = audit.plan.choose(method, k)
     _check_audit(audit.plan)
     _check_rule(chosen, rule)
@@ -196,7 +237,7 @@ def _check_audit(plan: Plan) -> None:
     if plan.combine == "multiple":
         raise PlanError(
             "This audit looks at several grounds one by one, and a decision has only one label. "
-            f"Study one of them: audit.part({plan.protections[0].attribute!r}).prevent()."
+            f"Study one of them: audit.part({plan.protections[0].attribute!r})."
         )
     if plan.outcome.classes is not None:
         raise PlanError(

@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.impact_ratios import compute_impact_ratios
 from mutandis.errors import PlanError
+from mutandis.rooms.compliance import impact_ratios
+from mutandis.rooms.compliance.impact_ratios import compute_impact_ratios
 
 if TYPE_CHECKING:
-    from mutandis.auditing.impact_ratios import ImpactRatio
+    from mutandis.rooms.compliance.impact_ratios import ImpactRatio
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +135,7 @@ def test_rows_that_were_dropped_are_counted(table: pd.DataFrame) -> None:
 
 
 def test_the_frame(audit: mm.Audit) -> None:
-    frame = audit.impact_ratios(by=["sex", "race"], unknown=["?"])
+    frame = impact_ratios(audit, by=["sex", "race"], unknown=["?"])
     assert list(frame.columns) == [
         "table",
         "category",

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import PlanError
+from mutandis.rooms.prevention import study_prevention
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +53,7 @@ def run(*arguments: object) -> Any:
 def test_counts_are_those_of_python(
     found: mm.Audit, folder: Path, options: list[Any], asked: dict[str, Any]
 ) -> None:
-    study = found.prevent(**asked)
+    study = study_prevention(found, **asked)
     answer = run(folder, "--json", *options)
     assert answer.exit_code == 0, answer.output
     said = json.loads(answer.output)
@@ -68,7 +69,7 @@ def test_the_changed_table_is_written_and_the_results_stay(
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     answer = run(folder, "--out", tmp_path / "changed.csv")
     assert answer.exit_code == 0, answer.output
-    study = found.prevent()
+    study = study_prevention(found)
     written = pd.read_csv(tmp_path / "changed.csv")
     assert written.loc[written["relabelled"], "id"].tolist() == study.ids.tolist()
     changed = study.decisions()["LoanApproval"].to_numpy()

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.errors import PlanError
+from mutandis.rooms.compliance import write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,7 @@ def audit() -> mm.Audit:
 
 @pytest.mark.parametrize("kind", ["prima-facie", "model-card"])
 def test_every_count_is_the_audits(audit: mm.Audit, kind: Any) -> None:
-    text = audit.compliance(kind)
+    text = write_text(audit, kind)
     for row in audit.counts().to_dict("records"):
         title = {"st": "ST", "cst_without": "CST (w/o)", "cst_matched": "CST (matched)"}
         cells = [row["cases"], row["significant"], row["significant_adjusted"]]
@@ -54,7 +55,7 @@ def test_every_count_is_the_audits(audit: mm.Audit, kind: Any) -> None:
 
 
 def test_the_sources_are_named(audit: mm.Audit) -> None:
-    text = audit.compliance("prima-facie")
+    text = write_text(audit, "prima-facie")
     for source in (
         "section 136 of the Equality Act 2010",
         "Article 19(1) of Directive 2006/54/EC",
@@ -65,8 +66,8 @@ def test_the_sources_are_named(audit: mm.Audit) -> None:
 
 
 def test_the_measure_is_named() -> None:
-    text = small_audit(tau=0.8, evidence=mm.Evidence(measure="selection-ratio")).compliance(
-        "model-card"
+    text = write_text(
+        small_audit(tau=0.8, evidence=mm.Evidence(measure="selection-ratio")), "model-card"
     )
     assert "selection-ratio, (1 − p\\_control) / (1 − p\\_test)" in text
     assert "selection ratio \\< 0.8" in text
@@ -74,7 +75,7 @@ def test_the_measure_is_named() -> None:
 
 def test_names_of_the_table_make_no_markup() -> None:
     hostile = "<script>|*x*`\n# y"
-    text = small_audit(hostile).compliance("prima-facie")
+    text = write_text(small_audit(hostile), "prima-facie")
     assert "<script>" not in text
     assert "\n# y" not in text
     assert "|*x*" not in text
@@ -82,7 +83,7 @@ def test_names_of_the_table_make_no_markup() -> None:
 
 def test_an_unknown_text_is_refused(audit: mm.Audit) -> None:
     with pytest.raises(PlanError, match=r"'prima' is not a text that can be written.*prima-facie"):
-        audit.compliance("prima")  # type: ignore[arg-type]
+        write_text(audit, "prima")
 
 
 def test_the_command_writes_each(audit: mm.Audit, tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_the_command_writes_each(audit: mm.Audit, tmp_path: Path) -> None:
     )
     text = tmp_path / "summary.md"
     assert "not legal advice" in export(str(text), "--as", "prima-facie")
-    assert text.read_text() == mm.open_results(results).compliance("prima-facie")
+    assert text.read_text() == write_text(mm.open_results(results), "prima-facie")
     export(str(tmp_path / "card.md"), "--as", "model-card")
     export(str(tmp_path / "people.csv"))
     assert (tmp_path / "people.csv").exists()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
 
-__all__ = ["ComplianceText", "write_compliance"]
+__all__ = ["ComplianceText", "write_text"]
 
 ComplianceText = Literal["prima-facie", "model-card"]
 
@@ -29,8 +29,17 @@ _NOT_ADVICE: Final = (
 )
 
 
-def write_compliance(audit: Audit, kind: str) -> str:
-    """Write one of the texts."""
+def write_text(audit: Audit, kind: str) -> str:
+    """Write a text that others ask for, in Markdown (docs/compliance.md).
+
+    Parameters
+    ----------
+    audit
+        The audit that it reports.
+    kind
+        "prima-facie", a summary for the question of who has to prove what, or "model-card", a
+        section of a model card. Neither is legal advice.
+    """
     if kind not in _WRITERS:
         raise PlanError(
             f"{kind!r} is not a text that can be written.{suggest(kind, _WRITERS)} Allowed: "
