@@ -50,18 +50,6 @@ def test_help_takes_less_than_half_a_second() -> None:
     assert min(once() for _ in range(5)) < 0.5
 
 
-def test_an_error_on_purpose_is_one_paragraph_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["mutandis", "demo", "--share", "1.5"])
-    with pytest.raises(SystemExit) as end:
-        command_line.main()
-    output = capsys.readouterr()
-    assert end.value.code == 2
-    assert output.out == ""
-    assert output.err == "mutandis: protected_share=1.5 is outside (0, 1).\n"
-
-
 def test_debug_shows_the_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

