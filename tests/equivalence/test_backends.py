@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields
-from fractions import Fraction
-from functools import cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,14 +22,13 @@ from mutandis.search.embedding import Embedding
 from mutandis.search.engine import Queries, Search, Space, find_neighbourhoods
 from mutandis.search.kd_tree import TreeSearch
 from mutandis.search.kernel_search import CompiledSearch
-from mutandis.search.ties import Neighbourhoods
+from tests.oracle import Gower, assert_equal_fields, fractions, list_near, nearest, radius_of, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
+    from mutandis.search.ties import Neighbourhoods
 
-    from mutandis.search.engine import Listing
 
 BACKENDS: dict[str, Callable[[Space], Search]] = {
     "tree": lambda space: TreeSearch.build(space, threads=1),
@@ -55,76 +52,6 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.negative)
-
-
-# --- the oracle: plain Python on fractions, read from the decimals that the cells show ---
-
-
-@cache
-def exact(cell: Any) -> Fraction:
-    return Fraction(str(cell))
-
-
-def exact_extents(table: Table) -> dict[str, Fraction]:
-    """The divisor of each attribute; an attribute that never varies has none."""
-    extents = {}
-    for attribute in table.attributes:
-        cells = table.rows[attribute.name]
-        if len(set(cells)) == 1:
-            continue
-        if attribute.kind is AttributeKind.CONTINUOUS:
-            extents[attribute.name] = exact(max(cells)) - exact(min(cells))
-        elif attribute.kind is AttributeKind.ORDINAL:
-            extents[attribute.name] = Fraction(len(attribute.levels) - 1)
-        else:
-            extents[attribute.name] = Fraction(1)
-    return extents
-
-
-def exact_difference(attribute: Attribute, here: Any, there: Any) -> Fraction:
-    if attribute.kind is AttributeKind.CONTINUOUS:
-        return abs(exact(here) - exact(there))
-    if attribute.kind is AttributeKind.ORDINAL:
-        return Fraction(abs(attribute.levels.index(here) - attribute.levels.index(there)))
-    return Fraction(here != there)
-
-
-def exact_distances(table: Table, center: dict[str, Any]) -> list[Fraction]:
-    extents = exact_extents(table)
-    weight = sum(exact(attribute.weight) for attribute in table.attributes)
-    return [
-        sum(
-            exact(attribute.weight)
-            * exact_difference(attribute, table.rows[attribute.name][row], center[attribute.name])
-            / extents[attribute.name]
-            for attribute in table.attributes
-            if attribute.name in extents
-        )
-        / Fraction(weight)
-        for row in range(len(table))
-    ]
-
-
-@dataclass(frozen=True)
-class Expected:
-    radius: Fraction
-    inside: set[int]
-    rim: set[int]
-
-    @classmethod
-    def among(cls, distances: dict[int, Fraction], k: int) -> Expected:
-        radius = sorted(distances.values())[k - 1]
-        return cls(
-            radius,
-            {row for row, distance in distances.items() if distance < radius},
-            {row for row, distance in distances.items() if distance == radius},
-        )
-
-    def fair_share(self, table: Table, k: int) -> Fraction:
-        """Everybody inside holds a place; those on the rim share what is left."""
-        place = Fraction(k - len(self.inside), len(self.rim))
-        negatives = Fraction(sum(table.negative[row] for row in self.inside))
-        return (negatives + place * sum(table.negative[row] for row in self.rim)) / k
 
 
 # --- what is tested ---
@@ -180,13 +107,6 @@ def ks_up_to(largest: int) -> list[int]:
     return sorted({1, max(1, largest // 2), largest})
 
 
-def assert_same(found: Neighbourhoods, expected: Neighbourhoods) -> None:
-    for field in fields(Neighbourhoods):
-        np.testing.assert_array_equal(
-            getattr(found, field.name), getattr(expected, field.name), err_msg=field.name
-        )
-
-
 def check_backends(table: Table) -> None:
     """Every backend gives what `brute` gives, to the last bit, for every k up to all rows."""
     searched = prepare(table)
@@ -199,31 +119,13 @@ def check_backends(table: Table) -> None:
         # the middle k, and once a limit that falls short of it
         limits, rows = expected.radius[:, len(ks) // 2].copy(), np.full(len(queries), len(table))
         limits[::3] -= 1
-        listed = list_points(brute, queries, limits, rows)
+        listed = list_near(brute, queries, limits, rows)
         for name, build in BACKENDS.items():
             if name != "chosen" and not can_search(name, searched):
                 continue
             search = build(searched.space)
-            assert_same(find_neighbourhoods(search, queries, ks), expected)
-            np.testing.assert_array_equal(list_points(search, queries, limits, rows), listed)
-
-
-def list_points(
-    search: Search, queries: Queries, limits: NDArray[np.int64], rows: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Each query with the points within its limit and their distances, sorted."""
-    answered: list[NDArray[np.intp]] = []
-    listed: list[NDArray[np.int64]] = []
-
-    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        query = np.repeat(chosen, np.diff(listing.start))
-        listed.append(np.column_stack([query, listing.points, listing.distances]))
-        answered.append(chosen)
-
-    search.visit(queries, limits, rows, use)
-    assert np.sort(np.concatenate(answered)).tolist() == list(range(len(limits)))
-    found = np.concatenate(listed)
-    return found[np.lexsort(found.T[::-1])]
+            assert_equal_fields(find_neighbourhoods(search, queries, ks), expected, what=name)
+            assert list_near(search, queries, limits, rows) == listed
 
 
 def can_search(backend: str, searched: Searched) -> bool:
@@ -246,31 +148,28 @@ def check_oracle(table: Table, searched: Searched) -> None:
 def check_answers(
     table: Table, searched: Searched, found: Neighbourhoods, ks: Sequence[int], *, own: bool
 ) -> None:
-    cells = table.rows if own else table.centers
-    # what float64 leaves of tenths beside 1e9 is all that a far center can be measured with
+    rows = list(zip(*table.rows.values(), strict=True))
+    centers = rows if own else list(zip(*table.centers.values(), strict=True))
+    kinds = [each.levels or each.kind.value for each in table.attributes]
+    gower = Gower(rows, kinds, [each.weight for each in table.attributes])
+    # what float64 leaves of tenths next to 1e9 is all that a far center can be measured with
     tolerance = 1e-12 + 100 * max((axis.noise for axis in searched.embedding.axes), default=0.0)
-    shares = [sum_nearest(found, column, k=k, ties="fair") for column, k in enumerate(ks)]
-    for query in range(len(table)):
-        center = {name: cells[name][query] for name in cells}
-        distances = dict(enumerate(exact_distances(table, center)))
-        if own:
-            del distances[query]
+    shares = [
+        fractions(sum_nearest(found, column, k=k, ties="fair")) for column, k in enumerate(ks)
+    ]
+    for query, center in enumerate(centers):
+        apart = gower.among(center, [row for row in range(len(rows)) if not (own and row == query)])
         for column, k in enumerate(ks):
-            expected = Expected.among(distances, k)
+            expected = radius_of(apart, k)
+            inside = [table.negative[row] for row, far in apart.items() if far < expected]
+            rim = [table.negative[row] for row, far in apart.items() if far == expected]
             at = (query, column)
-            assert found.inside[at] == len(expected.inside)
-            assert found.rim[at] == len(expected.rim)
-            assert found.marks_inside[at][0] == sum(table.negative[i] for i in expected.inside)
-            assert found.marks_rim[at][0] == sum(table.negative[i] for i in expected.rim)
-            share = shares[column]
-            top, bottom = (
-                int(share.marks[:, 0][query]),
-                int(share.places[query] * share.parts[:, 0][query]),
-            )
-            assert Fraction(top, bottom) == expected.fair_share(table, k)
+            assert (found.inside[at], found.marks_inside[at][0]) == (len(inside), sum(inside))
+            assert (found.rim[at], found.marks_rim[at][0]) == (len(rim), sum(rim))
+            assert shares[column][query] == share(nearest(apart, k), table.negative)
             radius = float(searched.embedding.metric.as_float(found.radius[at]))
             radius += 0.0 if own else float(searched.overflow_distance[query])
-            assert radius == pytest.approx(float(expected.radius), rel=1e-12, abs=tolerance)
+            assert radius == pytest.approx(float(expected), rel=1e-12, abs=tolerance)
 
 
 # --- tables ---
@@ -327,7 +226,7 @@ def tables(draw: st.DrawFn, columns: Sequence[Any], most_rows: int) -> Table:
     return Table(tuple(attributes), rows, centers, negative)
 
 
-@settings(max_examples=120)
+@settings(max_examples=90)
 @given(tables(DECIMAL_COLUMNS + LEVEL_COLUMNS, most_rows=14))
 def test_brute_finds_what_fractions_find(table: Table) -> None:
     searched = prepare(table)
@@ -338,13 +237,13 @@ def test_brute_finds_what_fractions_find(table: Table) -> None:
     check_oracle(table, searched)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(tables(LEVEL_COLUMNS[2:4], most_rows=14))
 def test_nominal_only_agrees_with_fractions(table: Table) -> None:
     check_oracle(table, prepare(table))
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(tables(DECIMAL_COLUMNS + LEVEL_COLUMNS + CONTINUOUS_COLUMNS, most_rows=30))
 def test_backends_agree_on_mixed_data(table: Table) -> None:
     check_backends(table)
@@ -378,9 +277,9 @@ def simulated(seed: int, *, size: int) -> Table:
     return Table(attributes, rows, centers, (rng.random(size) < 0.4).tolist())
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
-def test_backends_agree_on_a_thousand_rows_with_ties(seed: int) -> None:
-    check_backends(simulated(seed, size=1000))
+@pytest.mark.parametrize("size", [300, pytest.param(1000, marks=pytest.mark.slow)])
+def test_backends_agree_on_many_rows_with_ties(size: int) -> None:
+    check_backends(simulated(0, size=size))
 
 
 def test_brute_finds_what_fractions_find_among_a_hundred_rows() -> None:
@@ -402,13 +301,13 @@ def test_backends_agree_on_a_thousand_continuous_rows() -> None:
     check_backends(table)
 
 
-def test_the_complainant_is_excluded_and_her_doubles_stay() -> None:
+def test_the_complainant_is_excluded_and_equal_rows_stay() -> None:
     grade = Attribute(name="grade", kind=AttributeKind.CONTINUOUS)
     table = Table((grade,), {"grade": [1.0, 1.0, 1.0, 5.0]}, {"grade": [1.0] * 4}, [True] * 4)
     searched = prepare(table)
     for search in (BruteSearch(space=searched.space), TreeSearch.build(searched.space, threads=1)):
         found = find_neighbourhoods(search, searched.own, [2, 3])
-        # her two doubles are at distance 0, the fourth row is not; k = 3 needs all others
+        # two equal rows are at distance 0, the fourth row is not; k = 3 needs all others
         assert found.radius[0].tolist() == [0, searched.embedding.axes[0].length]
         assert found.rim[0].tolist() == [2, 1]
         assert found.inside[0].tolist() == [0, 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Queries, Space, find_neighbourhoods, find_within
 from mutandis.search.kernel_search import LEAF, CompiledSearch
 from mutandis.search.kernels import scan, selection
-from mutandis.search.ties import Neighbourhoods
+from tests.oracle import assert_equal_fields
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,13 +102,6 @@ def simulate(
     return space, own, Queries.outside(points(centers, stretch=2))
 
 
-def assert_same(found: Neighbourhoods, expected: Neighbourhoods) -> None:
-    for part in fields(Neighbourhoods):
-        np.testing.assert_array_equal(
-            getattr(found, part.name), getattr(expected, part.name), err_msg=part.name
-        )
-
-
 def check(space: Space, queries: Queries, ks: list[int]) -> None:
     """Both kernels find what `brute` finds, and share places in the same way."""
     expected = BruteSearch(space=space).neighbourhoods(queries, ks)
@@ -119,10 +112,9 @@ def check(space: Space, queries: Queries, ks: list[int]) -> None:
         search = CompiledSearch(space, threads=2, kernel=kernel, leaf=leaf)
         found = find_neighbourhoods(search, queries, ks)
         assert search.name == f"compiled {kernel}"
-        assert_same(found, expected)
+        assert_equal_fields(found, expected)
         within = search.within(queries, limits)
-        for part in fields(within):
-            np.testing.assert_array_equal(getattr(within, part.name), getattr(inside, part.name))
+        assert_equal_fields(within, inside)
         policies: tuple[Ties, ...] = ("fair", "all")
         for ties in policies:
             for column, k in enumerate(ks):
@@ -203,7 +195,7 @@ def test_a_guess_that_is_too_small_is_made_good(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(compiled_search, "scan_blocks", spy)
     monkeypatch.setattr(CompiledSearch, "_rank", lambda self, k: 0)
-    assert_same(search.neighbourhoods(outside, [40]), expected)
+    assert_equal_fields(search.neighbourhoods(outside, [40]), expected)
     assert set(ranks) == {0, -1}
 
 
@@ -216,7 +208,7 @@ def test_neither_threads_nor_chunks_change_an_answer(
     monkeypatch.setattr(compiled_search, "_CHUNK", 7)
     for threads in (1, 2, 5, -1):
         search = CompiledSearch(space, threads=threads, kernel=kernel)
-        assert_same(search.neighbourhoods(own, [15, 100]), expected)
+        assert_equal_fields(search.neighbourhoods(own, [15, 100]), expected)
 
 
 def test_the_kernel_is_chosen_by_how_much_the_tree_keeps_out() -> None:
@@ -232,8 +224,7 @@ def test_the_kernel_is_chosen_by_how_much_the_tree_keeps_out() -> None:
     limits = np.full(len(anywhere), 60 * UNIT)
     found = find_within(search, anywhere, limits)
     oracle = find_within(BruteSearch(space=wide), anywhere, limits)
-    for part in fields(found):
-        np.testing.assert_array_equal(getattr(found, part.name), getattr(oracle, part.name))
+    assert_equal_fields(found, oracle)
 
 
 @given(
@@ -311,8 +302,8 @@ def test_code_that_was_compiled_from_other_sources_is_not_used(tmp_path: Path) -
     assert len(list((tmp_path / "__pycache__").iterdir())) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.few("True")
 def test_a_terminal_is_told_once_that_kernels_are_compiled(tmp_path: Path, *, cached: bool) -> None:
     pty = pytest.importorskip("pty")
     again = "least_distance(box, np.uint8(0), Costs(none, ()), np.array([3.0]), none, bits, 9.0)\n"
@@ -336,6 +327,7 @@ def test_a_terminal_is_told_once_that_kernels_are_compiled(tmp_path: Path, *, ca
     assert said == expected + "end"
 
 
+@pytest.mark.slow
 def test_kernels_are_compiled_without_a_word_where_there_is_no_terminal() -> None:
     nowhere = "from numba.core import caching\ncaching.CacheImpl._locator_classes = []\n"
     done = subprocess.run(  # noqa: S603

@@ -244,12 +244,6 @@ def test_levels_share_bits_beyond_64() -> None:
     assert level_bits(np.array([0, 3, 64], dtype=np.int32)).tolist() == [1, 8, 1]
 
 
-def test_signs_need_numbers_that_go_together() -> None:
-    one, other = np.arange(100), np.arange(100) * 37 % 101
-    assert choose_signs(np.stack([one, -one, one, one], axis=1)).shape == (4, 1)
-    assert choose_signs(np.stack([one, other], axis=1)).shape == (2, 0)
-
-
 def test_distances_are_exact_in_floats_up_to_2_to_the_53() -> None:
     assert exact_in_floats(np.array([[0], [2**52]]), np.array([2**52]))
     assert not exact_in_floats(np.array([[0], [2**53]]), np.array([1]))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import mutandis as mm
 from mutandis.errors import EquationError
 from mutandis.evidence import matches
+from tests.oracle import Gower, nearest, radius_of, share
 
 GRADES = ["low", "mid", "high"]
 ATTRIBUTES: dict[str, Any] = {
@@ -113,59 +114,40 @@ def everything(audit: mm.Audit) -> dict[tuple[str, int, Any], tuple[str, ...]]:
 # --- the definition, word by word --------------------------------------------------------------
 
 
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
-
-
-def exact_distance(a: dict[str, Any], b: dict[str, Any], ranges: dict[str, Fraction]) -> Fraction:
-    total = Fraction(int(a["job"] != b["job"]))
-    total += Fraction(abs(GRADES.index(a["grade"]) - GRADES.index(b["grade"])), 2)
-    for name, weight in (("x", 1), ("y", 2)):
-        gap = abs(Fraction(str(a[name])) - Fraction(str(b[name])))
-        total += weight * gap / ranges[name]
-    return total / 5
-
-
-def exact_share(
-    center: dict[str, Any], among: list[dict[str, Any]], k: int, ranges: dict[str, Fraction]
-) -> tuple[Fraction, Fraction]:
-    """The share of refusals among the k nearest, and the radius."""
-    distances = [exact_distance(center, other, ranges) for other in among]
-    radius = sorted(distances)[k - 1]
-    inside = [o["ok"] == 0 for o, d in zip(among, distances, strict=True) if d < radius]
-    rim = [o["ok"] == 0 for o, d in zip(among, distances, strict=True) if d == radius]
-    return (sum(inside) + Fraction(sum(rim) * (k - len(inside)), len(rim))) / k, radius
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=45, deadline=None)
 @given(situation=situations())
 def test_shares_and_radii_are_those_of_the_definition(situation: Situation) -> None:
-    audit = situation.audit()
-    people, would_be = records(situation.table), records(situation.counterfactuals)
-    ranges = {
-        name: max(Fraction(str(p[name])) for p in people)
-        - min(Fraction(str(p[name])) for p in people)
-        for name in ("x", "y")
-    }
-    men = [person for person in people if person["status"] == "r"]
-    for me, other_me in zip(people, would_be, strict=True):
-        if me["status"] != "p":
-            continue
-        women = [p for p in people if p["status"] == "p" and p is not me]
-        case = audit.case(me["who"])
+    audit, table = situation.audit(), situation.table
+    cells = ["x", "y", "job", "grade"]
+    rows, would_be = (
+        [tuple(row) for row in each[cells].to_numpy().tolist()]
+        for each in (table, situation.counterfactuals)
+    )
+    refused, refused_cf = (
+        (each["ok"] == 0).tolist() for each in (table, situation.counterfactuals)
+    )
+    gower = Gower(rows, ("continuous", "continuous", "nominal", tuple(GRADES)), (1, 2, 1, 1))
+    men = np.flatnonzero(table["status"] == "r").tolist()
+    women = np.flatnonzero(table["status"] == "p").tolist()
+    for me in women:
+        near = gower.among(rows[me], [row for row in women if row != me])
+        others, others_cf = gower.among(rows[me], men), gower.among(would_be[me], men)
+        case = audit.case(table["who"][me])
         for k in situation.ks:
-            control, radius = exact_share(me, women, k, ranges)
-            test, radius_test = exact_share(me, men, k, ranges)
-            test_cf, radius_cf = exact_share(other_me, men, k, ranges)
-            centered = (
-                (control * k + (me["ok"] == 0)) / (k + 1),
-                (test_cf * k + (other_me["ok"] == 0)) / (k + 1),
+            control, test, test_cf = (
+                share(nearest(apart, k), refused) for apart in (near, others, others_cf)
             )
+            assert control is not None
+            assert test is not None
+            assert test_cf is not None
             expected = {
                 "st": (control, test),
                 "cst_without": (control, test_cf),
-                "cst_with": centered,
-                "cf": (Fraction(me["ok"] == 0), Fraction(other_me["ok"] == 0)),
+                "cst_with": (
+                    (control * k + refused[me]) / (k + 1),
+                    (test_cf * k + refused_cf[me]) / (k + 1),
+                ),
+                "cf": (Fraction(refused[me]), Fraction(refused_cf[me])),
             }
             for method, (p_control, p_test) in expected.items():
                 result = case.result(method, k=k)
@@ -173,16 +155,16 @@ def test_shares_and_radii_are_those_of_the_definition(situation: Situation) -> N
                 assert result["p_test"] == float(p_test)
                 assert result["delta_p"] == float(p_control - p_test)
                 assert (result["verdict"] != "no-evidence") == (p_control > p_test)
-            near = case.result("st", k=k)
-            assert abs(near["radius_control"] - radius) < 1e-9
-            assert abs(near["radius_test"] - radius_test) < 1e-9
-            assert abs(case.result("cst_without", k=k)["radius_test"] - radius_cf) < 1e-9
+            for method, apart in (("st", others), ("cst_without", others_cf)):
+                found = case.result(method, k=k)
+                assert abs(found["radius_control"] - radius_of(near, k)) < 1e-9
+                assert abs(found["radius_test"] - radius_of(apart, k)) < 1e-9
 
 
 # --- what must not matter ----------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(situation=situations(), seed=st.integers(0, 2**32 - 1))
 def test_shuffling_rows_changes_nothing(situation: Situation, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(situation.table))
@@ -194,7 +176,7 @@ def test_shuffling_rows_changes_nothing(situation: Situation, seed: int) -> None
     assert everything(shuffled.audit()) == everything(situation.audit())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(situation=situations(), seed=st.integers(0, 2**32 - 1))
 def test_shuffling_rows_changes_nothing_of_a_fitted_worldview(
     situation: Situation, seed: int

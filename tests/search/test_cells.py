@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,8 @@ from mutandis.search.brute import BruteSearch
 from mutandis.search.cells import Cells, NearbySearch, sort_in_space
 from mutandis.search.choose import ChosenSearch
 from mutandis.search.distance import Metric, Points
-from mutandis.search.engine import Listing, Queries, Space
+from mutandis.search.engine import Queries, Space
+from tests.oracle import assert_equal_fields, list_near
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,27 +89,9 @@ def check_nearby(
     """Compare what is listed among near points with what is listed among all."""
     index = cells.points_near(queries.points, limits.astype(np.float64), space.metric)
     here = replace(queries, own=np.where(queries.own < 0, -1, np.searchsorted(index, queries.own)))
-    places = listed(NearbySearch(search, index), here, limits, rows)
+    places = list_near(NearbySearch(search, index), here, limits, rows)
     numbers = {n: [(int(index[p]), d) for p, d in each] for n, each in places.items()}
-    assert numbers == listed(BruteSearch(space=space), queries, limits, rows)
-
-
-def listed(
-    search: Search | NearbySearch,
-    queries: Queries,
-    limits: np.ndarray,
-    rows: np.ndarray,
-) -> dict[int, list[tuple[int, int]]]:
-    found: dict[int, list[tuple[int, int]]] = {}
-
-    def use(chosen: np.ndarray, listing: Listing) -> None:
-        for place, query in enumerate(chosen.tolist()):
-            part = listing.part(slice(place, place + 1))
-            pairs = zip(part.points.tolist(), part.distances.tolist(), strict=True)
-            found[query] = sorted(pairs)
-
-    search.visit(queries, limits, rows, use)
-    return found
+    assert numbers == list_near(BruteSearch(space=space), queries, limits, rows)
 
 
 @pytest.mark.parametrize("kernel", ["tree", "scan"])
@@ -130,8 +113,7 @@ def test_a_tree_in_files_answers_as_all_points_do(
     oracle = BruteSearch(space=ordered)
     for queries in queries_in(rng, ordered, 50):
         found, expected = (each.neighbourhoods(queries, (1, 20)) for each in (search, oracle))
-        for each in fields(found):
-            assert np.array_equal(getattr(found, each.name), getattr(expected, each.name))
+        assert_equal_fields(found, expected)
         limits, rows = expected.radius[:, 1], (expected.inside + expected.rim)[:, 1] + 1
         within, known = (each.within(queries, limits) for each in (search, oracle))
         assert np.array_equal(within.people, known.people)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from mutandis.search.choose import choose_search
 from mutandis.search.distance import Metric, Points
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 from mutandis.search.kd_tree import tree_dimensions
-from mutandis.search.ties import Neighbourhoods
+from tests.oracle import assert_equal_fields
 
 
 def space_with(numbers: int, levels: list[int], *, size: int = 90) -> Space:
@@ -37,8 +36,7 @@ def assert_as_brute(space: Space, queries: Queries) -> str:
     assert search.name == ""
     found = find_neighbourhoods(search, queries, ks)
     expected = BruteSearch(space=space).neighbourhoods(queries, ks)
-    for part in fields(Neighbourhoods):
-        np.testing.assert_array_equal(getattr(found, part.name), getattr(expected, part.name))
+    assert_equal_fields(found, expected)
     return search.name
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.search.distance import Metric, Points
+from tests.oracle import measure
 
 FAR = 2**57  # a center out of reach stands about 32 ranges of 2**52 away
 
@@ -38,20 +39,11 @@ def people(draw: st.DrawFn) -> tuple[Points, Metric]:
     return points, Metric(mismatch=np.array(mismatch, dtype=np.int64), unit=2.0**53)
 
 
-def slow_distance(points: Points, metric: Metric, one: int, other: int) -> int:
-    total = 0
-    for x, y in zip(points.coordinates[one], points.coordinates[other], strict=True):
-        total += abs(int(x) - int(y))
-    for a, b, cost in zip(points.codes[one], points.codes[other], metric.mismatch, strict=True):
-        total += int(cost) if a != b else 0
-    return total
-
-
 @given(people())
 def test_distances_are_sums_over_cells(drawn: tuple[Points, Metric]) -> None:
     points, metric = drawn
     size = len(points)
-    expected = [[slow_distance(points, metric, i, j) for j in range(size)] for i in range(size)]
+    expected = [[measure(points, metric, i, j) for j in range(size)] for i in range(size)]
     from_centers = [metric.from_center(points.take(np.array([i])), points) for i in range(size)]
     assert [row.tolist() for row in from_centers] == expected
     everyone = np.tile(np.arange(size), (size, 1))
@@ -70,7 +62,7 @@ def test_candidates_may_come_in_any_order(drawn: tuple[Points, Metric], seed: in
     found = metric.to_candidates(points, points, chosen)
     for center, row in enumerate(chosen):
         for place, other in enumerate(row):
-            assert found[center, place] == slow_distance(points, metric, center, int(other))
+            assert found[center, place] == measure(points, metric, center, int(other))
 
 
 def test_integers_are_read_in_the_unit() -> None:

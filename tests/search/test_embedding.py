@@ -321,14 +321,3 @@ def test_an_attribute_that_would_vanish_is_refused() -> None:
 
 def test_no_terms_still_give_a_unit() -> None:
     assert choose_unit([], weight=Fraction(3)) > 0
-
-
-def test_examples_of_grades_and_of_a_unit() -> None:
-    grades = {"grade": [3.2, 3.1, 3.3]}
-    assert distances(grades, [number("grade")]) == [0.0, 0.5, 0.5]
-    assert rules(grades, [number("grade")]) == {"grade": "lattice of 2 steps"}
-    halves = Term(name="a", weight=Fraction(1), steps=2)
-    thirds = Term(name="b", weight=Fraction(1), steps=3)
-    unit = choose_unit([halves, thirds], weight=Fraction(2))
-    assert unit % 12 == 0
-    assert unit.numerator.bit_length() == 52

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from mutandis.search.engine import (
 )
 from mutandis.search.kd_tree import TreeSearch
 from mutandis.search.kernel_search import CompiledSearch
-from mutandis.search.ties import Neighbourhoods
+from tests.oracle import assert_equal_fields, list_near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.search.engine import Progress, Search
-    from mutandis.search.ties import RadiusCounts
+    from mutandis.search.ties import Neighbourhoods, RadiusCounts
 
 
 PLAIN = Metric(mismatch=np.empty(0, dtype=np.int64), unit=1.0)
@@ -51,11 +51,6 @@ def line(*coordinates: int) -> Points:
 def space_of(points: Points, metric: Metric = PLAIN) -> Space:
     negative = np.arange(len(points)) % 2 == 0
     return Space.of(points, negative, metric)[0]
-
-
-def assert_same(found: Neighbourhoods, expected: Neighbourhoods) -> None:
-    for part in fields(Neighbourhoods):
-        np.testing.assert_array_equal(getattr(found, part.name), getattr(expected, part.name))
 
 
 def backends(space: Space) -> list[Search]:
@@ -112,7 +107,7 @@ def test_repeated_queries_are_searched_once() -> None:
     queries = Queries.outside(line(4, 0, 4, 4))
     found = find_neighbourhoods(spy, queries, [1, 2])
     assert spy.asked == [2]
-    assert_same(found, BruteSearch(space=space).neighbourhoods(queries, [1, 2]))
+    assert_equal_fields(found, BruteSearch(space=space).neighbourhoods(queries, [1, 2]))
     # the two at 4 who have the same limit are one query, the third at 4 is another
     assert find_within(spy, queries, np.array([1, 1, 1, 2])).people.tolist() == [1, 1, 1, 2]
     assert spy.asked == [2, 3]
@@ -207,7 +202,9 @@ def test_batches_bound_the_memory_and_change_nothing(
 
     monkeypatch.setattr(Metric, "to_candidates", measuring)
     monkeypatch.setattr(tree, "_BATCH", batch)
-    assert_same(TreeSearch.build(space, threads=1).neighbourhoods(queries, [1, 10]), expected)
+    assert_equal_fields(
+        TreeSearch.build(space, threads=1).neighbourhoods(queries, [1, 10]), expected
+    )
     # one query at a time at least, and never more than the batch beyond that
     assert max(held) <= max(batch, len(space.points))
 
@@ -358,8 +355,8 @@ def test_a_tree_that_was_asked_before_answers_as_a_new_one() -> None:
     for which, k, limit in rng.integers([0, 1, 0], [2, 70, 8], size=(80, 3)).tolist():
         queries, limits = some[which], np.full(40, limit)
         new = TreeSearch.build(space, threads=1)
-        assert_same(asked.neighbourhoods(queries, [k]), new.neighbourhoods(queries, [k]))
-        assert listed(asked, queries, limits, k) == listed(
+        assert_equal_fields(asked.neighbourhoods(queries, [k]), new.neighbourhoods(queries, [k]))
+        assert list_near(asked, queries, limits, k) == list_near(
             BruteSearch(space=space), queries, limits, k
         )
 
@@ -378,9 +375,9 @@ def test_a_visit_measures_nothing_that_a_search_has_measured(
     space = space_of(line(*range(0, 100, 7)))
     search, queries = TreeSearch.build(space, threads=1), Queries.outside(line(1, 20, 51))
     found = search.neighbourhoods(queries, [4])
-    listed(search, queries, found.radius[:, 0], 4)
+    list_near(search, queries, found.radius[:, 0], 4)
     assert measured == [3]
-    listed(search, queries.take(np.array([0, 2])), found.radius[[0, 2], 0], 4)
+    list_near(search, queries.take(np.array([0, 2])), found.radius[[0, 2], 0], 4)
     assert measured == [3, 2]
 
 
@@ -405,30 +402,12 @@ def test_people_of_the_space_are_measured_once_whoever_is_asked_about(
     radius = search.neighbourhoods(asked, [5]).radius[:, 0]
     for some in (rng.permutation(len(own))[:20], np.array([3]), np.array([7, 7, 2])):
         few, limits = asked.take(some), radius[some]
-        assert_same(search.neighbourhoods(few, [4, 5]), brute.neighbourhoods(few, [4, 5]))
-        assert listed(search, few, limits, 5) == listed(brute, few, limits, 5)
+        assert_equal_fields(search.neighbourhoods(few, [4, 5]), brute.neighbourhoods(few, [4, 5]))
+        assert list_near(search, few, limits, 5) == list_near(brute, few, limits, 5)
     assert measured == [len(own)]
     # neither others, nor other centers of the same people, are taken for these
     others = np.setdiff1d(np.arange(size), own)
     for points, who in ((others, others), (own[::-1], own)):
         queries = Queries(points=space.points.take(points), own=who, own_negative=who % 2 > 0)
-        assert_same(search.neighbourhoods(queries, [5]), brute.neighbourhoods(queries, [5]))
+        assert_equal_fields(search.neighbourhoods(queries, [5]), brute.neighbourhoods(queries, [5]))
     assert measured == [len(own), len(others), len(own)]
-
-
-def listed(
-    search: Search, queries: Queries, limits: NDArray[np.int64], rows: int
-) -> dict[int, set[tuple[int, int]]]:
-    """Collect the points within the limits, with their distances, by query."""
-    found: dict[int, set[tuple[int, int]]] = {}
-
-    def use(chosen: NDArray[np.intp], listing: Listing) -> None:
-        for place, query in enumerate(chosen.tolist()):
-            here = slice(listing.start[place], listing.start[place + 1])
-            assert query not in found
-            found[query] = set(
-                zip(listing.points[here].tolist(), listing.distances[here].tolist(), strict=True)
-            )
-
-    search.visit(queries, limits, np.full(len(queries), rows), use)
-    return found

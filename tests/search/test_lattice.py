@@ -187,14 +187,3 @@ def test_simplest_between_has_the_smallest_denominator(low: Fraction, width: Fra
     for denominator in range(1, found.denominator):
         # the smallest multiple of 1/denominator from low on is already too large
         assert Fraction(-(-low.numerator * denominator // low.denominator), denominator) > high
-
-
-def test_examples_of_grids_and_of_noise() -> None:
-    assert steps_of([0.0, 12_345.67, 999_999.99]) == 99_999_999
-    lattice = find_lattice(np.array([0.0, 0.1, 0.2, np.pi / 20, 0.3]))
-    assert lattice is not None
-    assert lattice.strays == 1
-    assert find_steps(np.array([0.0, 0.3, 0.5, 1.0]), noise=1e-15) == 10
-    assert find_steps(np.random.default_rng(0).random(100), noise=1e-15) is None
-    assert float_noise(1e6, 1e6) < 1e-14 < float_noise(1e9, 1.0) < 1e-5
-    assert simplest_between(Fraction("0.33"), Fraction("0.34")) == Fraction(1, 3)

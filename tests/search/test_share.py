@@ -126,14 +126,6 @@ def test_nobody_gives_nothing() -> None:
     assert exceeds(top, bottom, Fraction(0)).tolist() == []
 
 
-def test_examples_of_shares() -> None:
-    assert share_from([(2, 3, 1)]).mean().tolist() == [2 / 3]
-    halves, thirds = share_from([(1, 2, 1)]), share_from([(1, 3, 1)])
-    assert [part.tolist() for part in difference(halves, thirds)] == [[1], [6]]
-    tenths = exceeds(np.array([1, 2]), np.array([10, 10]), Fraction("0.1"))
-    assert tenths.tolist() == [False, True]
-
-
 def test_many_shares_with_integers_of_python_are_divided_correctly() -> None:
     rng = np.random.default_rng(3)
     parts = [3**50 + each for each in range(40)]

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mutandis.engine.nearest import sum_nearest
-from mutandis.search.ties import Neighbourhoods, count_candidates, select
+from mutandis.search.ties import Neighbourhoods, select
+from tests.oracle import fractions
 
 people = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=9)
 
@@ -44,7 +45,8 @@ def mean_over_broken_ties(rows: list[tuple[int, bool]], k: int) -> Fraction:
 
 
 @given(people)
-def test_fair_is_the_mean_over_every_way_to_break_the_tie(rows: list[tuple[int, bool]]) -> None:
+def test_ties_are_broken_in_every_way_or_not_at_all(rows: list[tuple[int, bool]]) -> None:
+    """Fair is the mean over every way to break the tie; 'all' takes every row on the rim."""
     ks = range(1, len(rows) + 1)
     found = select(
         np.array([[distance for distance, _ in rows]]),
@@ -53,30 +55,13 @@ def test_fair_is_the_mean_over_every_way_to_break_the_tie(rows: list[tuple[int, 
         list(ks),
     )
     for column, k in enumerate(ks):
-        share = sum_nearest(found, column, k=k, ties="fair")
-        top, bottom = int(share.marks[:, 0][0]), int(share.places[0] * share.parts[:, 0][0])
-        assert Fraction(top, bottom) == mean_over_broken_ties(rows, k)
-        assert share.places[0] == k
-
-
-@given(people)
-def test_all_takes_everybody_on_the_rim(rows: list[tuple[int, bool]]) -> None:
-    ks = range(1, len(rows) + 1)
-    found = select(
-        np.array([[distance for distance, _ in rows]]),
-        np.ones((1, len(rows)), dtype=np.int64),
-        np.array([[int(negative) for _, negative in rows]]),
-        list(ks),
-    )
-    for column, k in enumerate(ks):
+        fair, every = (sum_nearest(found, column, k=k, ties=ties) for ties in ("fair", "all"))
+        assert fractions(fair) == [mean_over_broken_ties(rows, k)]
+        assert fair.places[0] == k
         radius = sorted(distance for distance, _ in rows)[k - 1]
         within = [negative for distance, negative in rows if distance <= radius]
-        share = sum_nearest(found, column, k=k, ties="all")
-        assert (share.marks[0, 0], share.places[0], share.parts[0, 0]) == (
-            sum(within),
-            len(within),
-            1,
-        )
+        counted = (every.marks[0, 0], every.places[0], every.parts[0, 0])
+        assert counted == (sum(within), len(within), 1)
 
 
 @given(st.lists(points_with_counts, max_size=6))
@@ -113,22 +98,7 @@ def test_the_formula_by_hand() -> None:
     assert every.mean().tolist() == [4 / 7]
 
 
-def test_a_rim_that_is_just_full_needs_no_sharing() -> None:
-    found = neighbourhoods(inside=1, negatives_inside=1, rim=2, negatives_rim=1)
-    fair, every = (sum_nearest(found, 0, k=3, ties=ties) for ties in ("fair", "all"))
-    assert fair.mean().tolist() == every.mean().tolist() == [2 / 3]
-
-
 def test_answers_are_taken_and_put_by_query() -> None:
     found = Neighbourhoods.empty(3, 1)
     found.put(np.array([2]), neighbourhoods(1, 0, 2, 1))
     assert found.take(np.array([2, 0, 2])).rim[:, 0].tolist() == [2, 0, 2]
-
-
-def test_examples_of_candidates() -> None:
-    found = select(np.array([[4, 1, 4]]), np.array([[1, 1, 1]]), np.array([[1, 0, 0]]), [2])
-    assert (found.radius.item(), found.inside.item(), found.rim.item()) == (4, 1, 2)
-    near = count_candidates(
-        np.array([[4, 1, 5]]), np.array([[2, 1, 1]]), np.array([[1, 0, 1]]), np.array([4])
-    )
-    assert (near.people.item(), near.marks.item(), near.farthest.item()) == (3, 1, 4)
