@@ -18,8 +18,8 @@ import numpy as np
 from scipy.stats import binom
 
 from mutandis.engine.tally import Sums
-from mutandis.evidence.intervals import INTERVALS, TESTS
-from mutandis.evidence.measures import MEASURES
+from mutandis.outcomes.intervals import INTERVALS, TESTS
+from mutandis.outcomes.measures import MEASURES
 from mutandis.pictures.chart import Chart, Frame, numbered, ticks
 from mutandis.pictures.picture import COLOURS
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.evidence.intervals import IntervalName
-    from mutandis.evidence.measures import MeasureName
+    from mutandis.outcomes.intervals import IntervalName
+    from mutandis.outcomes.measures import MeasureName
     from mutandis.pictures.picture import Picture
 
 ALPHA = 0.05

@@ -10,14 +10,17 @@ her own. Seconds of the processor, since others use the machine too.
 from __future__ import annotations
 
 import sys
-from functools import partial
+from fractions import Fraction
 from time import process_time
 
 import numpy as np
 
 from mutandis.engine.tally import Sums
-from mutandis.evidence.comparison import compare, compare_exactly
-from mutandis.evidence.intervals import INTERVALS
+from mutandis.outcomes.binary import REFUSED
+from mutandis.outcomes.intervals import INTERVALS
+from mutandis.outcomes.measures import RISK_DIFFERENCE
+from mutandis.outcomes.outcome import Rule
+from mutandis.verdicts.compare import compare
 
 KS = (15, 30, 50, 75, 100)
 
@@ -33,8 +36,14 @@ def main() -> None:
     whole = [[drawn(rng, rows, k, 1) for _ in range(2)] for k in KS]
     tied = [drawn(rng, rows // 10, 15, 20) for _ in range(2)]
     print(f"{'interval':<20} {rows:,} × {len(KS)} k, whole   {rows // 10:,} × 1 k, tied")
-    for name, method in INTERVALS.items():
-        rule = partial(compare_exactly, tau=0.0, alpha=0.05, interval=method)
+    for name in INTERVALS:
+        rule = Rule(
+            kind=REFUSED,
+            measure=RISK_DIFFERENCE,
+            interval=name,
+            tau=Fraction(0),
+            alpha=0.05,
+        )
         compare(drawn(rng, 9, 3, 1), drawn(rng, 9, 3, 1), rule)  # imports
         start = process_time()
         for control, test in whole:

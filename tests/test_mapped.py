@@ -209,7 +209,7 @@ def test_memory_hardly_grows_with_the_table(
         "numeric.order._BLOCK",
         "scm.check._BLOCK",
         "scm.check._MOST_ROWS",
-        "evidence.comparison._BLOCK",
+        "verdicts.compare._BLOCK",
         "evidence.group_builder._CHUNK",
         "evidence.matched_groups._TAKEN",
         "files.findings_file._BLOCK",

@@ -19,7 +19,6 @@ import yaml
 import mutandis as mm
 from mutandis.data.expression import FUNCTIONS
 from mutandis.data.formula import Formula
-from mutandis.data.outcome import Outcome
 from mutandis.decision.maker import decide
 from mutandis.decision.threshold import with_threshold
 from mutandis.errors import MutandisError
@@ -27,6 +26,8 @@ from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertain
 from mutandis.files import results_folder
 from mutandis.files.sources import column_names, read_source
 from mutandis.files.table_files import hash_file
+from mutandis.outcomes.binary import BinaryKind
+from mutandis.outcomes.outcome import Outcome
 from mutandis.report.report import Report
 from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
 from mutandis.rooms.endpoint.rows import read_reply
@@ -250,7 +251,9 @@ class _Answering:
 
 
 _OUTCOME = Outcome(
-    column="granted", negative="no", positive="yes", is_negative=np.array([True, False, True])
+    column="granted",
+    kind=BinaryKind(negative="no", positive="yes"),
+    codes=np.array([True, False, True]),
 )
 
 

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.worldview_variants import vary_worldview
     from mutandis.data.attribute import Attribute, AttributeKind
     from mutandis.data.labels import Labels
-    from mutandis.data.ordered import Ordered
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
-    from mutandis.data.score import Score
     from mutandis.errors import MutandisError, MutandisWarning
     from mutandis.evidence.findings import Verdict
     from mutandis.evidence.power import analyse_power as power
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
     from mutandis.files.audit_file import read_plan
     from mutandis.files.saved_audit import open_results
     from mutandis.files.verification import verify_results
+    from mutandis.outcomes.ordered import Ordered
+    from mutandis.outcomes.score import Score
     from mutandis.report.case_file import save_case
     from mutandis.rooms.latent import Latent
     from mutandis.scm import (
@@ -104,8 +104,8 @@ _HOMES = {
     "data.labels": "Labels",
     "data.population": "Population",
     "data.protection": "Protection",
-    "data.ordered": "Ordered",
-    "data.score": "Score",
+    "outcomes.ordered": "Ordered",
+    "outcomes.score": "Score",
     "errors": "MutandisError MutandisWarning",
     "evidence.findings": "Verdict",
     "evidence.power": "power",

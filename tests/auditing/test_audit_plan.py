@@ -260,7 +260,8 @@ def test_protected_is_a_protection(given: Any, name: str) -> None:
 
 def test_outcome_is_the_name_of_a_column() -> None:
     assert refused(PlanError, outcome=["granted"]) == (
-        "outcome= takes the name of a column, not list. Write outcome='LoanApproval'."
+        "outcome= is list. Give the name of a column, such as 'LoanApproval', or a Score or "
+        "Ordered."
     )
 
 

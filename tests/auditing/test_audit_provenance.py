@@ -85,10 +85,10 @@ def test_what_is_recorded() -> None:
     assert 0 < found.disagreement < 1
     decided, recorded = TABLE["salary"] <= 12, TABLE["granted"] == "no"
     assert record["computed"]["with_record"] == {
-        "both_negative": int((decided & recorded).sum()),
-        "both_positive": int((~decided & ~recorded).sum()),
-        "only_recorded_negative": int((~decided & recorded).sum()),
-        "only_decided_negative": int((decided & ~recorded).sum()),
+        "rows": len(TABLE),
+        "better": int((~decided & recorded).sum()),
+        "worse": int((decided & ~recorded).sum()),
+        "refused": int(recorded.sum()),
     }
     assert set(record["computed"]["distance_rules"]) == {"salary", "job"}
     assert set(record["computed"]["search"]) == {"control", "factual", "counterfactual"}

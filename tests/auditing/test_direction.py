@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,14 @@ from hypothesis import strategies as st
 import mutandis as mm
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
-from mutandis.evidence.comparison import compare, compare_exactly
-from mutandis.evidence.intervals import INTERVALS
+from mutandis.outcomes.binary import REFUSED
+from mutandis.outcomes.intervals import INTERVALS
+from mutandis.outcomes.measures import RISK_DIFFERENCE
+from mutandis.outcomes.outcome import Rule
+from mutandis.verdicts.compare import compare
 
 if TYPE_CHECKING:
-    from mutandis.evidence.intervals import IntervalName
+    from mutandis.outcomes.intervals import IntervalName
 
 METHODS = ("st", "cst_without", "cst_with", "cf")
 KS = (5, 15)
@@ -190,13 +193,15 @@ def shares(draw: st.DrawFn) -> Sums:
 def test_any_pair_of_groups_is_decided_exactly_and_mirrored(
     control: Sums, test: Sums, tau: str
 ) -> None:
-    rule = partial(
-        compare_exactly,
-        tau=float(tau),
+    rule = Rule(
+        kind=REFUSED,
+        measure=RISK_DIFFERENCE,
+        interval="miettinen-nurminen",
+        tau=Fraction(tau),
         alpha=0.05,
-        interval=INTERVALS["miettinen-nurminen"],
+        direction="positive",
     )
-    found = compare(control, test, rule, direction="positive")
+    found = compare(control, test, rule)
     exact = [
         Fraction(int(share.marks[:, 0][0]), int(share.places[0] * share.parts[:, 0][0]))
         for share in (control, test)
@@ -204,7 +209,7 @@ def test_any_pair_of_groups_is_decided_exactly_and_mirrored(
     delta = exact[0] - exact[1]
     assert bool(found.evidence[0]) == (delta < -Fraction(tau))
     assert found.delta_p[0] == float(delta)
-    mirror = compare(test, control, rule)
+    mirror = compare(test, control, replace(rule, direction="negative"))
     assert found.evidence.tolist() == mirror.evidence.tolist()
     assert found.significant.tolist() == mirror.significant.tolist()
     assert found.interval.p_value.tolist() == mirror.interval.p_value.tolist()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pytest
 
-from mutandis.evidence.measures import MeasureName
+from mutandis.outcomes.measures import MeasureName
 from mutandis.registry import names
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_the_tables_are_written_between_their_markers(
 ) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"a\n<!-- begin {table} -->\nold\n<!-- end {table} -->\nz\n", "utf-8")
-    monkeypatch.setattr(simulations, "MEASURES", page)
+    monkeypatch.setattr(simulations, "PAGE", page)
     monkeypatch.setattr(simulations, "DISTANCES", page)
     monkeypatch.setattr(simulations, "HARM", 2.0)
     simulations.main(["--only", table, "--tables", "1", "--rows", "1500", "--write"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.evidence.measures import MEASURES
+from mutandis.outcomes.measures import MEASURES
 
 if TYPE_CHECKING:
     from pathlib import Path

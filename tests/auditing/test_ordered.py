@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from scipy.stats import brunnermunzel, t
 
 import mutandis as mm
-from mutandis.data.ordered import LevelScale
 from mutandis.engine.tally import Sums
 from mutandis.errors import AlignmentError, DecisionError, OutcomeError, PlanError
-from mutandis.evidence import levels as levels_module
-from mutandis.evidence.levels import compare_levels
+from mutandis.outcomes import ordered as levels_module
+from mutandis.outcomes.measures import measure_named
+from mutandis.outcomes.ordered import OrderedKind
+from mutandis.outcomes.outcome import Rule
 from mutandis.rooms.compliance import impact_ratios
 from mutandis.rooms.prevention import study_prevention
 
@@ -103,10 +104,15 @@ def share_of(places: list[int], number: int = len(LEVELS)) -> Sums:
 
 
 def compare(control: list[int], test: list[int], tau: float = 0.0) -> Any:
-    scale = LevelScale(levels=tuple(LEVELS))
-    return compare_levels(
-        share_of(control), share_of(test), scale=scale, tau=tau, alpha=0.05, depth="bounds"
+    kind = OrderedKind(levels=tuple(LEVELS))
+    rule = Rule(
+        kind=kind,
+        measure=measure_named("relative-effect"),
+        interval="brunner-munzel",
+        tau=Fraction(str(tau)),
+        alpha=0.05,
     )
+    return kind.compare(share_of(control), share_of(test), rule, depth="bounds")
 
 
 @pytest.mark.parametrize("k", [8, 20])
@@ -340,7 +346,7 @@ def test_a_decision_maker_returns_levels(made_up: MakeTable, audit: MakeAudit) -
     assert found.disagreement == sum(map(str.__ne__, recorded, decided)) / 240 > 0.05
     again = audit(table, worldview=None, counterfactuals=would_be, tau=0.05)
     assert again.findings("cst_with", k=8).equals(found.findings("cst_with", k=8))
-    with pytest.raises(DecisionError, match="The outcome has an order: allowed are its levels"):
+    with pytest.raises(DecisionError, match="Allowed are its levels"):
         audit(table, decision=lambda frame: ["perhaps"] * len(frame))
     with pytest.raises(PlanError, match="The decision grants or refuses"):
         audit(table, decision="income > 3")
@@ -495,8 +501,8 @@ def test_a_plan_is_checked_and_described_by_its_levels(
         table, outcome=ANSWER, protected=WOMEN, attributes={"income": "continuous"}, ks=(20,)
     )
     found = plan.check()
-    assert found.levels == {each: table["answer"].count(each) for each in LEVELS}
+    assert found.outcome["levels"] == {each: table["answer"].count(each) for each in LEVELS}
     assert "from the best to the worst: approved" in str(found)
     assert impact_ratios(audit(table))["selected"].sum() > 0
-    with pytest.raises(PlanError, match="has an order"):
+    with pytest.raises(PlanError, match="more than two values"):
         study_prevention(audit(table))

@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import ttest_ind
 
 import mutandis as mm
-from mutandis.data.score import ScoreScale
 from mutandis.errors import DecisionError, OutcomeError, PlanError
+from mutandis.outcomes.score import ScoreKind
 from mutandis.rooms.compliance import impact_ratios
 
 WOMEN = mm.Protection("woman", value=1, reference=0)
@@ -63,10 +63,10 @@ def test_means_and_variances_are_those_by_hand(
     men = [i for i, w in enumerate(table["woman"]) if not w]
     rows = found.findings("st", k=k).set_index("id")
     evaluated = found.evaluate("st", k)
-    from mutandis.evidence.scores import variance_of
+    from mutandis.outcomes.score import variance_of
 
-    scale = found.plan.outcome.scale
-    assert isinstance(scale, ScoreScale)
+    scale = found.plan.outcome.kind
+    assert isinstance(scale, ScoreKind)
     unit = float(scale.step)
     for place in (0, 5, 31, 79):
         her = women[place]
@@ -111,7 +111,6 @@ def test_matched_means_are_those_by_hand(
     men = [i for i, w in enumerate(table["woman"]) if not w]
     matches = {i: weights_by_hand(table, i, men, 5, income=moved[i]) for i in women}
     rows = found.findings("cst_matched", k=8).set_index("id")
-    assert found.plan.outcome.scale is not None
     for her in women[:12]:
         control = weights_by_hand(table, her, [i for i in women if i != her], 8)
         weights: dict[int, Fraction] = {}
@@ -306,11 +305,11 @@ def test_several_grounds_take_scores(made_up: MakeTable, audit: MakeAudit) -> No
     ("changes", "error", "said"),
     [
         ({"negative": 5}, PlanError, "contradict each other"),
-        ({"evidence": mm.Evidence(interval="wald")}, PlanError, "one for shares of refusals"),
+        ({"evidence": mm.Evidence(interval="wald")}, PlanError, "not for scores, which have"),
         ({"outcome": "rate"}, PlanError, "negative= is missing"),
         ({"tau": -0.1}, PlanError, "below 0, or infinite"),
         ({"similarity": mm.Similarity(distance="ivdm")}, PlanError, "how often people are refused"),
-        ({"evidence": mm.Evidence(measure="risk-ratio")}, PlanError, "one for shares of refusals"),
+        ({"evidence": mm.Evidence(measure="risk-ratio")}, PlanError, "not for scores, which have"),
     ],
 )
 def test_what_does_not_belong_to_scores_is_refused(
@@ -329,15 +328,15 @@ def test_scores_need_numbers_that_differ(made_up: MakeTable, audit: MakeAudit) -
 
 def test_steps_are_exact_where_decimals_are() -> None:
     values = np.array([3.25, 3.5, 4.75, 10.0])
-    scale = ScoreScale.fit("rate", values, worse="higher")
+    scale = ScoreKind.fit("rate", values, worse="higher")
     assert (scale.best, scale.step, scale.exact) == (Fraction(13, 4), Fraction(1, 4), True)
     assert scale.count(values).tolist() == [0, 1, 6, 27]
     assert scale.values(scale.count(values)).tolist() == values.tolist()
-    turned = ScoreScale.fit("rate", values, worse="lower")
+    turned = ScoreKind.fit("rate", values, worse="lower")
     assert turned.count(values).tolist() == [27, 26, 21, 0]
     assert turned.values(turned.count(values)).tolist() == values.tolist()
     many = np.random.default_rng(1).normal(0, 1, 50_000)
-    rough = ScoreScale.fit("z", many, worse="higher")
+    rough = ScoreKind.fit("z", many, worse="higher")
     assert not rough.exact
     steps = rough.count(many)
     assert steps.min() >= 0

@@ -16,8 +16,8 @@ import mutandis as mm
 from mutandis.auditing.tipping import find_curve, find_tipping
 from mutandis.engine.tally import Sums
 from mutandis.errors import MutandisWarning, PlanError
-from mutandis.evidence.intervals import TESTS
 from mutandis.evidence.methods import METHODS
+from mutandis.outcomes.intervals import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.data.outcome import Outcome
 from mutandis.decision.maker import DecisionMaker, decide
 from mutandis.decision.model import FunctionMaker
 from mutandis.decision.rule import Rule
 from mutandis.errors import DecisionError, FormulaError, MissingValuesError, UnknownColumnError
+from mutandis.outcomes.binary import BinaryKind
+from mutandis.outcomes.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,9 @@ TABLE = pd.DataFrame({"salary": [10.0, 20.0, 30.0, 5.0]})
 
 def outcome(negative: object, positive: object) -> Outcome:
     return Outcome(
-        column="granted", negative=negative, positive=positive, is_negative=np.array([True])
+        column="granted",
+        kind=BinaryKind(negative=negative, positive=positive),
+        codes=np.array([True]),
     )
 
 
@@ -113,7 +116,7 @@ def test_the_mask_cannot_be_written_to() -> None:
 def test_a_mask_and_its_labels_are_inverse(labels: list[str]) -> None:
     table = pd.DataFrame({"salary": np.arange(len(labels))})
     refused = decide(answering(labels), table, YES_NO)
-    assert YES_NO.labels(refused).tolist() == labels
+    assert YES_NO.kind.values(refused).tolist() == labels
 
 
 # --- booleans -------------------------------------------------------------------------------------
@@ -173,7 +176,9 @@ def test_a_rule_states_what_is_favourable_whatever_the_outcome_is_called(agreed:
 def test_booleans_that_could_mean_the_opposite_are_refused(agreed: Outcome) -> None:
     message = refusal(TRUTHS, agreed)
     assert "True could mean either" in message
-    assert f"Return {agreed.negative!r} and {agreed.positive!r} themselves" in message
+    assert isinstance(agreed.kind, BinaryKind)
+    sides = f"{agreed.kind.negative!r} and {agreed.kind.positive!r}"
+    assert f"Return {sides} themselves" in message
 
 
 def test_ones_and_zeros_are_not_booleans() -> None:

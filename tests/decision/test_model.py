@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from mutandis.data.formula import Formula
-from mutandis.data.outcome import Outcome
 from mutandis.decision.maker import decide, required_columns
 from mutandis.decision.model import FunctionMaker, ModelMaker, as_decision_maker
 from mutandis.decision.rule import Rule
@@ -21,6 +20,8 @@ from mutandis.errors import (
     FormulaError,
     UnknownColumnError,
 )
+from mutandis.outcomes.binary import BinaryKind
+from mutandis.outcomes.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,11 @@ def _credit() -> tuple[pd.DataFrame, Outcome]:
     table = pd.DataFrame({"salary": rng.normal(30, 5, 60), "balance": rng.normal(10, 3, 60)})
     table["granted"] = np.where(table["salary"] + 5 * table["balance"] > 80, "yes", "no")
     refused = (table["granted"] == "no").to_numpy()
-    return table, Outcome(column="granted", negative="no", positive="yes", is_negative=refused)
+    return table, Outcome(
+        column="granted",
+        kind=BinaryKind(negative="no", positive="yes"),
+        codes=refused,
+    )
 
 
 @pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
@@ -93,7 +98,7 @@ def test_a_model_that_does_not_remember_its_columns_gets_the_table() -> None:
 
     maker = as_decision_maker(SimpleNamespace(predict=predict))
     assert required_columns(maker) == ()
-    assert decide(maker, table, outcome).tolist() == outcome.is_negative.tolist()
+    assert decide(maker, table, outcome).tolist() == outcome.codes.tolist()
     assert seen[0] is table
 
 

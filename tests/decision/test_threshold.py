@@ -10,19 +10,28 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from mutandis.data.ordered import LevelScale
-from mutandis.data.outcome import Outcome
 from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.decision.model import FunctionMaker, ModelMaker, as_decision_maker
 from mutandis.decision.rule import Rule
 from mutandis.decision.threshold import RelabelledMaker, Thresholded
 from mutandis.errors import DecisionError, FormulaError
+from mutandis.outcomes.binary import BinaryKind
+from mutandis.outcomes.ordered import OrderedKind
+from mutandis.outcomes.outcome import Outcome
 
 TABLE = pd.DataFrame({"salary": [10.0, 20.0, 30.0, 5.0], "job": ["a", "b", "a", "b"]})
-YES_NO = Outcome(column="granted", negative="no", positive="yes", is_negative=np.array([True]))
+YES_NO = Outcome(
+    column="granted",
+    kind=BinaryKind(negative="no", positive="yes"),
+    codes=np.array([True]),
+)
 # the one outcome for which booleans of a function are refused: a threshold says what is favourable
-ONE_IS_BAD = Outcome(column="rejected", negative=1, positive=0, is_negative=np.array([True]))
+ONE_IS_BAD = Outcome(
+    column="rejected",
+    kind=BinaryKind(negative=1, positive=0),
+    codes=np.array([True]),
+)
 
 
 def scoring(scores: Any) -> FunctionMaker:
@@ -245,10 +254,8 @@ def test_several_thresholds_make_levels(
     levels = [f"level {place}" for place in range(len(thresholds) + 1)]
     order = Outcome(
         column="grade",
-        negative=None,
-        positive=None,
-        is_negative=np.zeros(4, dtype=np.int64),
-        scale=LevelScale(levels=tuple(levels)),
+        codes=np.zeros(4, dtype=np.int64),
+        kind=OrderedKind(levels=tuple(levels)),
     )
     assert decide(maker, TABLE, order).tolist() == expected
     assert maker.levels == len(levels)

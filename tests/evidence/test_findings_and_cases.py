@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -12,16 +14,25 @@ import mutandis as mm
 from mutandis.auditing.case import Case
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
-from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.findings import (
     COLUMNS,
     Findings,
     Verdict,
-    answer_own_case,
     combine_findings,
 )
 from mutandis.evidence.groups import Group
-from mutandis.evidence.intervals import Interval
+from mutandis.outcomes.binary import REFUSED
+from mutandis.outcomes.intervals import Interval
+from mutandis.outcomes.measures import RISK_DIFFERENCE
+from mutandis.outcomes.outcome import Comparison, Rule
+
+RULE = Rule(
+    kind=REFUSED,
+    measure=RISK_DIFFERENCE,
+    interval="miettinen-nurminen",
+    tau=Fraction(0),
+    alpha=0.05,
+)
 
 
 def group(negatives: list[int], size: int) -> Group:
@@ -120,14 +131,14 @@ def test_on_several_grounds_her_own_case_is_one_on_each(worse: bool) -> None:
     shares = np.array([[0.2, 0.2, 0.2, nan, 0.2], [0.4, 0.5, nan, 0.8, nan]])
     shares = shares if worse else 1 - shares
     is_negative = np.array([True] * 4 + [False]) == worse
-    parts = {
-        str(ground): findings(
-            is_negative=is_negative,
-            p_own=p_own,
-            own_case=answer_own_case(is_negative, p_own, worse=worse),
-        )
-        for ground, p_own in enumerate(shares)
-    }
+    rule = replace(RULE, direction="negative" if worse else "positive")
+    parts = {}
+    for ground, share in enumerate(shares):
+        empty = np.isnan(share)
+        tenths = np.where(empty, 0, 10 * share).round().astype(np.int64)
+        matches = Sums.of(marks=tenths, places=np.where(empty, 0, 10))
+        p_own, own_case = REFUSED.own_case(is_negative, matches, rule)
+        parts[str(ground)] = findings(is_negative=is_negative, p_own=p_own, own_case=own_case)
 
     def weakest(delta_p: Any) -> Any:
         return np.argmin(delta_p if worse else -delta_p, axis=0)
@@ -181,7 +192,9 @@ def case(**changes: Any) -> Case:
         "counterfactual": {"salary": 50_796.5, "job": "cook"},
         "results": MappingProxyType({("st", 4): row, ("cf", 4): missing}),
         # nothing else is asked for
-        "audit": SimpleNamespace(plan=PLAN, situation=SimpleNamespace(refused_in_draws=None)),
+        "audit": SimpleNamespace(
+            plan=PLAN, situation=SimpleNamespace(refused_in_draws=None, is_negative_cf=None)
+        ),
         "place": 0,
         "row": 8,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,21 @@ import pytest
 import mutandis as mm
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
-from mutandis.evidence.comparison import compare_exactly
-from mutandis.evidence.intervals import INTERVALS
-from mutandis.evidence.measures import MEASURES
+from mutandis.outcomes.binary import REFUSED
+from mutandis.outcomes.intervals import INTERVALS
+from mutandis.outcomes.measures import MEASURES, RISK_DIFFERENCE
+from mutandis.outcomes.outcome import Rule
 
 if TYPE_CHECKING:
-    from mutandis.evidence.intervals import IntervalName
+    from mutandis.outcomes.intervals import IntervalName
 
+RULE = Rule(
+    kind=REFUSED,
+    measure=RISK_DIFFERENCE,
+    interval="miettinen-nurminen",
+    tau=Fraction(0),
+    alpha=0.05,
+)
 TESTS: list[tuple[IntervalName, float]] = [(name, tau) for name in INTERVALS for tau in (0.0, 0.1)]
 
 
@@ -42,9 +51,9 @@ def share(negatives: np.ndarray[Any, Any], k: int) -> Sums:
 def significant(k: int, *, alpha: float, tau: float, interval: IntervalName) -> list[list[bool]]:
     """What an audit says of every pair of refusals: rows are the control group's."""
     controls, tests = np.divmod(np.arange((k + 1) ** 2), k + 1)
-    found = compare_exactly(
-        share(controls, k), share(tests, k), tau=tau, alpha=alpha, interval=INTERVALS[interval]
-    ).significant
+    rule = replace(RULE, interval=interval, tau=Fraction(str(tau)), alpha=alpha)
+    pairs = share(controls, k), share(tests, k)
+    found = REFUSED.compare(*pairs, rule, depth="bounds").significant
     rows: list[list[bool]] = found.reshape(k + 1, k + 1).tolist()
     return rows
 
@@ -90,9 +99,8 @@ def test_power_agrees_with_a_simulation() -> None:
     rng = np.random.default_rng(11)
     k, repeats = 30, 20_000
     controls, tests = (share(rng.binomial(k, p, repeats), k) for p in (0.65, 0.35))
-    found = compare_exactly(
-        controls, tests, tau=0.05, alpha=0.05, interval=INTERVALS["miettinen-nurminen"]
-    ).significant.mean()
+    rule = replace(RULE, tau=Fraction("0.05"))
+    found = REFUSED.compare(controls, tests, rule, depth="bounds").significant.mean()
     expected = power(0.65, 0.35, k=k, tau=0.05)
     assert 0.5 < expected < 0.9
     assert found == pytest.approx(expected, abs=4 * (0.25 / repeats) ** 0.5)

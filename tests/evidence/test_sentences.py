@@ -20,10 +20,11 @@ from mutandis.evidence.sentences import (
     explain_own_case,
     list_reasons,
 )
+from mutandis.outcomes.binary import BinaryKind, BinaryWords
 
 CONTEXT = ExplanationContext(
     ground="the ground of 'Gender'",
-    negative="refused",
+    words=BinaryWords(kind=BinaryKind(negative="refused", positive="granted")),
     alpha=0.05,
     tau=0.0,
     direction="negative",

@@ -166,7 +166,7 @@ ks: [5]
 uncertainty: {placebo: 0, refits: 0}
 """
     plan = mm.read_plan(write(tmp_path, text))
-    assert plan.outcome.arguments == {"outcome": mm.Ordered("grade", best_to_worst=["A", "B", "C"])}
+    assert plan.outcome.declaration == {"column": "grade", "best_to_worst": ["A", "B", "C"]}
     found = plan.run()
     found.save(tmp_path / "results")
     opened = mm.open_results(tmp_path / "results")

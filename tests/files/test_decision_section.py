@@ -10,20 +10,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.data.outcome import Outcome
 from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.decision.model import as_decision_maker
 from mutandis.decision.threshold import Thresholded
 from mutandis.errors import DecisionError, FormulaError, MutandisError, SettingsError
 from mutandis.files.decision_section import DecisionSection, read_decision_section
 from mutandis.files.yaml_nodes import read_yaml
+from mutandis.outcomes.binary import BinaryKind
+from mutandis.outcomes.outcome import Outcome
 from mutandis.rooms.endpoint import HttpMaker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-YES_NO = Outcome(column="granted", negative="no", positive="yes", is_negative=np.array([True]))
+YES_NO = Outcome(
+    column="granted",
+    kind=BinaryKind(negative="no", positive="yes"),
+    codes=np.array([True]),
+)
 TABLE = pd.DataFrame({"who": ["Jane", "John"], "gender": ["f", "m"], "salary": [10, 20]})
 
 

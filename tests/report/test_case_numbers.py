@@ -126,7 +126,7 @@ def check_case(audit: mm.Audit, who: Any) -> None:
     row = case.result("cst_matched", k=k)
     assert own["answer"] == case.own_case == ("yes" if row["own_case"] else "no")
     assert own["share"] == row["p_own"]
-    refused = case.outcome == audit.plan.outcome.negative
+    refused = case.outcome == audit.plan.outcome.kind.negative
     assert row["own_case"] == (refused and row["p_own"] < 0.5)
     assert f">own case: {own['answer']}<" in document.to_html()
     assert f">she was {'refused' if refused else 'granted'}<" in document.to_html()

@@ -18,7 +18,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 import mutandis as mm
 from mutandis.auditing.provenance import hash_population
 from mutandis.engine.tally import Sums
-from mutandis.evidence.intervals import INTERVALS
+from mutandis.outcomes.intervals import INTERVALS
 from mutandis.report.redact import LEAST, People
 
 if TYPE_CHECKING:

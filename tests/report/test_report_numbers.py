@@ -154,7 +154,7 @@ def check_people(audit: mm.Audit, page: str) -> None:
     found = audit.findings().set_index("id")
     rows = Tables(page).found["people-table"][1:]
     strongest = found[found["verdict"] == "significant-adjusted"]
-    refused = strongest["outcome"] == audit.plan.outcome.negative
+    refused = strongest["outcome"] == audit.plan.outcome.kind.negative
     own = audit.findings("cst_matched").set_index("id")["own_case"].astype(bool)[strongest.index]
     # refused people come first, and of these the ones who have a case of their own
     expected: list[int] = []

@@ -126,7 +126,7 @@ def check_same(table: pd.DataFrame, expected: mm.Audit, maker: Any) -> mm.Audit:
     assert found.disagreement == float((decided != recorded).mean()) > 0
     counts = found.with_record
     assert isinstance(counts, RecordAgreement)
-    assert counts.only_recorded_negative == int((recorded & ~decided).sum())
+    assert counts.better == int((recorded & ~decided).sum())
     assert counts.rows == 300
     described = found.provenance.settings["decision"]
     assert described["threshold"] == LIMIT

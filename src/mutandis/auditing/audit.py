@@ -15,18 +15,16 @@ import numpy as np
 from mutandis.auditing.case import Case
 from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
-from mutandis.data.columns import Categories, Numbers, frozen, plain_value, plain_values
+from mutandis.data.columns import Numbers, plain_value, plain_values
 from mutandis.data.equal_rows import number_equal
-from mutandis.data.score import ScoreScale
 from mutandis.errors import PlanError, UnknownIdError, printable
-from mutandis.evidence.findings import Digest, Findings, answer_own_case
+from mutandis.evidence.findings import Digest, Findings
 from mutandis.evidence.groups import Pair
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.multiplicity import adjust
-from mutandis.evidence.scales import is_worse, own_average
 from mutandis.evidence.settings import settle_interval
 from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
+from mutandis.verdicts.multiplicity import adjust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,12 +42,12 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
-    from mutandis.evidence.comparison import Comparison, Depth
+    from mutandis.decision.agreement import RecordAgreement
     from mutandis.evidence.groups import Group, Members
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Grouping, Situation
     from mutandis.evidence.support import Support
+    from mutandis.outcomes.outcome import Comparison, Depth
     from mutandis.report.case_model import CaseDocument
     from mutandis.report.report import Report
     from mutandis.scm import Diagnosis, Worldview
@@ -140,7 +138,7 @@ class Audit:
     grouping: Grouping
     clipped: Mapping[str, int]
     provenance: Provenance
-    with_record: RecordAgreement | ScaledAgreement | None = None
+    with_record: RecordAgreement | None = None
     verdict_shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     floor: list[NoiseFloor] = field(default_factory=list)
     tippings: dict[tuple[str, int], Tipping] = field(default_factory=dict)
@@ -686,14 +684,8 @@ class Audit:
         outcome = self.plan.outcome
         if would_be is None:
             return open_frame(population.frame()).drop(outcome.column).to_native()
-        if isinstance(outcome.scale, ScoreScale):
-            scores = Numbers(frozen(outcome.scale.values(would_be)))
-            return population.with_columns({outcome.column: scores}).frame()
-        if outcome.scale is not None:
-            levels = Categories(would_be.astype(np.int32), outcome.scale.levels)
-            return population.with_columns({outcome.column: levels}).frame()
         # of several classes, it is known on which side the outcome would have been
-        decided = Categories(would_be.astype(np.int32), (outcome.positive, outcome.negative))
+        decided = outcome.kind.column(would_be)
         return population.with_columns({outcome.column: decided}).frame()
 
     def flips(self) -> Flips | None:
@@ -1099,9 +1091,9 @@ class Audit:
             k=k,
             ids=self.plan.population.ids[rows],
             outcome=outcome.recorded(rows),
-            outcome_cf=None if would_be is None else outcome.labels(would_be[places]),
+            outcome_cf=None if would_be is None else outcome.kind.values(would_be[places]),
             is_negative=self._had_it_worse(own, groups),
-            scale=outcome.scale,
+            kind=outcome.kind,
             control=groups.control,
             test=groups.test,
             comparison=comparison,
@@ -1120,27 +1112,18 @@ class Audit:
         return self.verdict_shares.get(method, unknown)[:, index]
 
     def _had_it_worse(self, own: NDArray[Any], groups: Pair[Group]) -> NDArray[np.bool_]:
-        """Tell who was refused; of other outcomes, whose was worse than those of her test group."""
-        scale = self.situation.scale
-        if scale is None:
-            return own
-        return is_worse(own, groups.test.share, scale=scale, tau=self.plan.settings.tau)
+        """Mark who was refused; of other outcomes, whose was worse than the test group's."""
+        return self.plan.outcome.kind.is_worse(own, groups.test.share, tau=self.plan.rule.tau)
 
     def _own_case(
         self, method: Method, outcomes: NDArray[Any], places: NDArray[np.intp] | slice
     ) -> dict[str, Any]:
-        own, scale = self.grouping.own_matches, self.situation.scale
+        own = self.grouping.own_matches
         if own is None or not method.matched:
             return {}
-        own = own.take(places)
-        worse = self.plan.settings.evidence.direction == "negative"
-        if scale is None:
-            p_own = own.mean()
-            return {"p_own": p_own, "own_case": answer_own_case(outcomes, p_own, worse=worse)}
-        tau = self.plan.settings.tau
-        answer = is_worse(outcomes, own, scale=scale, tau=tau, worse=worse).astype(object)
-        answer[own.places == 0] = None
-        return {"p_own": own_average(outcomes, own, scale), "own_case": answer}
+        kind, rule = self.plan.outcome.kind, self.plan.rule
+        shown, answer = kind.own_case(outcomes, own.take(places), rule)
+        return {"p_own": shown, "own_case": answer}
 
     def _adjust(self, comparison: Comparison, method: Method) -> NDArray[np.float64]:
         """Adjust for all whom a method was to compare: the matched one drops those unlike."""
@@ -1165,7 +1148,7 @@ class Audit:
             k=k,
             alpha=self.plan.settings.alpha,
             is_negative=is_negative,
-            scale=self.situation.scale,
+            kind=self.plan.outcome.kind,
             whole=k == self.plan.settings.primary[1],
         )
 

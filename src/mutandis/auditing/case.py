@@ -12,9 +12,7 @@ import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.doubt import doubt_decision
-from mutandis.data.score import ScoreScale
 from mutandis.errors import PlanError, printable
-from mutandis.evidence.findings import as_shares, column_names
 from mutandis.evidence.methods import CST_MATCHED
 from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
 
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.evidence.groups import Members, Pair
-    from mutandis.evidence.measures import Measure
     from mutandis.evidence.sentences import Answer
+    from mutandis.outcomes.measures import Measure
 
 __all__ = ["Case"]
 
@@ -149,9 +147,9 @@ class Case:
     def own_result(self) -> dict[str, Any]:
         """Give her row of the headline, with what the matched comparison says of her own case."""
         method, k = self.audit.plan.settings.primary
-        matched = as_shares(self.results.get((CST_MATCHED.name, k), {}))
+        matched = self.audit.plan.outcome.kind.plain(self.results.get((CST_MATCHED.name, k), {}))
         own = {name: matched.get(name) for name in ("p_own", "own_case")}
-        return {**as_shares(self.results[method, k]), **own}
+        return {**self.audit.plan.outcome.kind.plain(self.results[method, k]), **own}
 
     def balance(self, method: str, k: int) -> Pair[Mapping[str, float]]:
         """Tell how far her search centers stand from the people around them, by attribute.
@@ -187,20 +185,16 @@ class Case:
         return printable("\n".join(lines))
 
     def _result_lines(self) -> Iterator[str]:
-        wording, measure = self.audit.plan.wording, self.audit.plan.settings.measure
+        words, measure = self.audit.plan.words, self.audit.plan.settings.measure
         named = f"{measure.symbol:>15}" if measure.is_ratio else ""
-        titles, wide = (("p_control", "p_test"), 7)
-        show: Callable[[float], str] = "{:.3f}".format
-        if wording.scale is not None:
-            names = column_names(wording.scale)
-            titles, wide = (names["p_control"], names["p_test"]), 11 if wording.levels else 10
-            show = wording.number
+        titles, wide = words.row()
         yield (
             f"  {'method':<12} {'k':>4} {titles[0]:>{wide + 2}} {titles[1]:>{wide}} "
-            f"{wording.symbol:>{wide}}{named}  interval          verdict{self._share_heading()}"
+            f"{words.symbol:>{wide}}{named}  interval          verdict{self._share_heading()}"
         )
         for (method, k), result in self.results.items():
-            yield _result_line(method, k, as_shares(result), measure, show=show, wide=wide)
+            row = words.kind.plain(result)
+            yield _result_line(method, k, row, measure, show=words.number, wide=wide)
 
     def _share_heading(self) -> str:
         drawn = any("verdict_share" in result for result in self.results.values())
@@ -209,16 +203,14 @@ class Case:
     @property
     def outcome_cf_share(self) -> float | None:
         """The share of draws with the counterfactual outcome; None where it is not open."""
-        situation, refused = self.audit.situation, self.audit.situation.refused_in_draws
-        if refused is None or self.outcome_cf is None or isinstance(situation.scale, ScoreScale):
+        situation, drawn = self.audit.situation, self.audit.situation.refused_in_draws
+        would_be = situation.is_negative_cf
+        if drawn is None or would_be is None or self.audit.plan.outcome.kind.numeric:
             return None
-        if situation.scale is not None and situation.is_negative_cf is not None:
-            return float((refused[:, self.place] == situation.is_negative_cf[self.row]).mean())
-        share = float(refused[:, self.place].mean())
-        return share if self.audit.plan.outcome.sides[self.outcome_cf] else 1 - share
+        return float((drawn[:, self.place] == would_be[self.row]).mean())
 
     def _said(self, outcome: Any) -> str:
-        return self.audit.plan.outcome.said(self.audit.plan.labels, outcome)
+        return self.audit.plan.words.value(outcome)
 
     def _would_be(self) -> str:
         if self.outcome_cf is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from mutandis.evidence.sentences import ExplanationContext
@@ -18,8 +17,6 @@ def explanation_context(plan: Plan) -> ExplanationContext:
     settings = plan.settings
     return ExplanationContext(
         ground=_ground(plan),
-        negative=plan.outcome.negative,
-        negatives=plan.outcome.negatives,
         alpha=settings.alpha,
         tau=settings.tau,
         measure=settings.measure,
@@ -35,8 +32,7 @@ def explanation_context(plan: Plan) -> ExplanationContext:
         if plan.combine == "multiple"
         else "",
         labels=plan.labels,
-        said=partial(plan.outcome.said, plan.labels),
-        wording=plan.wording,
+        words=plan.words,
     )
 
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mutandis.data.columns import Numbers
-from mutandis.data.score import ScoreScale
 from mutandis.evidence.sentences import list_reasons
 from mutandis.scm.additive import AdditiveEquation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from mutandis.auditing.audit import Audit
-    from mutandis.auditing.plan import Plan
     from mutandis.data.labels import Labels
     from mutandis.evidence.findings import Findings
 
@@ -114,55 +110,17 @@ def _of_tails(audit: Audit) -> Iterator[str]:
             )
 
 
-def _said(plan: Plan, outcome: Any) -> str:
-    """Quote an outcome by its label, or as the table has it."""
-    said = plan.outcome.said(plan.labels, outcome)
-    return repr(outcome if said == str(outcome) else said)
-
-
-# beyond it, Welch's test may not keep its level (docs/outcomes.md)
-_SKEWED = 3
-
-
-def _skewness(steps: NDArray[np.int64]) -> float:
-    """Give the skewness, larger being worse: from sums of integers, which have no order."""
-    whole, number = steps.astype(object), len(steps)
-    first, second, third = (int((whole**power).sum()) for power in (1, 2, 3))
-    # moments around the mean, times powers of the number of rows
-    square = number * second - first**2
-    cube = number**2 * third - 3 * number * first * second + 2 * first**3
-    return float(cube / square**1.5)
-
-
 def _of_outcomes(audit: Audit) -> Iterator[str]:
     """Ask whether the unfavourable outcome is the right one, and who the cases are."""
-    outcome, scale = audit.plan.outcome, audit.plan.outcome.scale
-    if isinstance(scale, ScoreScale) and not scale.exact:
-        yield (
-            f"Scores are rounded to steps of {float(scale.step):g}, so that sums over groups are "
-            "exact: finer ones have no room in so large a table."
-        )
-    if isinstance(scale, ScoreScale) and (skew := _skewness(outcome.is_negative)) < -_SKEWED:
-        yield (
-            f"Scores have a long tail on the better side (skewness {abs(skew):.1f}): with tails "
-            "like this, tests of means are significant more often than they should be."
-        )
-    if scale is None and audit.situation.is_negative.mean() > 1 / 2:
-        yield (
-            f"Most people had the outcome {_said(audit.plan, outcome.negative)}, which was "
-            "declared to be the unfavourable one. Check that it is."
-        )
+    words = audit.plan.words
+    yield from words.cautions(audit.plan.outcome)
     found = audit.test_everyone()
     cases = found.significant_adjusted
     granted = cases & ~found.is_negative
     if 2 * int(granted.sum()) > int(cases.sum()):
-        had = (
-            "did not have the unfavourable outcome themselves"
-            if scale is None
-            else f"were not {audit.plan.wording.concerned}"
-        )
         yield (
-            f"{int(granted.sum()):,} of the {int(cases.sum()):,} complainants with a pattern {had}"
+            f"{int(granted.sum()):,} of the {int(cases.sum()):,} complainants with a pattern "
+            f"{words.not_themselves}"
             ": they are part of the pattern only."
         )
     if audit.disagreement == 0:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.labels import PLAIN, Labels
-from mutandis.data.ordered import LevelScale
-from mutandis.data.score import ScoreScale
 from mutandis.decision.maker import decide
 from mutandis.errors import printable
 from mutandis.frames import open_frame
@@ -37,12 +35,9 @@ class PlanCheck:
         Decisions, and those left out for a missing value, by column.
     complainants, reference_rows
         Complainants by protected status, and the rows that they are compared with.
-    refused
-        Decisions with the negative outcome; None where the outcome is a score, or has an order.
-    score
-        The lowest and the highest score, and which end is worse; None for other outcomes.
-    levels
-        Decisions by level, from the best to the worst; None for an outcome without an order.
+    outcomes, outcome
+        What is on record, as it follows the number of decisions, and as plain data: the number of
+        refusals, the range of a score, or the number of decisions at each level.
     methods, ks
         What the audit can run.
     distance, alike
@@ -64,9 +59,8 @@ class PlanCheck:
     compared_missing: Mapping[str, int]
     complainants: Mapping[str, int]
     reference_rows: int
-    refused: int | None
-    score: Mapping[str, Any] | None
-    levels: Mapping[str, int] | None
+    outcomes: str
+    outcome: Mapping[str, Any]
     methods: tuple[str, ...]
     ks: tuple[int, ...]
     distance: str
@@ -92,9 +86,7 @@ class PlanCheck:
             **({"compared_missing": dict(self.compared_missing)} if self.compared_missing else {}),
             "complainants": dict(self.complainants),
             "reference_rows": self.reference_rows,
-            "refused": self.refused,
-            **({} if self.score is None else {"score": dict(self.score)}),
-            **({} if self.levels is None else {"levels": dict(self.levels)}),
+            **self.outcome,
             "methods": list(self.methods),
             "ks": list(self.ks),
             "distance": self.distance,
@@ -114,7 +106,7 @@ class PlanCheck:
         methods, ks = ", ".join(self.methods), ", ".join(map(str, self.ks))
         name, formula, evidence = (self.measure[each] for each in ("name", "formula", "evidence"))
         lines = [
-            self._outcomes(),
+            f"{self.rows:,} decisions{self.outcomes}",
             f"Complainants: {who}; {self.reference_rows:,} {self.called_reference}.",
             f"The audit can run {methods} at k = {ks}.",
             *([f"Distance {self.distance!r}: {self.alike}."] if self.alike else []),
@@ -137,18 +129,6 @@ class PlanCheck:
             )
         return lines
 
-    def _outcomes(self) -> str:
-        if self.levels is not None:
-            counted = ", ".join(f"{level} {number:,}" for level, number in self.levels.items())
-            return f"{self.rows:,} decisions, from the best to the worst: {counted}."
-        if self.score is None:
-            return f"{self.rows:,} decisions, {self.refused:,} of them negative."
-        score = self.score
-        return (
-            f"{self.rows:,} decisions, scored from {score['lowest']:g} to {score['highest']:g}; "
-            f"{score['worse']} is worse."
-        )
-
     def __str__(self) -> str:
         """Show the sentences, those about the worldview last."""
         said = [] if self.diagnosis is None else ["", str(self.diagnosis)]
@@ -158,16 +138,15 @@ class PlanCheck:
 def check_plan(plan: Plan) -> PlanCheck:
     """Try worldview and decision maker; nothing is searched."""
     asked, as_recorded = _try_decision(plan)
-    settings = plan.settings
+    settings, (outcomes, outcome) = plan.settings, plan.words.facts(plan.outcome)
     return PlanCheck(
         rows=len(plan.population),
         dropped=plan.population.dropped,
         compared_missing=plan.compared_missing,
         complainants={s.label: len(s.complainants) for s in plan.strata},
         reference_rows=len(plan.strata[0].test),
-        refused=None if plan.outcome.scale is not None else int(plan.outcome.is_negative.sum()),
-        score=_describe_score(plan),
-        levels=_count_levels(plan),
+        outcomes=outcomes,
+        outcome=outcome,
         methods=tuple(method.name for method in plan.methods),
         ks=plan.settings.ks,
         distance=_try_distance(plan),
@@ -183,25 +162,6 @@ def check_plan(plan: Plan) -> PlanCheck:
         labels=plan.labels,
         **_called(plan),
     )
-
-
-def _count_levels(plan: Plan) -> dict[str, int] | None:
-    scale = plan.outcome.scale
-    if not isinstance(scale, LevelScale):
-        return None
-    counts = np.bincount(plan.outcome.is_negative, minlength=len(scale.levels))
-    return dict(zip(plan.wording.levels, counts.tolist(), strict=True))
-
-
-def _describe_score(plan: Plan) -> dict[str, Any] | None:
-    scale, scores = plan.outcome.scale, plan.outcome.scores
-    if not isinstance(scale, ScoreScale) or scores is None:
-        return None
-    return {
-        "lowest": float(scores.min()),
-        "highest": float(scores.max()),
-        "worse": scale.worse,
-    }
 
 
 def _called(plan: Plan) -> dict[str, Any]:
@@ -238,4 +198,4 @@ def _try_decision(plan: Plan) -> tuple[int | None, int | None]:
     rows = canonical_order(population.columns, ids=population.ids)[places]
     some = open_frame(population.frame())[rows].to_native()
     decided = decide(plan.decision, some, plan.outcome)
-    return len(rows), int((decided == plan.outcome.is_negative[rows]).sum())
+    return len(rows), int((decided == plan.outcome.codes[rows]).sum())

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.columns import Categories, Column, Numbers, frozen, read_numbers
+from mutandis.data.columns import (
+    Categories,
+    Column,
+    Numbers,
+    frozen,
+    read_categories,
+    read_numbers,
+)
 from mutandis.data.population import Population
-from mutandis.data.score import ScoreScale
 from mutandis.errors import AlignmentError, KindError, MissingValuesError, MutandisWarning
 from mutandis.frames import open_frame
 
@@ -22,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.attribute import Attribute
-    from mutandis.data.outcome import Outcome
     from mutandis.data.protection import Protection
+    from mutandis.outcomes.outcome import Outcome
 
 __all__ = ["CounterfactualTable"]
 
@@ -212,30 +218,13 @@ def _as_native(series: nw.Series[Any], like: nw.DataFrame[Any]) -> nw.Series[Any
 
 
 def _read_outcome(opened: nw.DataFrame[Any], outcome: Outcome) -> NDArray[Any]:
-    if isinstance(outcome.scale, ScoreScale):
-        scores = read_numbers(opened[outcome.column]).values
-        lacking = int((~np.isfinite(scores)).sum())
-        if lacking:
-            raise AlignmentError(
-                f"counterfactuals= has {lacking} rows without a score in {outcome.column!r}. "
-                "Complete them, or leave the column out and give decision=."
-            )
-        return frozen(outcome.scale.count(scores))
-    values = opened[outcome.column].to_list()
-    sides: dict[Any, int] = outcome.sides  # type: ignore[assignment]  # false is 0, and true 1
-    if outcome.scale is not None:
-        sides = {level: place for place, level in enumerate(outcome.scale.levels)}
-    unknown = sum(value not in sides for value in values)
+    kind, series = outcome.kind, opened[outcome.column]
+    codes, known = kind.code(read_numbers(series) if kind.numeric else read_categories(series))
+    unknown = int((~known).sum())
     if unknown:
-        which = (
-            f"neither {outcome.negative!r} nor {outcome.positive!r}"
-            if outcome.scale is None
-            else "none of its levels"
-        )
         raise AlignmentError(
-            f"counterfactuals= has {unknown} rows whose outcome {outcome.column!r} is {which}. Use "
-            "the outcome values of the table of decisions, or leave the column out and give "
-            "decision=."
+            f"counterfactuals= has {unknown} rows whose outcome {outcome.column!r} is "
+            f"{kind.unknown}. Use the outcome values of the table of decisions, or leave the "
+            "column out and give decision=."
         )
-    kind = np.bool_ if outcome.scale is None else np.int64
-    return np.array([sides[value] for value in values], dtype=kind)
+    return frozen(codes)

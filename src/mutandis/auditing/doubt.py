@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.auditing.group_comparison import compare_groups
-from mutandis.data.ordered import LevelScale
 from mutandis.decision.maker import describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.errors import EquationError, MutandisWarning
 from mutandis.evidence.group_builder import SharedSpaces
 from mutandis.evidence.groups import join_pairs
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.scales import averages_of
 from mutandis.evidence.semantics import build_groups, regroup
 from mutandis.evidence.spaces import restrict_complainants
 
@@ -32,12 +30,12 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.data.ordered import Scale
     from mutandis.data.population import Population
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.groups import Group, Pair
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
+    from mutandis.outcomes.outcome import Kind
     from mutandis.search.engine import Progress
 
 __all__ = ["DRAWS", "REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
@@ -115,7 +113,7 @@ def weigh_doubt(
             stacklevel=2,
         )
     worlds = [*refitted, *(redraw() if methods else ())]
-    doubts = _doubts(refitted, audit.plan.outcome.scale)
+    doubts = _doubts(refitted, audit.plan.outcome.kind)
     audit = replace(audit, grouping=audit.grouping.with_doubt(doubts))
     shares = {method.name: _verdict_shares(audit, method, worlds, doubts) for method in methods}
     return replace(audit, verdict_shares={n: each for n, each in shares.items() if each.size})
@@ -176,7 +174,7 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     worlds: list[_World] = [
         {place: replace(here, test=test) for place, test in world.items()} for world in groups
     ]
-    doubt = _doubts(worlds, plan.outcome.scale)[0]
+    doubt = _doubts(worlds, plan.outcome.kind)[0]
     pairs = [_doubtful(world[method.name, 0], doubt) for world in worlds]
     share = _share_that_stays(plan, method, found.take(own), found.p_value_bound()[own], pairs)
     return float(share[0])
@@ -189,7 +187,7 @@ def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
     asked at any time, and where refits take too long or cannot be made.
     """
     plan, situation = audit.plan, audit.situation
-    if plan.outcome.scale is not None:
+    if not plan.outcome.kind.two_sided:
         return None
     described = {} if plan.decision is None else describe_maker(plan.decision)
     if described.get("kind") != "rule" or plan.worldview is None or plan.worldview.latents:
@@ -233,19 +231,13 @@ def _in_world(
     )
 
 
-def _doubts(refitted: Sequence[_World], scale: Scale | None) -> dict[int, NDArray[np.float64]]:
-    """Give the variance over refits of p_test in matched groups, by the index of k.
-
-    Of ordered outcomes, that of θ.
-    """
+def _doubts(refitted: Sequence[_World], kind: Kind) -> dict[int, NDArray[np.float64]]:
+    """Return the variance over refits in matched groups, by the index of k."""
     if len(refitted) < 2:
         return {}
 
     def doubted(pair: Pair[Group]) -> NDArray[np.float64]:
-        if not isinstance(scale, LevelScale):
-            return pair.test.share.mean()
-        worse, better = averages_of(pair.control.share, pair.test.share, scale)
-        return (worse - better) / 2
+        return kind.doubted(pair.control.share, pair.test.share)
 
     return {
         index: _variance(np.array([doubted(world[name, index]) for world in refitted]))

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.plan import Plan
     from mutandis.data.labels import Labels
-    from mutandis.evidence.comparison import Depth
     from mutandis.evidence.findings import Digest, Findings
     from mutandis.evidence.groups import Members, Pair
+    from mutandis.outcomes.outcome import Depth
 
 __all__ = ["MultipleAudit", "run_multiple"]
 
@@ -121,7 +121,7 @@ class MultipleAudit(Audit):
         would_be = self.refused_counterfactually
         return combine_findings(
             {_ground(part): part.compute_findings(method, k, depth=depth) for part in self.parts},
-            outcome_cf=None if would_be is None else self.plan.outcome.labels(would_be),
+            outcome_cf=None if would_be is None else self.plan.outcome.kind.values(would_be),
             weakest=self._weakest,
             adjust=partial(self._adjust, method=METHODS[method]),
         )

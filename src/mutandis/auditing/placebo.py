@@ -25,7 +25,6 @@ from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.run import run_quietly
 from mutandis.data.columns import Categories
-from mutandis.data.score import ScoreScale
 from mutandis.errors import GroupSizeError, PlanError
 from mutandis.evidence.null_outcomes import model_null_outcomes
 from mutandis.evidence.semantics import build_groups
@@ -262,9 +261,8 @@ def _relabelled(result: Audit, most: int | None) -> _Repeat:
     sizes = _status_sizes(statuses, _models(behind, rows), rows)
     ready = None if behind.counterfactuals is None else behind.counterfactuals.take(rows)
     outcome = behind.outcome.take(rows)
-    if isinstance(outcome.scale, ScoreScale):
-        # groups are smaller here than those of the audit, which are tested
-        outcome = replace(outcome, scale=replace(outcome.scale, fewest=2))
+    # groups are smaller here than those of the audit, which are tested
+    outcome = replace(outcome, kind=outcome.kind.for_small_groups())
 
     def repeat(plan: Plan, rng: np.random.Generator) -> Audit:
         drawn, order = statuses[rows], rng.permutation(len(rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import wraps
 from inspect import signature
 from os import PathLike
@@ -18,12 +19,9 @@ from mutandis.auditing.protections import (
     read_protections,
 )
 from mutandis.data.attribute import MISSING, Attribute, AttributeKind, read_attributes
+from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
-from mutandis.data.ordered import Ordered
-from mutandis.data.outcome import Outcome
 from mutandis.data.population import Population
-from mutandis.data.score import Score
-from mutandis.data.wording import Wording
 from mutandis.decision.maker import BooleanMaker, LevelMaker, required_columns
 from mutandis.decision.model import as_decision_maker, as_scoring_maker
 from mutandis.errors import PlanError, printable
@@ -37,6 +35,8 @@ from mutandis.evidence.settings import (
 )
 from mutandis.evidence.spaces import Stratum, check_group_sizes, largest_sound_k
 from mutandis.frames import EncodedTable, open_frame
+from mutandis.outcomes.declaration import DECLARATIONS, read_declaration
+from mutandis.outcomes.outcome import Rule
 from mutandis.search.distances import check_distance, distance_named
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from mutandis.decision.maker import DecisionMaker
     from mutandis.evidence.settings import MethodName
     from mutandis.evidence.spaces import Combine
+    from mutandis.outcomes.declaration import Declaration
+    from mutandis.outcomes.outcome import Outcome
+    from mutandis.outcomes.words import Words
     from mutandis.scm import Diagnosis, Worldview
     from mutandis.workers import Workers
 
@@ -158,9 +161,22 @@ class Plan:
         return found
 
     @property
-    def wording(self) -> Wording:
-        """How averages and differences of its outcome are written."""
-        return Wording(labels=self.labels, column=self.outcome.column, scale=self.outcome.scale)
+    def words(self) -> Words:
+        """How values, averages and differences of its outcome are written."""
+        return self.outcome.kind.words(self.outcome.column, self.labels)
+
+    @property
+    def rule(self) -> Rule:
+        """What counts as evidence, and how it is tested."""
+        settings = self.settings
+        return Rule(
+            kind=self.outcome.kind,
+            measure=settings.measure,
+            interval=settings.interval,
+            tau=Fraction(str(settings.tau)),
+            alpha=settings.alpha,
+            direction=settings.evidence.direction,
+        )
 
     @property
     def status(self) -> str:
@@ -316,7 +332,7 @@ class Plan:
 def plan(
     decisions: Any,
     *,
-    outcome: str | Score | Ordered,
+    outcome: str | Declaration,
     negative: object = None,
     protected: Protection | Sequence[Protection],
     attributes: Mapping[str, AttributeDeclaration],
@@ -401,12 +417,8 @@ def plan(
     >>> plan.run().counts()["cases"].tolist()
     [14]
     """
-    scaled = outcome if isinstance(outcome, Score | Ordered) else None
-    outcome = outcome.column if isinstance(outcome, Score | Ordered) else outcome
-    if scaled is None:
-        evidence = _evidence_on_shares(evidence, outcome, negative)
-    else:
-        evidence = _evidence_on_scale(evidence, scaled, negative)
+    declared = read_declaration(outcome, negative)
+    outcome, evidence = declared.column, _settle_evidence(evidence, declared)
     wanted = Settings(
         methods=methods,
         ks=ks,  # type: ignore[arg-type]  # read into a tuple
@@ -418,8 +430,8 @@ def plan(
         seed=seed,
     )
     compared = read_attributes(attributes)
-    maker = None if decision is None else _read_maker(decision, scaled)
-    if scaled is not None and distance_named(similarity.distance).needs_refusals:
+    maker = None if decision is None else _read_maker(decision, declared)
+    if declared.values != 2 and distance_named(similarity.distance).needs_refusals:
         raise PlanError(
             f"distance={similarity.distance!r} learns from how often people are refused, and "
             f"{outcome!r} has no unfavourable value. Take another distance, such as 'gower'."
@@ -455,20 +467,18 @@ def plan(
         read_columns=others,
         attributes=[
             *compared,
-            _continuous(outcome) if isinstance(scaled, Score) else _nominal(outcome),
+            _continuous(outcome) if declared.numeric else _nominal(outcome),
             *map(_nominal, statuses),
         ],
         id=id,
         missing=missing,
     )
-    if isinstance(scaled, Score):
-        # scores of counterfactuals may lie between those on record
-        finest = maker is not None or _has_outcome(counterfactuals, outcome)
-        recorded = Outcome.of_score(scaled, population.numbers(outcome), finest=finest)
-    elif scaled is not None:
-        recorded = Outcome.of_levels(scaled, population.categories(outcome))
-    else:
-        recorded = Outcome.read(outcome, population.categories(outcome), negative=negative)
+    recorded = declared.read(
+        Numbers(population.numbers(outcome))
+        if declared.numeric
+        else population.categories(outcome),
+        finest=maker is not None or _has_outcome(counterfactuals, outcome),
+    )
     spaces = draw_spaces(protections, population, combine=combine, test_space=similarity.test_space)
     ready = (
         counterfactuals
@@ -600,30 +610,27 @@ def audit(*arguments: Any, cluster: str | Client | None = None, **settings: Any)
     return plan(*arguments, **settings).run(cluster=cluster)
 
 
-def _read_maker(decision: Any, scaled: Score | Ordered | None) -> DecisionMaker:
+def _read_maker(decision: Any, declared: Declaration) -> DecisionMaker:
     """Read b() as one that answers in terms of the outcome."""
-    if isinstance(scaled, Score):
+    if declared.numeric:
         return as_scoring_maker(decision)
-    maker = as_decision_maker(decision)
+    maker, column, values = as_decision_maker(decision), declared.column, declared.values or 2
     told = maker.levels if isinstance(maker, LevelMaker) else None
-    if scaled is None and told is not None:
+    if values == 2 and told is not None:
         raise PlanError(
             f"The decision has {told - 1} thresholds, and the outcome has no order. Give one "
             "threshold, or an outcome with an order: outcome=Ordered(…)."
         )
-    if scaled is None:
-        return maker
-    levels = len(scaled.best_to_worst)
-    if isinstance(maker, BooleanMaker):
+    if values > 2 and isinstance(maker, BooleanMaker):
         raise PlanError(
-            f"The decision grants or refuses, and {scaled.column!r} has {levels} levels. Give a "
-            f"function or a model that returns one of them for each row, {levels - 1} thresholds "
-            "for a score, or counterfactuals= with a column of levels."
+            f"The decision grants or refuses, and {column!r} has {values} levels. Give a function "
+            f"or a model that returns one of them for each row, {values - 1} thresholds for a "
+            "score, or counterfactuals= with a column of levels."
         )
-    if told not in {None, levels}:
+    if told not in {None, values}:
         raise PlanError(
-            f"The decision tells {told} levels apart, and {scaled.column!r} has {levels}. Give "
-            f"{levels - 1} thresholds."
+            f"The decision tells {told} levels apart, and {column!r} has {values}. Give "
+            f"{values - 1} thresholds."
         )
     return maker
 
@@ -643,55 +650,27 @@ def _has_outcome(counterfactuals: Any, outcome: str) -> bool:
     return counterfactuals is not None and outcome in open_frame(counterfactuals).columns
 
 
-def _evidence_on_shares(evidence: Evidence, outcome: str, negative: object) -> Evidence:
-    """Refuse what is about scores, where the outcome has two sides."""
-    if negative is None:
-        raise PlanError(
-            f"negative= is missing: name the unfavourable value of {outcome!r}. An outcome that is "
-            f"a number is outcome=Score({outcome!r}, worse='higher'), one with an order is "
-            f"outcome=Ordered({outcome!r}, best_to_worst=[…])."
-        )
-    if isinstance(evidence, Evidence):
-        for name, kinds in _ON_SCALES.items():
-            for kind, only in kinds.items():
-                if getattr(evidence, name) == only:
-                    said = "scores" if kind is Score else "ordered outcomes"
-                    how = "worse='higher'" if kind is Score else "best_to_worst=[…]"
-                    raise PlanError(
-                        f"{name}={only!r} is one for {said}. Leave it out, or write "
-                        f"outcome={kind.__name__}({outcome!r}, {how}) without negative=."
-                    )
-    return evidence
-
-
-# the only ones of each kind of outcome
-_ON_SCALES: dict[str, dict[type, Any]] = {
-    "interval": {Score: "welch", Ordered: "brunner-munzel"},
-    "measure": {Score: "mean-difference", Ordered: "relative-effect"},
-}
-
-
-def _evidence_on_scale(evidence: Evidence, outcome: Score | Ordered, negative: object) -> Evidence:
-    """Refuse what is about two sides, where the outcome has none; settle measure and interval."""
-    column, kind = outcome.column, type(outcome)
-    name, some, key = (
-        ("a score", "Scores", "worse=")
-        if isinstance(outcome, Score)
-        else ("an ordered outcome", "Ordered outcomes", "best_to_worst=")
-    )
-    if negative is not None:
-        raise PlanError(
-            f"negative={negative!r} and {kind.__name__}({column!r}) contradict each other: {name} "
-            f"has no unfavourable value. Leave negative= out; {key} says which end is worse."
-        )
-    only = {setting: kinds[kind] for setting, kinds in _ON_SCALES.items()}
+def _settle_evidence(evidence: Evidence, declared: Declaration) -> Evidence:
+    """Settle measure and interval where the outcome has one of each; refuse those of others."""
     default = {"interval": None, "measure": "risk-difference"}
-    for setting, value in only.items():
-        if getattr(evidence, setting) not in {value, default[setting]}:
+    only = {name: getattr(declared, name) for name in default}
+    for name, value in only.items() if isinstance(evidence, Evidence) else ():
+        asked = getattr(evidence, name)
+        owner = next((each for each in DECLARATIONS.values() if getattr(each, name) == asked), None)
+        if asked in {value, default[name]}:
+            continue
+        if value is not None:
             raise PlanError(
-                f"{setting}={getattr(evidence, setting)!r} is one for shares of refusals. {some} "
-                f"have {value!r}, and no other: leave {setting}= out."
+                f"{name}={asked!r} is not for {declared.plural}, which have {value!r} and no "
+                f"other: leave {name}= out."
             )
+        if owner is not None:
+            raise PlanError(
+                f"{name}={asked!r} is one for {owner.plural}. Leave it out, or write "
+                f"outcome={owner.example.format(repr(declared.column))} without negative=."
+            )
+    if declared.measure is None or not isinstance(evidence, Evidence):
+        return evidence
     return replace(evidence, **only)
 
 

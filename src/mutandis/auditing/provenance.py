@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.counterfactual_table import CounterfactualTable
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
+    from mutandis.decision.agreement import RecordAgreement
     from mutandis.evidence.semantics import Grouping
     from mutandis.scm.counterfactual import Counterfactuals
 
@@ -70,7 +70,7 @@ def record(
     grouping: Grouping,
     made: Counterfactuals | None,
     *,
-    with_record: RecordAgreement | ScaledAgreement | None,
+    with_record: RecordAgreement | None,
 ) -> Provenance:
     """Record a finished run."""
     return Provenance(

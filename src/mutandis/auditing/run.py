@@ -19,9 +19,8 @@ from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
 from mutandis.data.columns import frozen
-from mutandis.data.ordered import LevelScale
 from mutandis.data.population import as_overlay, patch_rows
-from mutandis.decision.agreement import compare_scaled_with_record, compare_with_record
+from mutandis.decision.agreement import compare_with_record
 from mutandis.decision.maker import decide
 from mutandis.decision.rule import Rule
 from mutandis.errors import MutandisWarning
@@ -40,10 +39,10 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.progress import Report
     from mutandis.auditing.provenance import Provenance
-    from mutandis.data.outcome import Outcome
     from mutandis.data.population import Population
-    from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
+    from mutandis.decision.agreement import RecordAgreement
     from mutandis.decision.maker import DecisionMaker
+    from mutandis.outcomes.outcome import Outcome
     from mutandis.scm.counterfactual import Counterfactuals
     from mutandis.search.engine import Progress
     from mutandis.workers import Workers
@@ -158,9 +157,9 @@ def make_situation(
         counterfactual=counterfactual,
         attributes=plan.attributes,
         strata=plan.strata,
-        is_negative=plan.outcome.is_negative,
+        is_negative=plan.outcome.codes,
         is_negative_cf=would_be,
-        scale=plan.outcome.scale,
+        kind=plan.outcome.kind,
         ks=plan.settings.ks,
         similarity=plan.settings.similarity,
         threads=threads,
@@ -196,8 +195,7 @@ def _ready_counterfactual(plan: Plan) -> Population | None:
 def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situation:
     """Hold the draws of an open counterfactual, decided one by one.
 
-    What would have been decided is what most draws give; where they are half and half, it stays
-    what the most likely counterfactual gives.
+    The kind of the outcome pools the decisions on all draws.
     """
     draws, decided = [], []
     for drawn in made.draws:
@@ -208,13 +206,7 @@ def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situ
     would_be = situation.is_negative_cf
     if not known or would_be is None:
         return replace(situation, draws=tuple(draws))
-    refused = np.sum(known, axis=0)
-    if plan.outcome.scale is None:
-        would_be = np.where(2 * refused == len(known), would_be, 2 * refused > len(known))
-    elif isinstance(plan.outcome.scale, LevelScale):  # the middle one; of two, the worse
-        would_be = np.sort(known, axis=0)[len(known) // 2]
-    else:  # the mean of the draws, in whole steps
-        would_be = np.rint(refused / len(known)).astype(np.int64)
+    would_be = plan.outcome.kind.pool(known, would_be)
     return replace(
         situation,
         draws=tuple(draws),
@@ -232,12 +224,10 @@ def _decide_counterfactuals(plan: Plan, counterfactual: Population | None) -> ND
     return _ask(plan.decision, counterfactual, plan.outcome)
 
 
-def _compare_with_record(plan: Plan) -> RecordAgreement | ScaledAgreement | None:
+def _compare_with_record(plan: Plan) -> RecordAgreement | None:
     if plan.decision is None:
         return None
     decided = _ask(plan.decision, plan.population, plan.outcome)
-    if plan.outcome.scale is not None:
-        return compare_scaled_with_record(plan.outcome, decided)
     return compare_with_record(plan.outcome, decided)
 
 

@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
     from mutandis.engine.tally import Sums
-    from mutandis.evidence.comparison import Comparison
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.groups import Group, NearestGroups
     from mutandis.evidence.methods import Method
     from mutandis.evidence.semantics import Situation
+    from mutandis.outcomes.outcome import Comparison
 
 __all__ = [
     "FRAGILE",

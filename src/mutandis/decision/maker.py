@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from mutandis.data.columns import Categories, describe_levels, frozen
-from mutandis.data.score import ScoreScale
+from mutandis.data.columns import Categories, Numbers, describe_levels, frozen
 from mutandis.errors import DecisionError, MutandisError
 from mutandis.frames import check_columns, open_frame
+from mutandis.outcomes.binary import BinaryKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-    from mutandis.data.ordered import LevelScale
-    from mutandis.data.outcome import Outcome
+    from mutandis.outcomes.outcome import Outcome
 
 # More different answers than this are scores or something else; they are counted, not shown.
 _SHOWN_ANSWERS = 5
@@ -179,10 +178,7 @@ def query_records(maker: DecisionMaker | None) -> tuple[dict[str, Any], ...]:
 
 
 def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[Any]:
-    """Mark the rows that get the negative outcome; the decision maker may write to the frame.
-
-    Where the outcome is a score or has an order, give the steps from the best value.
-    """
+    """Return the codes of the outcomes that rows get; the decision maker may write to the frame."""
     rows = len(open_frame(frame))
     name = label_of(maker)
     try:
@@ -197,64 +193,43 @@ def decide(maker: DecisionMaker, frame: Any, outcome: Outcome) -> NDArray[Any]:
         ) from error
     if isinstance(maker, LevelMaker):
         return frozen(answer)
-    if isinstance(outcome.scale, ScoreScale):
+    kind = outcome.kind
+    if kind.numeric:
         scores = read_scores(answer, frame, rows=rows, name=name, wanted=_SCORES)
-        return frozen(outcome.scale.count(scores))
+        return frozen(kind.code(Numbers(scores))[0])
     values = read_answers(answer, frame, rows=rows, name=name)
     answers, are_booleans = distinct_answers(values, name=name)
-    if outcome.scale is not None:
-        return _places(answers, outcome.scale, values.dtype, name=name)
-    negatives = _negative_booleans(maker, outcome, name=name) if are_booleans else outcome.sides
-    if not all(level in negatives for level in answers.levels):
-        raise _not_an_outcome(answers, values.dtype, outcome, name=name)
-    by_level = np.array([negatives[level] for level in answers.levels], dtype=np.bool_)
-    return frozen(by_level[answers.codes])
-
-
-def _places(
-    answers: Categories, scale: LevelScale, dtype: np.dtype[Any], *, name: str
-) -> NDArray[np.int64]:
-    """Give the place of each answer in the order of levels."""
-    known = Categories(np.arange(len(scale.levels), dtype=np.int32), scale.levels)
-    places = [known.code_of(level) for level in answers.levels]
-    if None in places:
+    if are_booleans and isinstance(kind, BinaryKind):
+        negatives = _negative_booleans(maker, outcome.column, kind, name=name)
+        return frozen(answers.look_up(negatives, otherwise=False))
+    codes, known = kind.code(answers)
+    if not known.all():
         raise DecisionError(
-            f"{_returned(answers, dtype, name=name)} The outcome has an order: allowed are its "
-            f"levels, {', '.join(map(repr, scale.levels[:-1]))} and {scale.levels[-1]!r}."
+            f"{_returned(answers, values.dtype, name=name)} Allowed are {kind.allowed}."
         )
-    return frozen(np.array(places, dtype=np.int64)[answers.codes])
+    return frozen(codes)
 
 
-def _negative_booleans(maker: DecisionMaker, outcome: Outcome, *, name: str) -> dict[Any, bool]:
-    """Say which boolean is the negative outcome."""
+def _negative_booleans(
+    maker: DecisionMaker, column: str, kind: BinaryKind, *, name: str
+) -> dict[Any, bool]:
+    """Return which boolean is the negative outcome."""
     # A rule states when the favourable outcome is granted. Any other decision maker answers in
     # terms of the outcome column: where that holds booleans, they are those values (rejected=True
     # is a rejection); where it holds other values, true is the positive outcome, and booleans are
     # refused if that could be taken the wrong way round.
     if isinstance(maker, BooleanMaker):
         return {True: False, False: True}
-    negative, positive = outcome.negative, outcome.positive
+    negative, positive = kind.negative, kind.positive
     if isinstance(negative, bool) and isinstance(positive, bool):
         return {negative: True, positive: False}
     if negative == 1 or positive == 0:
         raise DecisionError(
-            f"The decision maker ({name}) returned booleans, and the outcome {outcome.column!r} "
-            f"has the negative value {negative!r} and the positive value {positive!r}: True could "
-            f"mean either. Return {negative!r} and {positive!r} themselves."
+            f"The decision maker ({name}) returned booleans, and the outcome {column!r} has the "
+            f"negative value {negative!r} and the positive value {positive!r}: True could mean "
+            f"either. Return {negative!r} and {positive!r} themselves."
         )
     return {True: False, False: True}
-
-
-def _not_an_outcome(
-    answers: Categories, dtype: np.dtype[Any], outcome: Outcome, *, name: str
-) -> DecisionError:
-    own = outcome.class_names or (outcome.negative, outcome.positive)
-    allowed = f"{', '.join(map(repr, own[:-1]))} and {own[-1]!r}"
-    return DecisionError(
-        f"{_returned(answers, dtype, name=name)} Allowed are the outcome's own values, "
-        f"{allowed}, or booleans. "
-        "Turn a score or a probability into a decision first, by comparing it with a threshold."
-    )
 
 
 def _returned(answers: Categories, dtype: np.dtype[Any], *, name: str) -> str:

@@ -11,33 +11,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.by_row import ByRow
-from mutandis.data.ordered import LevelScale
-from mutandis.evidence.comparison import Comparison
 from mutandis.evidence.groups import Group
-from mutandis.evidence.intervals import Bounds, Interval
-from mutandis.evidence.measures import RISK_DIFFERENCE
-from mutandis.evidence.scales import averages_of
+from mutandis.outcomes.binary import REFUSED
+from mutandis.outcomes.measures import RISK_DIFFERENCE
+from mutandis.verdicts.compare import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from mutandis.data.ordered import Scale
-    from mutandis.evidence.measures import Measure
+    from mutandis.outcomes.measures import Measure
+    from mutandis.outcomes.outcome import Comparison, Kind
 
 __all__ = [
     "COLUMNS",
     "FIRM",
-    "LEVEL_COLUMNS",
-    "SCORE_COLUMNS",
     "Digest",
     "Findings",
     "Robustness",
     "Verdict",
-    "answer_own_case",
-    "as_shares",
-    "column_names",
     "combine_findings",
 ]
 
@@ -66,42 +59,11 @@ COLUMNS = (
 )
 """The columns of a findings table, in this order."""
 
-SCORE_COLUMNS = {
-    "p_control": "mean_control",
-    "p_test": "mean_test",
-    "delta_p": "delta",
-    "p_own": "mean_own",
-    "cases_refused": "cases_worse",
-}
-"""What columns are called where the outcome is a score."""
-
-LEVEL_COLUMNS = {
-    "p_control": "worse_control",
-    "p_test": "worse_test",
-    "delta_p": "delta",
-    "p_own": "theta_own",
-    "cases_refused": "cases_worse",
-}
-"""What they are called where it is ordered: of all pairs, those in which one group has it worse."""
-
-
-def column_names(scale: Scale) -> dict[str, str]:
-    """Give what columns are called, by their names where outcomes have two sides."""
-    return LEVEL_COLUMNS if isinstance(scale, LevelScale) else SCORE_COLUMNS
-
-
 # numbers that are added up at a time
 _BLOCK = 1 << 15
 
 FIRM = 0.9
 """The share of draws and refits under which a verdict has to stay, or it is fragile."""
-
-
-def as_shares(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a row of findings with the names that it has where outcomes have two sides."""
-    kinds = (SCORE_COLUMNS, LEVEL_COLUMNS)
-    names = {theirs: ours for each in kinds for ours, theirs in each.items()}
-    return {names.get(name, name): value for name, value in row.items()}
 
 
 class Verdict(StrEnum):
@@ -170,8 +132,7 @@ class Findings(ByRow):
     # matched
     p_own: NDArray[np.float64] | None = None
     robustness: Robustness | None = None  # None where that was not measured
-    # how scores or levels are counted; None for outcomes with two sides
-    scale: Scale | None = None
+    kind: Kind = REFUSED  # of the outcome
     # whether she has a case of her own (`answer_own_case`), None where that is not known; None
     # throughout unless people were matched
     own_case: NDArray[np.object_] | None = None
@@ -270,15 +231,12 @@ class Findings(ByRow):
         return _verdict_codes(self.comparison, self.q_value, self.alpha)
 
     def named(self, column: str) -> str:
-        """Give the name of a column for this kind of outcome."""
-        return column if self.scale is None else column_names(self.scale).get(column, column)
+        """Return the name of a column for this kind of outcome."""
+        return self.kind.renamed.get(column, column)
 
     def averages(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give the shares of refusals in control and test groups, or what stands for them."""
-        control, test = self.control.share, self.test.share
-        if self.scale is None:
-            return control.mean(), test.mean()
-        return averages_of(control, test, self.scale)
+        """Return what is shown of control and test groups."""
+        return self.kind.averages(self.control.share, self.test.share)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Compute the findings table, in the order of `COLUMNS`.
@@ -349,7 +307,7 @@ class Findings(ByRow):
             k=self.k,
             alpha=self.alpha,
             is_negative=self.is_negative,
-            scale=self.scale,
+            kind=self.kind,
             whole=whole,
         )
 
@@ -362,7 +320,7 @@ class Findings(ByRow):
             k=self.k,
             alpha=self.alpha,
             is_negative=self.is_negative,
-            scale=self.scale,
+            kind=self.kind,
         )
 
 
@@ -388,7 +346,7 @@ class Digest:
         k: int,
         alpha: float,
         is_negative: NDArray[np.bool_],
-        scale: Scale | None,
+        kind: Kind,
         whole: bool,
     ) -> Digest:
         """Say in short what was found; on the `whole`, with everyone's difference."""
@@ -399,7 +357,7 @@ class Digest:
             k=k,
             alpha=alpha,
             is_negative=is_negative,
-            scale=scale,
+            kind=kind,
         )
         verdicts = np.bincount(_verdict_codes(found, q_value, alpha), minlength=len(Verdict))
         compared, kept = found.delta_p[~found.insufficient], slice(None if whole else 0)
@@ -439,7 +397,7 @@ def _count_cases(
     k: int,
     alpha: float,
     is_negative: NDArray[np.bool_],
-    scale: Scale | None,
+    kind: Kind,
 ) -> dict[str, Any]:
     """Count the complainants for whom a comparison finds evidence: a row of the counts table."""
     complainants = len(q_value)
@@ -456,8 +414,7 @@ def _count_cases(
         "significant_share": significant / complainants,
         "significant_adjusted": int((comparison.significant & (q_value <= alpha)).sum()),
     }
-    names = {} if scale is None else column_names(scale)
-    return {names.get(name, name): each for name, each in counts.items()}
+    return {kind.renamed.get(name, name): each for name, each in counts.items()}
 
 
 def combine_findings(
@@ -469,33 +426,14 @@ def combine_findings(
 ) -> Findings:
     """Put the findings on each attribute together (an intersection-union test).
 
-    The claim is "on every attribute", so each of its tests must reject at level α, and no
-    correction is due: p is the largest of the p-values. The bounds are the outermost ones; both
-    are at least as safe for the smallest difference as for each of them.
-
     `outcome_cf` is what would have been decided, whichever attribute is intervened on. `weakest`
     finds, among the differences (attributes × complainants), each one's weakest evidence, which is
     none where it is missing.
     """
     found = list(parts.values())
     first = found[0]
-    delta_p = np.stack([each.comparison.delta_p for each in found])
     chosen = weakest(np.stack([each.against for each in found]))
-    intervals = [each.comparison.interval for each in found]
-    comparison = Comparison(
-        delta_p=_pick(delta_p, chosen),
-        evidence=np.all([each.comparison.evidence for each in found], axis=0),
-        significant=np.all([each.comparison.significant for each in found], axis=0),
-        interval=Interval(
-            low=np.min([each.low for each in intervals], axis=0),
-            high=np.max([each.high for each in intervals], axis=0),
-            p_value=np.max([each.p_value for each in intervals], axis=0),
-            degenerate=np.any([each.degenerate for each in intervals], axis=0),
-            measured=_outermost([each.measured for each in intervals]),
-        ),
-        # who cannot be compared on some attribute cannot be on all of them
-        insufficient=np.any([each.comparison.insufficient for each in found], axis=0),
-    )
+    comparison = join([each.comparison for each in found], chosen)
     return Findings(
         method=first.method,
         k=first.k,
@@ -509,35 +447,10 @@ def combine_findings(
         q_value=adjust(comparison),
         alpha=first.alpha,
         measure=first.measure,
-        scale=first.scale,
+        kind=first.kind,
         **_combine_own(found, weakest),
         parts=parts,
     )
-
-
-def _outermost(bounds: Sequence[Bounds | None]) -> Bounds | None:
-    known = [each for each in bounds if each is not None]
-    if not known:
-        return None
-    return Bounds(
-        low=np.min([each.low for each in known], axis=0),
-        high=np.max([each.high for each in known], axis=0),
-    )
-
-
-def answer_own_case(
-    is_negative: NDArray[np.bool_], p_own: NDArray[np.float64], *, worse: bool
-) -> NDArray[np.object_]:
-    """Tell who was refused although fewer than half of her own matches were.
-
-    Where better treatment is looked for: granted, although more than half of them were refused.
-    Whoever has the other outcome has no case of her own, whether there are matches or not.
-    """
-    concerned = is_negative if worse else ~is_negative
-    unlike = p_own < 1 / 2 if worse else p_own > 1 / 2
-    answer = (concerned & unlike).astype(object)
-    answer[concerned & np.isnan(p_own)] = None
-    return answer
 
 
 def _are(answers: NDArray[np.object_], *, answer: bool | None) -> NDArray[np.bool_]:
@@ -554,10 +467,8 @@ def _combine_own(
     answers = np.stack([each.own_case for each in found if each.own_case is not None])
     answer = _are(answers, answer=True).all(axis=0).astype(object)
     answer[_are(answers, answer=None).any(axis=0) & ~_are(answers, answer=False).any(axis=0)] = None
-    # what others had, or how much worse she had it herself
-    scale = found[0].scale
-    sign = -1 if scale is None else 1 if isinstance(scale, LevelScale) else -scale.sign
-    return {"p_own": _pick(shares, weakest(sign * np.stack(shares))), "own_case": answer}
+    own = _pick(shares, weakest(found[0].kind.against(np.stack(shares))))
+    return {"p_own": own, "own_case": answer}
 
 
 def _pick(columns: Sequence[NDArray[Any]] | NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:

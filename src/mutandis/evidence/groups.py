@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from mutandis.evidence.methods import Method
     from mutandis.search.distance import Metric
     from mutandis.search.embedding import LazyEmbedding
     from mutandis.search.engine import Queries, Search
@@ -362,3 +363,17 @@ class NearestGroups:
             rows=np.where(cut, within.people, group.rows),
             radius=np.where(cut, np.where(within.people > 0, farthest, np.nan), group.radius),
         )
+
+
+def too_small(pair: Pair[Group], method: Method, *, least: int) -> NDArray[np.bool_]:
+    """Tell whose groups hold fewer people than asked for, or do not match.
+
+    Search centers are not counted.
+    A method that compares nothing but the centers has no groups that could be too small.
+    """
+    control, test = pair.control.share.places, pair.test.share.places
+    if not method.count_neighbours:
+        return np.zeros(len(control), dtype=np.bool_)
+    fewest = np.minimum(control, test) - int(method.count_centers)
+    small = np.asarray(fewest < least, dtype=np.bool_)
+    return small if pair.test.matching is None else small | (pair.test.matching.unfit != 0)

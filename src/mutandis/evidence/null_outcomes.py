@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.ordered import LevelScale
 from mutandis.engine.nearest import sum_nearest
 from mutandis.numeric.order import canonical_order
+from mutandis.outcomes.binary import REFUSED
 from mutandis.search.choose import choose_search
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 
@@ -77,16 +77,16 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
 
     An ordered outcome has a model for each level that people may be beyond.
     """
-    if isinstance(situation.scale, LevelScale):
+    if not (situation.kind.two_sided or situation.kind.numeric):
         models = [
             model_null_outcomes(
                 replace(
                     situation,
                     is_negative=beyond,
-                    scale=None,
+                    kind=REFUSED,
                 )
             )
-            for beyond in situation.scale.marks(situation.is_negative).T
+            for beyond in situation.kind.marks(situation.is_negative).T
         ]
         return replace(models[0], probability=np.stack([each.probability for each in models]))
     population, counterfactual = situation.population, situation.counterfactual
@@ -115,9 +115,9 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
             rows=np.concatenate([reference, complainants]),
             probability=only,
             neighbours=1,
-            residuals=None if situation.scale is None else np.zeros(1),
+            residuals=np.zeros(1) if situation.kind.numeric else None,
         )
-    score, marks = situation.scale is not None, space.marks
+    score, marks = situation.kind.numeric, space.marks
     left_out = Queries(
         points=points,
         own=standing,

@@ -20,8 +20,8 @@ import numpy as np
 
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError, suggest
-from mutandis.evidence.intervals import DEFAULT_INTERVAL, IntervalName
-from mutandis.evidence.measures import MEASURES, MeasureName
+from mutandis.outcomes.intervals import DEFAULT_INTERVAL, IntervalName
+from mutandis.outcomes.measures import MEASURES, MeasureName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.data.ordered import LevelScale
 from mutandis.evidence.drawn_groups import DrawnCenters, DrawnGroups
 from mutandis.evidence.group_builder import GroupBuilder, SharedSpaces, Wanted
 from mutandis.evidence.groups import Centers, Groups, NearestGroups, Pair, RowIdentity
 from mutandis.evidence.matches import MATCHES
 from mutandis.evidence.methods import Center
+from mutandis.outcomes.binary import REFUSED
 from mutandis.search.distances import Sample, fit_distance
 from mutandis.search.embedding import Embedding
 from mutandis.search.engine import discard_progress
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.attribute import Attribute
-    from mutandis.data.ordered import Scale
     from mutandis.data.population import Population
     from mutandis.engine.tally import Sums
     from mutandis.evidence.groups import Counted, Group
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import Similarity
     from mutandis.evidence.spaces import Stratum
+    from mutandis.outcomes.outcome import Kind
     from mutandis.search.engine import Progress
     from mutandis.workers import Workers
 
@@ -76,13 +76,13 @@ class Situation:
     fitted_on: tuple[Stratum, ...] = ()
     parts: int = 1  # of a step from one value to the next, in which distances are exact
     refused_in_draws: NDArray[Any] | None = None
-    scale: Scale | None = None  # of a score or an order: how it is counted
+    kind: Kind = REFUSED  # of the outcome
 
     def _marks(self, outcomes: NDArray[Any]) -> NDArray[Any]:
-        """Return what is summed over groups, by column: refusals, or the marks of a scale."""
+        """Return what is summed over groups, by column."""
         if outcomes.ndim > 1:  # tasks are given marks instead of outcomes
             return outcomes
-        return outcomes[:, np.newaxis] if self.scale is None else self.scale.marks(outcomes)
+        return self.kind.marks(outcomes)
 
     def marks_of(self, rows: NDArray[np.intp]) -> NDArray[Any]:
         """Return the marks of the outcomes of some rows, by column."""
@@ -146,16 +146,11 @@ class Situation:
 
     @property
     def refusal_cf(self) -> NDArray[Any] | None:
-        """Who would have been refused in D^CF: of complainants with draws, the share of them.
-
-        Levels have no average: those of an ordered outcome stay as they are.
-        """
-        levels = isinstance(self.scale, LevelScale)
-        if self.is_negative_cf is None or self.refused_in_draws is None or levels:
-            return self.is_negative_cf
-        share = self.is_negative_cf.astype(np.float64)
-        share[self.complainants] = self.refused_in_draws.mean(axis=0)
-        return share
+        """Outcomes in D^CF, as codes; of complainants with draws, what is averaged over these."""
+        would_be = self.is_negative_cf
+        if would_be is None:
+            return None
+        return self.kind.expected(would_be, self.complainants, self.refused_in_draws)
 
     def embed(self) -> Embedding:
         """Fit the distance on D."""

@@ -14,16 +14,17 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.data.labels import PLAIN, Labels
-from mutandis.data.wording import SHARES, Wording
-from mutandis.evidence.findings import Verdict, as_shares
-from mutandis.evidence.measures import RISK_DIFFERENCE
+from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS, Center
+from mutandis.outcomes.binary import SHARES
+from mutandis.outcomes.measures import RISK_DIFFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from mutandis.evidence.measures import Measure
     from mutandis.evidence.methods import Method
+    from mutandis.outcomes.measures import Measure
+    from mutandis.outcomes.words import Words
 
 __all__ = [
     "Answer",
@@ -48,7 +49,6 @@ class ExplanationContext:
     """What sentences about a case need to know of its audit."""
 
     ground: str  # the protected ground, as it follows the word "on"
-    negative: Any  # the unfavourable outcome value, or a name for all of them
     # the level, the minimum deviation, and whether worse or better treatment is looked for
     alpha: float
     tau: float
@@ -59,24 +59,20 @@ class ExplanationContext:
     primary: tuple[str, int]  # the method and k of the headline
     given: str = "the worldview"  # what counterfactual methods rest on beside the records
     others: str = "of the reference status"  # who is in the test groups
-    negatives: tuple[Any, ...] = ()  # the unfavourable ones of several classes
     note: str = ""  # what must be said about the figures; empty if nothing
     labels: Labels = PLAIN  # what columns, values and outcomes are called
-    said: Callable[[Any], str] = str  # what an outcome value is called
     measure: Measure = RISK_DIFFERENCE  # what τ is a threshold of
-    wording: Wording = SHARES  # how averages and differences are written
+    words: Words = SHARES  # how outcomes, averages and differences are written
 
-    def is_negative(self, outcome: Any) -> bool:
-        return bool(outcome == self.negative) or outcome in self.negatives
-
-    def decided(self, outcome: Any) -> str:
-        """Say what was decided, as it follows "she was"."""
-        return self.labels.decided(self.is_negative(outcome))
+    @property
+    def worse(self) -> bool:
+        """Whether worse treatment is looked for."""
+        return self.direction == "negative"
 
 
 def explain(result: Mapping[str, Any], method: str, k: int, context: ExplanationContext) -> str:
     """Say in one sentence what a complainant's row of the findings means: the pattern."""
-    result = as_shares(result)
+    result = context.words.kind.plain(result)
     asked = METHODS[method]
     verdict = Verdict(result["verdict"])
     subject = f"{asked.title} with k = {k}" if asked.count_neighbours else asked.title
@@ -108,7 +104,7 @@ def answer_about_her(
 
     `withheld` leaves out what was decided on others, who are too few to be told of.
     """
-    result = as_shares(result)
+    result = context.words.kind.plain(result)
     if not _is_concerned(result, context):
         return "no"
     own = result["own_case"]
@@ -121,13 +117,10 @@ def explain_own_case(
     result: Mapping[str, Any], context: ExplanationContext, *, withheld: bool = False
 ) -> str:
     """Say what was decided on her, and on the people like her own counterfactual."""
-    result = as_shares(result)
+    result = context.words.kind.plain(result)
     answer = answer_about_her(result, context, withheld=withheld)
     who = f"complainant {result['id']}"
-    outcome = result["outcome"]
-    decided = f"was {context.decided(outcome)} (outcome {context.said(outcome)})"
-    if context.wording.scale is not None:
-        decided = f"had the {context.wording.score} {context.said(outcome)}"
+    decided = context.words.had(result["outcome"])
     if not _is_concerned(result, context):
         said = f"{who} herself {decided}"
         said = f"{who} is part of the pattern: she herself {decided}" if _found(result) else said
@@ -138,10 +131,8 @@ def explain_own_case(
 
 
 def _is_concerned(result: Mapping[str, Any], context: ExplanationContext) -> bool:
-    """Whether her own outcome is the one that is looked for; a score always is."""
-    if context.wording.scale is not None:
-        return True
-    return context.is_negative(result["outcome"]) == (context.direction == "negative")
+    """Whether the complainant's own outcome is one that is looked for."""
+    return context.words.is_concerned(result["outcome"], worse=context.worse)
 
 
 def _found(result: Mapping[str, Any]) -> bool:
@@ -156,45 +147,19 @@ def _own_matches(result: Mapping[str, Any], context: ExplanationContext) -> str:
         return "and people were not matched to her own counterfactual in this audit"
     if isnan(result["p_own"]):
         return "and there are no people near enough to her own counterfactual to compare with"
-    if context.wording.scale is not None:
-        return _own_mean(result, context)
-    others, share = "of the people most like her own counterfactual", f"{result['p_own']:.1%}"
-    yes = "although fewer than half", "although more than half"
-    no = "and not fewer than half", "and not more than half"
-    how_many = (yes if result["own_case"] else no)[context.direction == "positive"]
-    return f"{how_many} {others} were {context.labels.negative} ({share})"
-
-
-def _own_mean(result: Mapping[str, Any], context: ExplanationContext) -> str:
-    """Set her own score or level beside those of her own matches."""
-    wording, worse = context.wording, context.direction == "negative"
-    beside = f"{wording.average(result['p_own'])} on average"
-    if wording.levels:
-        beside = f"θ = {wording.number(result['p_own'])}, where ½ is neither worse nor better"
-    by = f" by more than τ = {context.tau:g}" if context.tau else ""
-    that = "those" if wording.levels else "that"
-    than = f"{'worse' if worse else 'better'} than {that} of the people most like her own"
-    negated = "" if result["own_case"] else "not "
-    return f"{negated}{than} counterfactual{by} ({beside})"
+    return context.words.own_matches(
+        result["p_own"], has_case=bool(result["own_case"]), worse=context.worse, tau=context.tau
+    )
 
 
 def _second_reading(result: Mapping[str, Any], context: ExplanationContext) -> str:
-    """Set the decision on her beside that on her counterfactual, where there is one."""
+    """Compare the decision on the complainant with that on their counterfactual."""
     if result["outcome_cf"] is None:
         return ""
-    if context.wording.scale is not None:
-        return (
-            f" A second reading, given {context.given}: her counterfactual would have had the "
-            f"{context.wording.score} {context.said(result['outcome_cf'])}."
-        )
-    same = context.is_negative(result["outcome_cf"]) == context.is_negative(result["outcome"])
+    decided = context.words.counterfactual(result["outcome_cf"], result["outcome"])
     likewise, worlds = result.get("decided_likewise") or (0, "")
-    return (
-        f" A second reading, given {context.given}: her counterfactual would have been "
-        f"{context.decided(result['outcome_cf'])} (outcome {context.said(result['outcome_cf'])}), "
-        f"{'as she was' if same else 'unlike her'}"
-        f"{f'; the rule decides so in {likewise} of {worlds}' if worlds else ''}."
-    )
+    likewise = f"; the rule decides so in {likewise} of {worlds}" if worlds else ""
+    return f" A second reading, given {context.given}: her counterfactual {decided}{likewise}."
 
 
 def explain_insufficient(
@@ -289,22 +254,15 @@ def _claim(method: Method, context: ExplanationContext) -> str:
 
 
 def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationContext) -> str:
-    beyond, wording = _beyond(result, context), context.wording
-    # of one decision, the difference is a whole number
-    places = 0 if wording.scale is None and not method.count_neighbours else 3
-    delta = f"{wording.symbol} = {result['delta_p']:.{places}f}"
-    if wording.levels:
-        theta = wording.number(result["delta_p"] + 1 / 2)
-        delta = f"θ = {theta}, Δ = θ − ½ = {wording.number(result['delta_p'])}"
-    elif wording.scale is not None:
-        delta = f"{wording.symbol} = {wording.number(result['delta_p'])}"
+    beyond, words = _beyond(result, context), context.words
+    delta = words.delta(result["delta_p"], decisions=not method.count_neighbours)
     if not method.count_neighbours:
         return (
-            f"the outcome on record is {context.said(result['outcome'])}, the outcome of the "
-            f"counterfactual would be {context.said(result['outcome_cf'])} "
+            f"the outcome on record is {words.value(result['outcome'])}, the outcome of the "
+            f"counterfactual would be {words.value(result['outcome_cf'])} "
             f"({delta}, {beyond})"
         )
-    control, test = _averages(result, context)
+    control, test = words.averages(result["p_control"], result["p_test"])
     if method.matched:
         return (
             f"{control[0]} the control group (the {result['n_control']} of the "
@@ -324,17 +282,6 @@ def _comparison(result: Mapping[str, Any], method: Method, context: ExplanationC
         f"({result['n_test']} {context.others} around {around}"
         f"{', itself included' if centered else ''}; {delta}, {beyond})"
     )
-
-
-def _averages(result: Mapping[str, Any], context: ExplanationContext) -> tuple[Any, str]:
-    """Say what was decided on average: words around the control group, and before the test one."""
-    wording = context.wording
-    here, there = (wording.average(result[name]) for name in ("p_control", "p_test"))
-    if wording.scale is None:
-        return (f"{here} of", f"had the outcome {context.said(context.negative)}"), f"{there} of"
-    if wording.levels:
-        return ("of all pairs,", f"had the worse {wording.score} in {here}"), f"{there} for"
-    return (f"the mean {wording.score} of", f"was {here}"), f"{there} in"
 
 
 def _beyond(result: Mapping[str, Any], context: ExplanationContext) -> str:
@@ -361,14 +308,7 @@ def _nothing_shown(result: Mapping[str, Any], context: ExplanationContext) -> st
 
 def _perhaps_chance(result: Mapping[str, Any], context: ExplanationContext) -> str:
     if isnan(result["p_value"]):
-        several = result["n_control"] > 1 and context.wording.scale is not None
-        return (
-            ", a difference between too few people to be tested"
-            if several and context.wording.levels
-            else ", a difference of means of too few people to be tested"
-            if several
-            else ", a single comparison to which no test applies"
-        )
+        return f", {context.words.untested(several=result['n_control'] > 1)}"
     return (
         f", a difference that chance may explain ({_p('p', result['p_value'])} "
         f"at the level α = {context.alpha:g})"

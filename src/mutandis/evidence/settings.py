@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mutandis.data.columns import is_number
 from mutandis.errors import PlanError, suggest
-from mutandis.evidence.comparison import Direction
-from mutandis.evidence.intervals import DEFAULT_INTERVAL, IntervalName
-from mutandis.evidence.measures import AnyMeasure, Measure, measure_named
 from mutandis.evidence.methods import METHODS
-from mutandis.evidence.multiplicity import Adjustment
 from mutandis.evidence.spaces import ComparedWith
+from mutandis.outcomes.intervals import DEFAULT_INTERVAL, IntervalName
+from mutandis.outcomes.measures import AnyMeasure, Measure, measure_named
+from mutandis.outcomes.outcome import Direction
 from mutandis.registry import is_known, names
 from mutandis.search.distances import distance_named
 from mutandis.search.embedding import Scaling
 from mutandis.search.ties import Ties
+from mutandis.verdicts.multiplicity import Adjustment
 
 if TYPE_CHECKING:
     from mutandis.scm import Worldview

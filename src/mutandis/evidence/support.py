@@ -15,8 +15,7 @@ import numpy as np
 
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import PlanError
-from mutandis.evidence.comparison import too_small
-from mutandis.evidence.groups import Pair
+from mutandis.evidence.groups import Pair, too_small
 from mutandis.evidence.matches import MATCHES
 from mutandis.evidence.methods import Center
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit

@@ -17,9 +17,7 @@ from mutandis.auditing.plan import Origin, plan
 from mutandis.data.attribute import CATEGORICAL, AttributeKind
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import Labels
-from mutandis.data.ordered import Ordered
 from mutandis.data.protection import Protection
-from mutandis.data.score import Score, Worse
 from mutandis.errors import PlanError, WorldviewError
 from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
 from mutandis.evidence.spaces import Combine
@@ -55,6 +53,8 @@ from mutandis.files.yaml_nodes import (
     replace_section,
     write_yaml,
 )
+from mutandis.outcomes.ordered import Ordered
+from mutandis.outcomes.score import Score, Worse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -34,7 +34,7 @@ from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise
 from mutandis.auditing.worldview_comparison import WorldviewVerdicts
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
 from mutandis.data.population import Population, patch_rows
-from mutandis.decision.agreement import RecordAgreement, ScaledAgreement
+from mutandis.decision.agreement import RecordAgreement
 from mutandis.decision.maker import DescribedMaker, query_records, required_columns
 from mutandis.errors import DecisionError, MutandisError, OutputError
 from mutandis.evidence.groups import Counted
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.plan import Plan
     from mutandis.data.columns import Column
-    from mutandis.data.outcome import Outcome
     from mutandis.evidence.findings import Findings
     from mutandis.evidence.semantics import Situation
     from mutandis.evidence.settings import Settings
@@ -541,27 +540,17 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
     )
     _check_counts(part, len(situation.complainants), plan.settings)
     counted = {what: Counted.of_arrays(arrays) for what, arrays in part["counted"].items()}
-    outcome, with_record = plan.outcome, counts["with_record"]
+    with_record = counts["with_record"]
     return Audit(
         plan=plan,
         situation=situation,
         grouping=build_groups(situation, plan.methods, counted=counted, matched=part["matched"]),
         clipped=computed["clipped"],
         provenance=replace(provenance, computed=computed),
-        with_record=_agreement(with_record, outcome),
+        with_record=None if with_record is None else RecordAgreement(**with_record),
         verdict_shares=part["verdict_shares"],
         floor=[no_noise_floor(plan, "the results hold that of the whole audit only.")],
     )
-
-
-def _agreement(
-    counts: Mapping[str, Any] | None, outcome: Outcome
-) -> RecordAgreement | ScaledAgreement | None:
-    if counts is None:
-        return None
-    if outcome.scale is not None:
-        return ScaledAgreement(**counts)
-    return RecordAgreement(negative=outcome.negative, positive=outcome.positive, **counts)
 
 
 def _check_counts(part: Mapping[str, Any], complainants: int, settings: Settings) -> None:

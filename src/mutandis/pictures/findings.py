@@ -192,18 +192,18 @@ def plot_forest(
     *,
     threshold: float,
     threshold_name: str,
-    negative: str = "refused",
-    score: str = "",
-    ordered: bool = False,
+    axis: tuple[str, str] = ("Δp, share {} in the control group less that in the test group", ""),
+    share: bool = True,
 ) -> Picture:
     """Draw differences with their intervals, one line each, from top to bottom.
 
-    Those of a `score`, which may be `ordered`, are drawn as far as they reach.
+    The title of the `axis` has a name put into it. Differences of shares are drawn from -1 to 1,
+    others as far as they reach.
     """
     chart = Chart(width=620, height=48 + _ROW * len(rows))
     sides = (118, 4, 384, 8 + _ROW * len(rows))
     farthest = 1.0
-    if score:
+    if not share:
         ends = [each for row in rows for each in (row.delta_p, row.low, row.high)]
         farthest = max([abs(each) for each in ends if each is not None], default=1.0) or 1.0
     frame = Frame(chart, sides, (-1.03 * farthest, 1.03 * farthest), (len(rows) - 0.4, -0.5))
@@ -218,14 +218,10 @@ def plot_forest(
         _draw_forest_row(frame, place, row, first=not place or rows[place - 1].group != row.group)
     mark = f"; dashed: {threshold_name}" if threshold else ""
     shares = {-1: "−1", -0.5: "−0.5", 0: "0", 0.5: "0.5", 1: "1"}
-    frame.x_axis(numbered(ticks(-farthest, farthest, most=7)) if score else shares)
-    shown = shortened(printable(score or negative), width=_WIDEST, size=_WORDS)
-    said = f"Δp, share {shown} in the control group less that in the test group{mark}"
-    if ordered:
-        said = f"Δ = θ − ½, how much more often the {shown} of the control group is worse{mark}"
-    elif score:
-        said = f"Δ, how much worse the mean {shown} of the control group is{mark}"
-    chart.text((251, frame.bottom + 26), said, size=_WORDS, anchor="middle")
+    frame.x_axis(shares if share else numbered(ticks(-farthest, farthest, most=7)))
+    name = shortened(printable(axis[1]), width=_WIDEST, size=_WORDS)
+    title = axis[0].format(name) + mark
+    chart.text((251, frame.bottom + 26), title, size=_WORDS, anchor="middle")
     return chart.picture("Differences and intervals by method and group size")
 
 

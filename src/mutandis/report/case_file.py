@@ -14,7 +14,6 @@ from mutandis.data.columns import plain_value
 from mutandis.decision.maker import DescribedMaker, describe_maker
 from mutandis.decision.rule import Rule
 from mutandis.errors import FormulaError
-from mutandis.evidence.findings import as_shares
 from mutandis.evidence.methods import METHODS, Center
 from mutandis.files.audit_file import write_plan
 from mutandis.files.case_files import case_name, write_case_files
@@ -117,19 +116,15 @@ def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
         worldview=audit.remember("drawing", None, lambda: _draw_worldview(audit)),
         labels=_labels(audit.plan),
         settings_text=audit.remember("settings", None, lambda: write_plan(audit.plan)),
-        wording=audit.plan.wording,
+        words=audit.plan.words,
     )
 
 
 def _labels(plan: Plan) -> Labels:
-    """Give the labels, with one for each side where several classes of the outcome are labelled."""
-    if plan.outcome.scale is not None:  # a score has no values with labels
-        return plan.labels
-    column, sides = plan.outcome.column, (plan.outcome.negative, plan.outcome.positive)
-    said = {each: plan.outcome.said(plan.labels, each) for each in sides}
-    levels = dict(plan.labels.levels)
-    if plan.outcome.classes is not None and column in levels:
-        levels[column] = {**levels[column], **said}
+    """Return the labels, with one for each side where classes of the outcome are labelled."""
+    column, levels = plan.outcome.column, dict(plan.labels.levels)
+    if column in levels:
+        levels[column] = {**levels[column], **plan.words.side_labels}
     return replace(plan.labels, levels=levels)
 
 
@@ -216,10 +211,10 @@ def _complainant(case: Case) -> Complainant:
         ),
         outcome_column=plan.outcome.column,
         outcome=case.outcome,
-        negative=plan.outcome.negative,
-        refused=None
-        if plan.outcome.scale is not None
-        else bool(case.audit.situation.is_negative[case.row]),
+        negative=plan.outcome.kind.negative,
+        refused=bool(case.audit.situation.is_negative[case.row])
+        if plan.outcome.kind.two_sided
+        else None,
         outcome_cf=case.outcome_cf,
         outcome_cf_share=case.outcome_cf_share,
         attributes=dict(case.factual),
@@ -227,7 +222,7 @@ def _complainant(case: Case) -> Complainant:
 
 
 def _figures(case: Case) -> tuple[Figures, ...]:
-    settings = case.audit.plan.settings
+    settings, kind = case.audit.plan.settings, case.audit.plan.outcome.kind
     primary, measure = settings.primary, settings.measure
     own = {"measured": "", "measured_low": "_low", "measured_high": "_high"}
     columns = {each.name for each in fields(Figures)} - {"method", "title", "k", "primary", *own}
@@ -240,7 +235,7 @@ def _figures(case: Case) -> tuple[Figures, ...]:
             **{name: known(row.get(name)) for name in columns},
             **{name: _finite(row.get(measure.column + end)) for name, end in own.items()},
         )
-        for (method, k), row in ((key, as_shares(result)) for key, result in case.results.items())
+        for (method, k), row in ((key, kind.plain(result)) for key, result in case.results.items())
     )
 
 
@@ -301,7 +296,7 @@ class _GroupLister:
         self._case, self._audit, self._role = case, case.audit, role
         method, k = self._audit.plan.settings.primary
         self._members: Members = getattr(groups, role)
-        self._found = as_shares(case.result(method, k=k))
+        self._found = case.audit.plan.outcome.kind.plain(case.result(method, k=k))
         self._method = METHODS[method]
         # the group was searched around her counterfactual
         self._around_other = role == "test" and self._method.center is Center.COUNTERFACTUAL
@@ -331,7 +326,7 @@ class _GroupLister:
 
     def _decided(self, outcomes: NDArray[Any]) -> dict[str, int]:
         """Count refusals and grants; a score is neither."""
-        if self._audit.situation.scale is not None:
+        if not self._audit.plan.outcome.kind.two_sided:
             return {}
         return {"refused": int(outcomes.sum()), "granted": int((~outcomes).sum())}
 
@@ -340,7 +335,7 @@ class _GroupLister:
         members = self._members.take(np.flatnonzero(nearest | self._members.is_center))
         rows = rows_of(plan.population, members.ids)
         parts = self._parts(rows)
-        outcomes = plan.outcome.labels(members.is_negative)
+        outcomes = plan.outcome.kind.values(members.is_negative)
         listed = []
         for index, row in enumerate(rows.tolist()):
             center = bool(members.is_center[index])

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import PLAIN, Labels
-from mutandis.data.wording import SHARES, Wording
 from mutandis.errors import PlanError
-from mutandis.evidence.findings import column_names
+from mutandis.outcomes.binary import SHARES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
 
     from mutandis.auditing.tipping import CurvePoint
-    from mutandis.evidence.measures import AnyMeasure
+    from mutandis.outcomes.measures import AnyMeasure
+    from mutandis.outcomes.words import Words
     from mutandis.pictures.picture import Picture
 
 __all__ = [
@@ -338,7 +338,7 @@ class CaseDocument:
         What columns, values and outcomes are called on the page; the data have their names.
     settings_text
         The settings as an audit file has them, for the page; empty in a redacted file.
-    wording
+    words
         How averages and differences are written on the page.
 
     Examples
@@ -377,7 +377,7 @@ class CaseDocument:
     worldview: Picture | None = None
     labels: Labels = PLAIN
     settings_text: str = ""
-    wording: Wording = SHARES
+    words: Words = SHARES
 
     @property
     def primary(self) -> Figures:
@@ -389,11 +389,9 @@ class CaseDocument:
         named = {
             each.name: jsonable(getattr(self, each.name))
             for each in fields(self)
-            if each.name not in {"worldview", "labels", "settings_text", "wording"}
+            if each.name not in {"worldview", "labels", "settings_text", "words"}
         }
-        if self.wording.scale is not None:
-            names = column_names(self.wording.scale)
-            named["figures"] = [_renamed(row, names) for row in named["figures"]]
+        named["figures"] = [_renamed(row, self.words.kind.renamed) for row in named["figures"]]
         return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **named}
 
     def to_json(self) -> str:

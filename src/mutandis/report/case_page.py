@@ -10,8 +10,8 @@ from ruamel.yaml import YAML
 
 from mutandis.data.columns import jsonable
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.measures import measure_named
 from mutandis.evidence.methods import METHODS
+from mutandis.outcomes.measures import measure_named
 from mutandis.pictures.findings import ForestRow, plot_forest
 from mutandis.pictures.robustness import plot_curve
 from mutandis.report.case_sentences import (
@@ -27,7 +27,7 @@ from mutandis.report.html import CaptionedPicture, render
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mutandis.data.wording import Wording
+    from mutandis.outcomes.words import Words
     from mutandis.report.case_model import CaseDocument, Figures, Part
 
 __all__ = ["render_case"]
@@ -52,10 +52,10 @@ def render_case(document: CaseDocument) -> str:
         else "",
         found=document.verdict.verdict in _FOUND,
         has_k=_has_k,
-        interval=partial(_interval, wording=document.wording),
+        interval=partial(_interval, words=document.words),
         measure=measure_named(document.measure),
         measured=_measured,
-        wording=document.wording,
+        words=document.words,
         movement_cells=movement_cells,
         movement_lines=movement_lines,
         movement_paths=movement_paths,
@@ -85,25 +85,24 @@ def _draw_forest(document: CaseDocument, figures: Sequence[Figures]) -> Captione
     measure, worse = measure_named(document.measure), document.direction == "negative"
     # τ of a ratio has no place on a scale of differences
     threshold = 0.0 if measure.is_ratio else measure.threshold(document.tau, worse=worse)
-    rows = [_forest_row(row, document.wording) for row in figures]
+    rows = [_forest_row(row, document.words) for row in figures]
     return CaptionedPicture(
         name="forest",
         drawing=plot_forest(
             rows,
             threshold=threshold,
             threshold_name=f"{'' if worse else '−'}τ = {threshold:g}".replace("= -", "= −"),
-            negative=document.labels.negative,
-            score=document.wording.score if document.wording.scale is not None else "",
-            ordered=bool(document.wording.levels),
+            axis=document.words.axis,
+            share=document.words.kind.two_sided,
         ),
-        title=f"{document.wording.symbol} and its interval under every method and group size",
+        title=f"{document.words.symbol} and its interval under every method and group size",
         caption="Squares are differences, lines their intervals; a diamond is a comparison of two "
         "single decisions, which has no interval. Colour marks evidence.",
         description="; ".join(f"{r.group} {r.label}: {r.words}, {r.verdict}" for r in rows) + ".",
     )
 
 
-def _forest_row(row: Figures, wording: Wording) -> ForestRow:
+def _forest_row(row: Figures, words: Words) -> ForestRow:
     bounded = row.delta_p is not None and row.ci_low is not None
     return ForestRow(
         verdict=row.verdict,
@@ -112,8 +111,8 @@ def _forest_row(row: Figures, wording: Wording) -> ForestRow:
         delta_p=row.delta_p,
         low=row.ci_low,
         high=row.ci_high,
-        words=f"{wording.difference(row.delta_p)}  "
-        f"{_interval(row, wording) if bounded else ''}".strip(),
+        words=f"{words.difference(row.delta_p)}  "
+        f"{_interval(row, words) if bounded else ''}".strip(),
         found=row.verdict in _FOUND,
         primary=row.primary,
     )
@@ -132,14 +131,14 @@ def _draw_curve(document: CaseDocument, part: Part, number: int) -> CaptionedPic
             threshold=0.0
             if measure.is_ratio
             else measure.threshold(document.tau, worse=document.direction == "negative"),
-            symbol=document.wording.symbol,
+            symbol=document.words.symbol,
         ),
-        title=f"{document.wording.symbol}, by how much of the effect of her status is real",
+        title=f"{document.words.symbol}, by how much of the effect of her status is real",
         caption="At 100% everyone in the control group has the counterfactual that the worldview "
         "says; at 0% they are compared as they are. The band is the interval. Filled points: "
         + ("the verdict stands." if found else "the difference is significant."),
         description="; ".join(
-            f"{each.part:.0%}: {document.wording.difference(each.delta_p)}"
+            f"{each.part:.0%}: {document.words.difference(each.delta_p)}"
             f"{', stands' if each.stands else ''}"
             for each in points
         )
@@ -159,10 +158,10 @@ def _show_worldview(document: CaseDocument) -> CaptionedPicture | None:
     )
 
 
-def _interval(row: Figures, wording: Wording) -> str:
+def _interval(row: Figures, words: Words) -> str:
     if row.ci_low is None or row.ci_high is None:
         return MISSING
-    return f"[{wording.difference(row.ci_low)}, {wording.difference(row.ci_high)}]"
+    return f"[{words.difference(row.ci_low)}, {words.difference(row.ci_high)}]"
 
 
 def _measured(row: Figures, *, value: bool = True) -> str:

@@ -174,7 +174,7 @@ def _on_decisions(audit: Audit, *, counts: bool) -> Iterator[str]:
     if audit.disagreement is None:
         return
     how_often = f"differs from the record in {percent(audit.disagreement)} of the rows"
-    if plan.outcome.scores is not None:
+    if audit.with_record is not None and audit.with_record.unexplained is not None:
         how_often = f"leaves {percent(audit.disagreement)} of the variation on record open"
     yield (
         "The outcomes of groups are those on record. The decision on a counterfactual comes from "

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
-    from mutandis.data.wording import Wording
     from mutandis.evidence.findings import Digest, Findings
     from mutandis.evidence.methods import Method
     from mutandis.evidence.spaces import Stratum
+    from mutandis.outcomes.words import Words
 
 __all__ = ["ReportContext", "compared", "rows_of"]
 
@@ -159,17 +159,13 @@ class ReportContext:
 
     @property
     def refused(self) -> str:
-        """Say what a refusal is here; of other outcomes, which are worse."""
-        if self.wording.scale is not None:
-            return self.wording.worse
-        outcome = self.plan.outcome
-        said = outcome.said(self.labels, outcome.negative)
-        return f"{self.labels.column(outcome.column)} = {said}"
+        """Which outcomes are worse."""
+        return self.words.worse
 
     @property
-    def wording(self) -> Wording:
-        """How averages and differences are written."""
-        return self.plan.wording
+    def words(self) -> Words:
+        """How outcomes, averages and differences are written."""
+        return self.plan.words
 
     @property
     def worse(self) -> bool:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.data.columns import plain_value, write_number
+from mutandis.outcomes.words import capitalised, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
 __all__ = [
     "MISSING",
@@ -76,11 +77,6 @@ def distance(number: float) -> str:
     return f"{number:.4f}"
 
 
-def capitalised(text: str) -> str:
-    """Begin a text with a capital, and leave the rest as it is."""
-    return text[:1].upper() + text[1:]
-
-
 def plural(number: int, one: str, many: str | None = None) -> str:
     """Write how many there are of something."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
@@ -93,12 +89,6 @@ def value(shown: Any) -> str:
     if isinstance(shown, float | np.floating):
         return write_number(float(shown))
     return str(shown)
-
-
-def listed(names: Iterable[object], *, last: str = "and") -> str:
-    """Join names as one does in a sentence."""
-    *others, final = [*map(str, names)] or [""]
-    return f"{', '.join(others)} {last} {final}" if others else final
 
 
 def group_by_value(values: Mapping[str, str]) -> dict[str, list[str]]:

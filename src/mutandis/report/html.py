@@ -126,10 +126,10 @@ def _environment(package: str = "mutandis.report") -> jinja2.Environment:
     writers = (capitalised, count, distance, listed, p_value, percent, plural, signed, value)
     environment.filters |= {write.__name__: write for write in writers}
     environment.filters["label"] = lambda name, labels: labels.column(name)
-    environment.filters["said"] = lambda shown, outcome, labels: outcome.said(labels, shown)
+    environment.filters["said"] = lambda shown, words: words.value(shown)
     environment.globals["written"] = value  # for values that may have a label
-    environment.filters["average"] = lambda number, wording: wording.average(number)
-    environment.filters["difference"] = lambda number, wording: wording.difference(number)
+    environment.filters["average"] = lambda number, words: words.average(number)
+    environment.filters["difference"] = lambda number, words: words.difference(number)
     return environment
 
 

@@ -138,10 +138,10 @@ def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
             threshold=None
             if measure.is_ratio
             else measure.threshold(settings.tau, worse=context.worse),
-            symbol=context.wording.symbol,
-            reach=1.0 if context.wording.scale is None else reach_of(differences),
+            symbol=context.words.symbol,
+            reach=1.0 if context.words.kind.two_sided else reach_of(differences),
         ),
-        title=f"{context.wording.symbol} over the complainants, k = {k}",
+        title=f"{context.words.symbol} over the complainants, k = {k}",
         caption=(
             "Each bar counts complainants; how many do not differ at all is written beside. "
             + (
@@ -155,7 +155,7 @@ def _draw_delta_p(context: ReportContext) -> CaptionedPicture | None:
             "is looked for."
         ),
         description="; ".join(
-            f"{each.title}: median {context.wording.difference(float(np.median(each.delta_p)))}, "
+            f"{each.title}: median {context.words.difference(float(np.median(each.delta_p)))}, "
             f"{count(int(each.evidence.sum()))} with evidence"
             for each in differences
         )

@@ -353,12 +353,10 @@ def _verdict(document: CaseDocument, audit: Audit, row: Figures) -> VerdictText:
     against = (
         "discrimination against" if document.direction == "negative" else "favourable treatment of"
     )
-    shares = (
-        ""
-        if WITHHELD in {row.p_control, row.p_test}
-        else f": {row.p_control} of the control group had the outcome "
-        f"{terms.said(terms.negative)}, against {row.p_test} of the test group"
-    )
+    (here, had), there = terms.words.averages(row.p_control, row.p_test)
+    shares = f": {here} the control group {had}, against {there} the test group"
+    if WITHHELD in {row.p_control, row.p_test}:
+        shares = ""
     sentence = (
         f"{subject}{given} provides {found} for a pattern of {against} people like {who} on "
         f"{terms.ground}{shares}"

@@ -74,7 +74,7 @@ def make_report(
         plan=context.plan,
         settings=context.plan.settings,
         tables=tables,
-        wording=context.wording,
+        words=context.words,
         pictures=pictures,
         summary=summarise(context),
         decision=_describe_decision(context),

@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mutandis.auditing.tipping import summarise_grades
-from mutandis.data.ordered import LevelScale
-from mutandis.decision.agreement import RecordAgreement
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import list_reasons
 from mutandis.report.formatting import (
-    capitalised,
     count,
     group_by_value,
     listed,
     percent,
     plural,
 )
-from mutandis.report.tables import average_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
-    from mutandis.decision.agreement import ScaledAgreement
+    from mutandis.decision.agreement import RecordAgreement
     from mutandis.report.context import ReportContext
     from mutandis.scm import Diagnosis
 
@@ -79,63 +75,27 @@ def _asked(context: ReportContext) -> str:
         f"{context.labels.column(plan.outcome.column)} were examined. "
         f"{context.count_people(len(context.headline))} (the complainants) "
         f"{'was' if len(context.headline) == 1 else 'were each'} compared with "
-        f"{context.others}. {_what_counts(context)}"
+        f"{context.others}. {context.words.counts}"
         f"{how}{better}"
     )
 
 
-def _what_counts(context: ReportContext) -> str:
-    wording = context.wording
-    if isinstance(wording.scale, LevelScale):
-        return f"What counts is the {wording.score}, from best to worst: {listed(wording.levels)}."
-    if wording.scale is not None:
-        return f"What counts is the {wording.score}; {wording.scale.worse} is worse."
-    return f"“{capitalised(context.labels.negative)}” means {context.refused}."
-
-
-def _mean_rates(context: ReportContext) -> str:
-    """Say what the scores of complainants are on average, beside those of others."""
-    situation, wording = context.audit.situation, context.wording
+def _rates(context: ReportContext) -> str:
+    """Return the averages of complainants and of others, on record and of the counterfactuals."""
+    situation, words, parts = context.audit.situation, context.words, context.parts
     rows, facts = situation.complainants, situation.is_negative
 
     def mean(outcomes: NDArray[Any]) -> str:
-        return wording.average(average_of(outcomes, wording))
+        return words.average(words.average_of(outcomes))
 
-    named = f"{wording.score}" if wording.levels else f"mean {wording.score}"
-    said = f"On record, the {named} of the complainants was {mean(facts[rows])}"
-    if len(context.parts) > 1:
-        return f"{said}."
-    apart = "; of those they are compared with," if wording.levels else ", against"
-    after = "" if wording.levels else " of those they are compared with"
-    said += f"{apart} {mean(facts[situation.reference])}{after}."
+    theirs = mean(facts[situation.reference]) if len(parts) == 1 else None
+    on_record = f"{words.on_record(mean(facts[rows]), theirs)}."
     would_be = situation.refusal_cf
-    if would_be is None:
-        return said
+    if len(parts) > 1 or would_be is None:
+        return on_record
     return (
-        f"{said} Had the complainants been {context.reference}, by "
-        f"{context.source_of_counterfactuals}, it would have been {mean(would_be[rows])}."
-    )
-
-
-def _rates(context: ReportContext) -> str:
-    if context.wording.scale is not None:
-        return _mean_rates(context)
-    situation = context.audit.situation
-    rows = situation.complainants
-    facts = situation.is_negative
-    share = percent(float(facts[rows].mean()))
-    said = f"On record, {share} of the complainants were {context.labels.negative}"
-    if len(context.parts) > 1:
-        return f"{said}."
-    theirs = percent(float(facts[situation.reference].mean()))
-    said += f", against {theirs} of those they are compared with."
-    refusal = situation.refusal_cf
-    if refusal is None:
-        return said
-    would_be = float(refusal[rows].mean())
-    return (
-        f"{said} Had the complainants been {context.reference}, by "
-        f"{context.source_of_counterfactuals}, {percent(would_be)} of them would have been."
+        f"{on_record} Had the complainants been {context.reference}, by "
+        f"{context.source_of_counterfactuals}, {words.would_have_been(mean(would_be[rows]))}."
     )
 
 
@@ -186,30 +146,13 @@ def _own_cases(context: ReportContext) -> str:
     if not pattern.any():
         return ""
     concerned = found.is_negative if context.worse else ~found.is_negative
-    wording = context.wording
-    said = (
-        f"{count(int((pattern & concerned).sum()))} of these {count(int(pattern.sum()))} were "
-        + (
-            f"{context.labels.decided(context.worse)} themselves"
-            if wording.scale is None
-            else wording.concerned
-        )
-    )
-    if context.own is not None and wording.scale is not None:
-        return (
-            f"{said}, and {count(int((pattern & context.own).sum()))} have a case of their own as "
-            f"well: their own {wording.score} is {'worse' if context.worse else 'better'} than "
-            f"{'those' if wording.levels else 'the mean'} of the people most like their own "
-            "counterfactual, by more than "
-            f"τ = {context.plan.settings.tau:g}. The others are part of the pattern only."
-        )
+    words, number = context.words, count(int((pattern & concerned).sum()))
+    said = f"{number} of these {count(int(pattern.sum()))} were "
+    said += words.themselves(worse=context.worse)
     if context.own is not None:
-        own = int((pattern & context.own).sum())
-        said += (
-            f", and {count(own)} have a case of their own as well: "
-            f"{'fewer' if context.worse else 'more'} than half of the people most like their own "
-            f"counterfactual were {context.labels.negative}"
-        )
+        own = count(int((pattern & context.own).sum()))
+        tau = context.plan.settings.tau
+        said += f", and {words.have_own_case(own, worse=context.worse, tau=tau)}"
     return f"{said}. The others are part of the pattern only."
 
 
@@ -270,32 +213,9 @@ def describe_flips(context: ReportContext) -> Iterator[str]:
             continue
         rows = situation.complainants
         before, after = situation.is_negative[rows], refusal[rows]
-        if context.wording.scale is not None:
-            yield _describe_moved_scores(context, part, before, after)
-            continue
-        # to whole people, where these are averages over draws
-        granted, refused = (
-            round(float((1 - after)[before].sum())),
-            round(float(after[~before].sum())),
-        )
-        average = ", on average over the draws," if situation.refused_in_draws is not None else ","
-        yield (
-            f"In the counterfactual world{context.by_part(part)}{average} "
-            f"{count(granted)} of the {count(int(before.sum()))} complainants "
-            f"who were {context.labels.negative} would not have been, and {count(refused)} of "
-            f"the {count(int((~before).sum()))} others would."
-        )
-
-
-def _describe_moved_scores(
-    context: ReportContext, part: str, before: NDArray[Any], after: NDArray[Any]
-) -> str:
-    better, worse = int((after < before).sum()), int((after > before).sum())
-    return (
-        f"In the counterfactual world{context.by_part(part)}, {count(better)} of "
-        f"{plural(len(before), 'complainant')} would have had a better {context.wording.score} "
-        f"than they had, and {count(worse)} a worse one."
-    )
+        drawn = situation.refused_in_draws is not None
+        changed = context.words.changed(before, after, drawn=drawn)
+        yield f"In the counterfactual world{context.by_part(part)}{changed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -420,9 +340,9 @@ def _of_counterfactuals(context: ReportContext) -> Iterator[Caution]:
         )
 
 
-def _on_scale(agreement: RecordAgreement | ScaledAgreement) -> str:
+def _on_scale(agreement: RecordAgreement) -> str:
     """Say where b() differs from scores or levels on record; nothing of two sides."""
-    if isinstance(agreement, RecordAgreement) or not agreement.differing:
+    if agreement.refused is not None or not agreement.differing:
         return ""
     said = f", a better one in {count(agreement.better)}, and a worse one in "
     said += count(agreement.worse)

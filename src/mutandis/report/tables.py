@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +10,7 @@ import numpy as np
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.tipping import count_grades
 from mutandis.data.columns import plain_value
-from mutandis.data.ordered import LevelScale
-from mutandis.evidence.findings import Verdict, as_shares
+from mutandis.evidence.findings import Verdict
 from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import answer_about_her
 from mutandis.pictures.findings import Differences
@@ -26,12 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.data.wording import Wording
     from mutandis.report.context import ReportContext
 
 __all__ = [
     "People",
-    "average_of",
     "count_fragile",
     "count_verdict_grades",
     "count_verdicts",
@@ -85,35 +80,17 @@ def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float |
     Of a score, its mean, and of an ordered outcome, the shares of all levels.
     """
     worlds = [
-        context.plan.outcome.is_negative,
+        context.plan.outcome.codes,
         *(world for _, world in context.decided_worlds),
     ]
     return [
         (
             name,
             len(rows),
-            [average_of(world[rows], context.wording) for world in worlds],
+            [context.words.average_of(world[rows]) for world in worlds],
         )
         for name, rows in _statuses(context)
     ]
-
-
-def average_of(outcomes: NDArray[Any], wording: Wording) -> float | str:
-    """Give the share of refusals, the mean score of steps, or all levels with their shares.
-
-    It is missing where there are none.
-    """
-    scale = wording.scale
-    if not len(outcomes):
-        return float("nan")
-    if scale is None:
-        return float(outcomes.mean())
-    if isinstance(scale, LevelScale):
-        shares = zip(wording.levels, scale.shares(outcomes), strict=True)
-        return ", ".join(f"{level} {share:.1%}" for level, share in shares)
-    # sums of integers have no order; averages over draws are whole steps or parts of them
-    total = fsum(outcomes.tolist()) / len(outcomes)
-    return float(scale.best + scale.sign * scale.step * Fraction(total))
 
 
 def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
@@ -211,39 +188,22 @@ def list_people(context: ReportContext) -> People:
 
 
 def _kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
-    """Part complainants by what was decided on them, and by whether they have a case of their own.
+    """Split complainants by their own outcome, and by whether they have a case of their own.
 
-    The one outcome is what is looked for; people with the other are part of a pattern at most.
+    One outcome is looked for; people with the other are part of a pattern at most.
     """
     refused, own = context.headline.is_negative, context.own
-    if context.wording.scale is not None:
-        return _score_kinds(context)
     concerned = refused if context.worse else ~refused
-    words = [context.labels.decided(each) for each in (context.worse, not context.worse)]
-    other = (f"{words[1]} themselves", ~concerned)
-    if own is None:
-        return {"concerned": (f"{words[0]} themselves", concerned), "other": other}
-    return {
-        "own": (f"{words[0]}, with a case of their own", own),
-        "concerned": (f"{words[0]}, without one", concerned & ~own),
-        "other": other,
-    }
-
-
-def _score_kinds(context: ReportContext) -> dict[str, tuple[str, NDArray[np.bool_]]]:
-    """Part complainants by their own score or level, beside that of others."""
-    beside = context.wording.beside
-    off, own = context.headline.is_negative, context.own
-    concerned = off if context.worse else ~off
+    names = context.words.concerned(worse=context.worse)
     if own is None:
         return {
-            "concerned": (f"worse off than {beside}", concerned),
-            "other": ("not worse off than that", ~concerned),
+            "concerned": (names.concerned, concerned),
+            "other": (names.not_concerned, ~concerned),
         }
     return {
-        "own": ("with a case of their own", own),
-        "concerned": (f"without one, worse off than {beside}", concerned & ~own),
-        "other": ("neither", ~concerned & ~own),
+        "own": (names.own_case, own),
+        "concerned": (names.without, concerned & ~own),
+        "other": (names.other, ~concerned & ~own),
     }
 
 
@@ -283,10 +243,11 @@ def _rows_of(context: ReportContext, shown: Sequence[tuple[str, int]]) -> list[d
     """Return rows of the headline's findings, with the kind of each and the answer about them."""
     terms = explanation_context(context.plan)
     only, (method, _) = np.array([place for _, place in shown], dtype=np.intp), context.primary
-    columns = as_shares(context.audit.findings_of(only, method.name, context.primary[1]).columns())
+    plain, k = context.words.kind.plain, context.primary[1]
+    columns = plain(context.audit.findings_of(only, method.name, k).columns())
     nothing = {name: np.full(len(only), None) for name in ("p_own", "own_case")}
     matched = context.matched
-    own = nothing if matched is None else as_shares(matched.take(only).columns())
+    own = nothing if matched is None else plain(matched.take(only).columns())
     columns |= {name: own[name] for name in nothing}
     rows = []
     for number, (kind, _) in enumerate(shown):

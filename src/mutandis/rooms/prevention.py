@@ -24,6 +24,7 @@ from mutandis.decision.maker import decide
 from mutandis.decision.model import ModelMaker
 from mutandis.errors import DecisionError, MutandisError, MutandisWarning, PlanError, printable
 from mutandis.frames import columns_of, open_frame, to_frame
+from mutandis.outcomes.binary import BinaryKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -211,9 +212,9 @@ def study_prevention(
     audit = audit.with_levels(method=chosen.name, k=size)
     plan, found = audit.plan, audit.test_everyone(chosen.name, size)
     confirmed = _confirmed(found, rule, worse=plan.settings.evidence.direction == "negative")
-    changed = plan.outcome.is_negative.copy()
+    changed = plan.outcome.codes.copy()
     changed[audit.situation.complainants[confirmed]] ^= True
-    decisions = {_RECORD: plan.outcome.is_negative, _RELABELLED: changed}
+    decisions = {_RECORD: plan.outcome.codes, _RELABELLED: changed}
     if model is not None:
         features = _features(plan, keep_status=keep_status)
         decisions |= {
@@ -239,22 +240,23 @@ def _check_audit(plan: Plan) -> None:
             "This audit looks at several grounds one by one, and a decision has only one label. "
             f"Study one of them: audit.part({plan.protections[0].attribute!r})."
         )
-    if plan.outcome.classes is not None:
-        raise PlanError(
-            f"Outcome {plan.outcome.column!r} has several classes, and it is not known which of "
-            "them a relabelled decision would have. Audit an outcome with two values."
-        )
-    if plan.outcome.scale is not None:
-        raise PlanError(
-            f"Outcome {plan.outcome.column!r} "
-            f"{'has an order' if plan.wording.levels else 'is a score'}, and it is not known which "
-            "value a relabelled decision would have. Audit an outcome with two values."
-        )
+    _sides_of(plan)
     if plan.settings.evidence.adjust == "none":
         raise PlanError(
             "Confirmed cases are significant after adjustment, and this audit has adjust='none'. "
             "Run it with an adjustment, such as the default."
         )
+
+
+def _sides_of(plan: Plan) -> tuple[Any, Any]:
+    """Return the favourable and the unfavourable value."""
+    kind = plan.outcome.kind
+    if not isinstance(kind, BinaryKind) or kind.several:
+        raise PlanError(
+            f"Outcome {plan.outcome.column!r} has more than two values, and it is not known which "
+            "of them a relabelled decision would have. Audit an outcome with two values."
+        )
+    return kind.positive, kind.negative
 
 
 def _check_rule(method: Method, rule: str) -> None:
@@ -311,7 +313,7 @@ def _audit_again(audit: Audit, is_negative: NDArray[np.bool_]) -> Audit:
     again = replace(
         plan,
         population=_with_decisions(plan, is_negative),
-        outcome=replace(plan.outcome, is_negative=frozen(is_negative)),
+        outcome=replace(plan.outcome, codes=frozen(is_negative)),
         # a table of counterfactuals may carry the old decisions as well
         counterfactuals=None if ready is None else replace(ready, is_negative=None),
         decision=None,
@@ -329,7 +331,7 @@ def _with_decisions(plan: Plan, is_negative: NDArray[np.bool_]) -> Population:
     """Give the table with other decisions on record, as if it had been read so."""
     outcome, population = plan.outcome, plan.population
     levels = population.categories(outcome.column).levels
-    codes = [levels.index(outcome.positive), levels.index(outcome.negative)]
+    codes = [levels.index(value) for value in _sides_of(plan)]
     column = Categories(np.array(codes, dtype=np.int32)[is_negative.astype(np.intp)], levels)
     changed = population.with_columns({outcome.column: column})
     source = open_frame(changed.frame())
@@ -371,7 +373,7 @@ def _retrain(
     learner = deepcopy(model)
     # what is learned may depend on the order of rows, and this one depends on what they hold
     order = np.lexsort([is_negative, *features.to_numpy().T])
-    decided = plan.outcome.labels(is_negative[order])
+    decided = plan.outcome.kind.values(is_negative[order])
     name = type(model).__name__
     try:
         learner.fit(features.iloc[order].reset_index(drop=True), decided)

@@ -21,12 +21,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.data.outcome import Outcome
 from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, query_records, with_progress
 from mutandis.decision.rule import Rule
 from mutandis.decision.threshold import RelabelledMaker
 from mutandis.errors import DecisionError, MissingValuesError, UnknownColumnError
+from mutandis.outcomes.binary import BinaryKind
+from mutandis.outcomes.outcome import Outcome
 from mutandis.rooms.endpoint import HttpMaker, RetryPolicy
 from mutandis.rooms.endpoint.rows import distinct_rows
 
@@ -45,9 +46,8 @@ TABLE = pd.DataFrame(
 )
 GRANTED = Outcome(
     column="granted",
-    negative="no",
-    positive="yes",
-    is_negative=(TABLE["granted"] == "no").to_numpy(),
+    kind=BinaryKind(negative="no", positive="yes"),
+    codes=(TABLE["granted"] == "no").to_numpy(),
 )
 REFUSED = (TABLE["salary"] < 20).tolist()
 # seconds that no test waits for, and retries that follow at once

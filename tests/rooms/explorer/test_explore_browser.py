@@ -134,7 +134,7 @@ def _find_person(page: Any, audit: Audit) -> None:
         page.get_by_role("button", name="Find how robust").click()
         page.locator("th a", has_text="Robustness").wait_for(timeout=120_000)
     page.get_by_text("Filters").click()
-    negative = str(audit.plan.outcome.negative)
+    negative = str(audit.plan.outcome.kind.negative)
     page.locator(f"input[name='is:outcome'][value='{negative}']").check()
     page.locator("input[name='is:grade'][value='robust']").check()
     found = audit.findings()

@@ -48,7 +48,7 @@ def scaled(request: pytest.FixtureRequest) -> Audit:
 
 @pytest.mark.few("score")
 def test_every_page_speaks_of_the_outcome(visit: Callable[[Audit], Any], scaled: Audit) -> None:
-    client, levels = visit(scaled), bool(scaled.plan.wording.levels)
+    client, levels = visit(scaled), bool(scaled.plan.outcome.kind.listing)
     pages = ["/", "/?tau=0.1", "/people", "/people?sort=-outcome", "/people?sort=-p_own"]
     pages += ["/person/0", "/person/0?effect=0.5", "/workbench"]
     for address in pages:
@@ -82,7 +82,7 @@ def test_dots_are_filled_from_her_own_level_on() -> None:
     document = case_document(found, int(found.findings()["id"].iloc[0]))
     own = document.complainant.outcome
     group = document.parts[0].groups[0]
-    dots = draw_dots(group, None, own, tuple(LEVELS)).dots
+    dots = draw_dots(group, document.words, own).dots
     people = [each for each in group.members if each.role == "person"]
     for dot, each in zip(dots, people, strict=True):
         assert dot.refused == (LEVELS.index(each.outcome) >= LEVELS.index(own))
@@ -93,7 +93,7 @@ def test_tables_of_people_can_be_exported(scaled: Audit, tmp_path: Any) -> None:
     for name in ("people.csv", "people.xlsx"):
         scaled.export(tmp_path / name)
     header = (tmp_path / "people.csv").read_text(encoding="utf-8").splitlines()[0]
-    assert ("worse_control" if scaled.plan.wording.levels else "mean_control") in header
+    assert ("worse_control" if scaled.plan.outcome.kind.listing else "mean_control") in header
     for kind in ("prima-facie", "model-card"):
         text = str(write_text(scaled, kind))
         assert "refused" not in text.replace("refused to", "")

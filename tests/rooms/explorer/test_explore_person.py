@@ -110,7 +110,7 @@ def test_dots_are_people_nearest_first(loan: Audit) -> None:
     document = Person(lens, lens.base, 0).document()
     group = document.parts[0].control
     assert group is not None
-    dots = draw_dots(group, document.complainant.negative)
+    dots = draw_dots(group, document.words, document.complainant.outcome)
     people = [each for each in group.members if each.role == "person"]
     assert len(dots.dots) == len(people)
     assert sum(dot.refused for dot in dots.dots) == group.refused

@@ -12,17 +12,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.data.outcome import Outcome
 from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.decision.model import FunctionMaker
 from mutandis.errors import DecisionError
+from mutandis.outcomes.binary import BinaryKind
+from mutandis.outcomes.outcome import Outcome
 from mutandis.rooms.models import load_function, load_pickle, load_skops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-YES_NO = Outcome(column="granted", negative="no", positive="yes", is_negative=np.array([True]))
+YES_NO = Outcome(
+    column="granted",
+    kind=BinaryKind(negative="no", positive="yes"),
+    codes=np.array([True]),
+)
 TABLE = pd.DataFrame(
     {
         "who": [f"Jane Roe {number}" for number in range(60)],

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mutandis.data.outcome import Outcome
 from mutandis.decision import with_threshold
 from mutandis.decision.maker import decide, describe_maker, required_columns
 from mutandis.errors import DecisionError, KindError, MissingValuesError, UnknownColumnError
+from mutandis.outcomes.binary import BinaryKind
+from mutandis.outcomes.outcome import Outcome
 from mutandis.rooms.models import load_onnx
 
 if TYPE_CHECKING:
@@ -22,8 +23,16 @@ if TYPE_CHECKING:
 pytest.importorskip("onnxruntime", reason="ONNX models need onnxruntime (the extra 'onnx')")
 onnx = pytest.importorskip("onnx", reason="the tests build ONNX models with onnx")
 
-YES_NO = Outcome(column="granted", negative="no", positive="yes", is_negative=np.array([True]))
-ONE_ZERO = Outcome(column="granted", negative=0, positive=1, is_negative=np.array([True]))
+YES_NO = Outcome(
+    column="granted",
+    kind=BinaryKind(negative="no", positive="yes"),
+    codes=np.array([True]),
+)
+ONE_ZERO = Outcome(
+    column="granted",
+    kind=BinaryKind(negative=0, positive=1),
+    codes=np.array([True]),
+)
 RNG = np.random.default_rng(5)
 TABLE = pd.DataFrame(
     {

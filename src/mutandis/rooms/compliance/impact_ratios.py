@@ -135,7 +135,7 @@ def _values(column: Any) -> list[Any]:
 
 def _selected(audit: Audit, score: str | None) -> NDArray[np.bool_]:
     """Tell who was selected, or has a score above the median of all."""
-    if score is None and audit.situation.scale is not None:
+    if score is None and not audit.plan.outcome.kind.two_sided:
         # the outcome is a score itself: who did better than the median
         steps = audit.situation.is_negative
         return np.asarray(steps < np.median(steps), dtype=np.bool_)

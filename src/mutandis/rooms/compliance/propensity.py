@@ -40,8 +40,8 @@ import numpy as np
 from mutandis.data.attribute import AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.errors import EquationError, PlanError
-from mutandis.evidence.intervals import critical_value
 from mutandis.numeric.order import canonical_order
+from mutandis.outcomes.intervals import critical_value
 from mutandis.scm.categorical import Categorical
 from mutandis.scm.likelihood import Design, row_products, solve_positive
 
@@ -91,7 +91,7 @@ def weigh_by_propensity(audit: Audit) -> list[PropensityDifference]:
             "This audit looks at several grounds one by one, and a propensity score is about one "
             f"status. Ask about one of them: audit.part({plan.protections[0].attribute!r})."
         )
-    if audit.situation.scale is not None:
+    if not audit.plan.outcome.kind.two_sided:
         raise PlanError(
             f"Outcome {plan.outcome.column!r} is not a refusal or an approval, and a risk "
             "difference compares shares of refusals. Audit an outcome with two values."

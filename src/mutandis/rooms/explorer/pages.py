@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from mutandis.data.ordered import LevelScale
 from mutandis.errors import MutandisError, PlanError
 from mutandis.files.people_file import EXPORTS, export_people
 from mutandis.report.case_sentences import (
@@ -182,10 +181,6 @@ class Explorer:
         document = person.document()
         part = read_part(asked.single.get("effect", ""))
         trials, refused = person.try_part(part)
-        negative = document.complainant.negative
-        scale = document.wording.scale
-        own = None if scale is None else document.complainant.outcome
-        levels = scale.levels if isinstance(scale, LevelScale) else ()
         return self._page(
             "person.html",
             view,
@@ -195,7 +190,7 @@ class Explorer:
             most_effect=MOST_EFFECT,
             trials=trials,
             trial_refused=refused,
-            dots=lambda group: draw_dots(group, negative, own, levels),
+            dots=lambda group: draw_dots(group, document.words, document.complainant.outcome),
             attributes_that_change=attributes_that_change,
             movement_cells=movement_cells,
             movement_lines=movement_lines,

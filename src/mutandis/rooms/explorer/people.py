@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 import numpy as np
 
 from mutandis.data.columns import Categories, Numbers, plain_value, plain_values
-from mutandis.data.score import ScoreScale
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
 from mutandis.numeric.order import order_of_ids
@@ -267,22 +266,14 @@ class PeopleTable:
 def _columns(
     audit: Audit, found: Findings, answers: Categories | None, grade: Any
 ) -> list[PeopleColumn]:
-    wording, labels = audit.plan.wording, audit.plan.labels
-    negative = capitalised(wording.averaged)
+    words, labels = audit.plan.words, audit.plan.labels
+    negative = capitalised(words.averaged)
     controls, tests = found.averages()
     rows, interval = audit.situation.complainants, found.comparison.interval
     strongest = [VERDICTS.index(each.value) for each in Verdict]
     columns = [
-        _column("outcome", "Outcome", Numbers(found.outcome))
-        if isinstance(wording.scale, ScoreScale)
-        else replace(
-            _column(
-                "outcome",
-                "Outcome",
-                _outcomes(audit, found)
-                if wording.scale is None
-                else _coded(found.outcome, list(wording.scale.levels)),
-            ),
+        replace(
+            _column("outcome", "Outcome", _outcomes(found)),
             label=partial(labels.level, audit.plan.outcome.column),
         ),
         _column("verdict", "Pattern", _recoded(found.verdict_codes(), strongest, VERDICTS)),
@@ -292,7 +283,7 @@ def _columns(
     if grade is not None:
         columns.append(_column("grade", "Robustness", _coded(grade, _GRADES)))
     columns += [
-        _column("delta_p", wording.symbol, Numbers(found.comparison.delta_p)),
+        _column("delta_p", words.symbol, Numbers(found.comparison.delta_p)),
         *(
             _column(name, found.measure.symbol.capitalize(), Numbers(values))
             for name, values in list(found.measured().items())[:1]
@@ -306,8 +297,7 @@ def _columns(
     ]
     if found.p_own is not None:
         own = Numbers(found.p_own)
-        title = "θ against own matches" if wording.levels else f"{negative}, own matches"
-        columns.append(_column("p_own", title, own, shown=False))
+        columns.append(_column("p_own", words.own_average, own, shown=False))
     population = audit.plan.population
     statuses = [each.attribute for each in audit.plan.protections]
     names = dict.fromkeys([*statuses, *(each.name for each in audit.plan.attributes)])
@@ -330,16 +320,11 @@ def _column(key: str, title: str, values: Column, *, shown: bool = True) -> Peop
     return PeopleColumn(key=key, title=title, values=values, shown=shown)
 
 
-def _outcomes(audit: Audit, found: Findings) -> Categories:
-    """Give the outcomes on record, their values in the order of their texts."""
-    outcome = audit.plan.outcome
-    codes: NDArray[Any] = found.is_negative
-    levels: tuple[Any, ...] = (outcome.positive, outcome.negative)
-    if outcome.classes is not None:
-        levels, codes = outcome.classes.levels, outcome.classes.codes[audit.situation.complainants]
-    texts = sorted(range(len(levels)), key=lambda code: str(levels[code]))
-    places = [texts.index(code) for code in range(len(levels))]
-    return _recoded(codes, places, [plain_value(levels[code]) for code in texts])
+def _outcomes(found: Findings) -> Column:
+    """Return the outcomes on record, as numbers or by a list of all values."""
+    if found.kind.numeric:
+        return Numbers(found.outcome)
+    return _coded(found.outcome, [plain_value(each) for each in found.kind.listing])
 
 
 def _recoded(codes: NDArray[Any], places: Sequence[int], levels: Sequence[Any]) -> Categories:

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 from mutandis.auditing.tipping import STEPS, find_with_part
 from mutandis.data.columns import plain_value
 from mutandis.errors import PlanError
-from mutandis.evidence.findings import as_shares
 from mutandis.evidence.methods import METHODS
 from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mutandis.auditing.audit import Audit
     from mutandis.evidence.findings import Findings
+    from mutandis.outcomes.words import Words
     from mutandis.report.case_model import CaseDocument, GroupList
     from mutandis.rooms.explorer.view import Lens, View
 
@@ -55,18 +53,11 @@ class Dots:
     left_out: int
 
 
-def draw_dots(group: GroupList, negative: Any, own: Any = None, levels: Sequence[Any] = ()) -> Dots:
-    """Place a dot per person, nearest first; its area is the part of a place that she holds.
+def draw_dots(group: GroupList, words: Words, own: Any) -> Dots:
+    """Place a dot per person, nearest first; its area is the part of a place that they hold.
 
-    Filled are those with the `negative` outcome; of a score, those with one that is at least as
-    high as her `own`, and of ordered `levels`, those with one that is not better.
+    Refusals are filled; of other outcomes, those that are as the complainant's `own` or beyond.
     """
-
-    def is_filled(outcome: Any) -> bool:
-        if levels:
-            return bool(levels.index(outcome) >= levels.index(own))
-        return bool(outcome == negative if own is None else outcome >= own)
-
     people = [each for each in group.members if each.role == "person"]
     shown = people[:_MOST_DOTS]
     # a group is drawn whole or as its nearest: the farthest is then not in the picture
@@ -76,7 +67,7 @@ def draw_dots(group: GroupList, negative: Any, own: Any = None, levels: Sequence
             x=_SPACE * (number % _PER_LINE) + _SPACE // 2,
             y=_SPACE * (number // _PER_LINE) + _SPACE // 2,
             radius=round(7.5 * max(0.4, sqrt(min(1.0, each.place))), 1),
-            refused=is_filled(each.outcome),
+            refused=words.is_filled(each.outcome, own),
             farthest=number == last,
             title=f"{each.person}: {each.outcome}, distance {each.distance:.4f}",
         )
@@ -145,4 +136,4 @@ class Person:
 
 
 def _row(found: Findings) -> dict[str, Any]:
-    return as_shares({name: plain_value(each[0]) for name, each in found.columns().items()})
+    return found.kind.plain({name: plain_value(each[0]) for name, each in found.columns().items()})

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.data.wording import Wording
     from mutandis.evidence.findings import Findings
+    from mutandis.outcomes.words import Words
     from mutandis.rooms.explorer.view import Lens, View
 
 __all__ = ["CHANGES", "ChangedPerson", "Reason", "TwoAudits"]
@@ -107,9 +107,9 @@ class TwoAudits:
         return {"changed": first != second, "gained": after & ~before, "lost": before & ~after}
 
     @property
-    def wording(self) -> Wording:
+    def words(self) -> Words:
         """How differences are written."""
-        return self._audits[0].plan.wording
+        return self._audits[0].plan.words
 
     def matrix(self) -> list[tuple[str, list[int]]]:
         """Count people by both verdicts: a row per verdict of the first."""

@@ -11,6 +11,7 @@ from mutandis.data.protection import Protection
 from mutandis.decision.maker import describe_maker
 from mutandis.errors import PlanError
 from mutandis.files.worldview_file import FAMILIES
+from mutandis.outcomes.declaration import declare
 from mutandis.rooms.explorer.jobs import Job
 from mutandis.rooms.explorer.view import Lens
 from mutandis.scm import Worldview
@@ -237,7 +238,7 @@ class Draft:
         protections = self.protections()
         return make_plan(
             plan.population,
-            **plan.outcome.arguments,
+            outcome=declare(**plan.outcome.declaration),
             protected=protections if plan.combine else protections[0],
             combine=plan.combine,
             attributes={each.name: each for each in plan.attributes},

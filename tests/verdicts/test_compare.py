@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,20 +12,40 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mutandis.engine.tally import Sums
-from mutandis.evidence import comparison
-from mutandis.evidence.comparison import Comparison, compare, compare_exactly
-from mutandis.evidence.intervals import (
+from mutandis.evidence.methods import METHODS, Center
+from mutandis.outcomes.binary import REFUSED, BinaryKind
+from mutandis.outcomes.intervals import (
     INTERVALS,
     TESTS,
     Interval,
-    miettinen_nurminen,
-    no_interval,
-    wald,
 )
-from mutandis.evidence.methods import METHODS, Center
+from mutandis.outcomes.measures import RISK_DIFFERENCE
+from mutandis.outcomes.outcome import Comparison, Rule
+from mutandis.verdicts import compare as compare_module
+from mutandis.verdicts.compare import compare
 
 if TYPE_CHECKING:
-    from mutandis.evidence.comparison import Comparison, Direction
+    from mutandis.outcomes.outcome import Depth, Direction
+
+
+RULE = Rule(
+    kind=REFUSED,
+    measure=RISK_DIFFERENCE,
+    interval="miettinen-nurminen",
+    tau=Fraction(0),
+    alpha=0.05,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spy(BinaryKind):
+    """Notes how many pairs are compared at a time."""
+
+    seen: list[int]
+
+    def compare(self, control: Sums, test: Sums, rule: Rule, *, depth: Depth) -> Comparison:
+        self.seen.append(len(control.places))
+        return BinaryKind.compare(self, control, test, rule, depth=depth)
 
 
 def share(parts: list[tuple[int, int, int]]) -> Sums:
@@ -39,7 +59,8 @@ def share(parts: list[tuple[int, int, int]]) -> Sums:
 def compared(
     control: list[tuple[int, int, int]], test: list[tuple[int, int, int]], *, tau: float = 0.0
 ) -> Comparison:
-    return compare_exactly(share(control), share(test), tau=tau, alpha=0.05, interval=wald)
+    rule = replace(RULE, interval="wald", tau=Fraction(str(tau)))
+    return REFUSED.compare(share(control), share(test), rule, depth="bounds")
 
 
 def test_equal_evidence_is_no_evidence_whatever_the_denominators() -> None:
@@ -92,30 +113,18 @@ def test_significant_means_p_below_alpha_and_bound_above_tau(tau: float) -> None
 
 def test_at_the_level_itself_the_test_rejects() -> None:
     """Significant ⇔ p ≤ α, and never without evidence."""
-
-    def fixed(control: Sums, test: Sums, *, tau: float, alpha: float) -> Interval:
-        values = np.array([alpha, np.nextafter(alpha, 1), alpha])
-        return Interval(
-            low=values, high=values, p_value=values, degenerate=np.zeros(3, dtype=np.bool_)
-        )
-
-    found = compare_exactly(
-        share([(2, 2, 1), (2, 2, 1), (1, 2, 1)]),
-        share([(1, 2, 1), (1, 2, 1), (1, 2, 1)]),
-        tau=0.0,
-        alpha=0.05,
-        interval=fixed,
-    )
+    p_value = np.array([0.05, np.nextafter(0.05, 1), 0.05])
+    evidence = np.array([True, True, False])
+    found = Comparison.of(np.ones(3), evidence, Interval.without_bounds(p_value), alpha=0.05)
     assert found.significant.tolist() == [True, False, False]
 
 
 def test_centers_alone_give_evidence_and_no_interval() -> None:
-    found = compare_exactly(
+    found = REFUSED.compare(
         share([(1, 1, 1), (1, 1, 1), (0, 1, 1), (0, 1, 1)]),
         share([(0, 1, 1), (1, 1, 1), (0, 1, 1), (1, 1, 1)]),
-        tau=0.0,
-        alpha=0.05,
-        interval=no_interval,
+        RULE,
+        depth="evidence",
     )
     assert found.delta_p.tolist() == [1, 0, 0, -1]
     assert found.evidence.tolist() == [True, False, False, False]
@@ -185,10 +194,10 @@ def test_blocks_are_compared_as_all_together(
     direction: Direction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control, test = random_shares(3, 50, [15, 16], [1, 2, 6])
-    rule = partial(compare_exactly, tau=0.0, alpha=0.05, interval=miettinen_nurminen)
-    together = compare(control, test, rule, direction=direction)
-    monkeypatch.setattr(comparison, "_BLOCK", 7)
-    apart = compare(control, test, rule, direction=direction)
+    rule = replace(RULE, direction=direction)
+    together = compare(control, test, rule)
+    monkeypatch.setattr(compare_module, "_BLOCK", 7)
+    apart = compare(control, test, rule)
     for name in ("delta_p", "evidence", "significant", "insufficient"):
         np.testing.assert_array_equal(getattr(apart, name), getattr(together, name))
     for name in ("low", "high", "p_value", "degenerate"):
@@ -197,12 +206,8 @@ def test_blocks_are_compared_as_all_together(
 
 
 def test_equal_pairs_are_computed_once() -> None:
-    seen = []
-
-    def spy(control: Sums, test: Sums) -> Comparison:
-        seen.append(len(control.places))
-        return compare_exactly(control, test, tau=0.0, alpha=0.05, interval=INTERVALS["wald"])
-
+    seen: list[int] = []
+    spy = replace(RULE, kind=Spy(seen=seen), interval="wald")
     control, test = random_shares(0, 5000, [4], [1])
     found = compare(control, test, spy)
     np.testing.assert_array_equal(found.delta_p, control.mean() - test.mean())
@@ -259,17 +264,14 @@ def test_integers_beyond_an_array_are_compared_once_and_each_gets_her_own() -> N
     insufficient = rng.random(size) < 0.3
     asked: list[int] = []
 
-    def rule(here: Sums, there: Sums) -> Comparison:
-        asked.append(len(here.places))
-        return compare_exactly(
-            here, there, tau=0.1, alpha=0.05, interval=TESTS["miettinen-nurminen"]
-        )
-
-    found = compare(control, test, rule, insufficient=insufficient)
+    rule = replace(RULE, kind=Spy(seen=asked), tau=Fraction("0.1"))
+    found = compare(control, test, rule, depth="significance", insufficient=insufficient)
     assert asked[0] < size - insufficient.sum()
     for place in range(size):
         one = np.array([place])
-        alone = compare(control.take(one), test.take(one), rule, insufficient=insufficient[one])
+        enough = insufficient[one]
+        pair = control.take(one), test.take(one)
+        alone = compare(*pair, rule, depth="significance", insufficient=enough)
         for name in ("delta_p", "evidence", "significant", "insufficient"):
             ours, expected = getattr(found, name)[place], getattr(alone, name)[0]
             np.testing.assert_array_equal(ours, expected)

@@ -17,8 +17,10 @@ from scipy.optimize import minimize_scalar
 import mutandis as mm
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
-from mutandis.evidence.comparison import Comparison, compare, compare_exactly
-from mutandis.evidence.measures import MEASURES, Measure
+from mutandis.outcomes.binary import REFUSED
+from mutandis.outcomes.measures import MEASURES, Measure
+from mutandis.outcomes.outcome import Comparison, Rule
+from mutandis.verdicts.compare import compare
 
 RATIOS = ("risk-ratio", "selection-ratio", "odds-ratio")
 TAUS = {
@@ -56,14 +58,15 @@ def compared(
     alpha: float = 0.05,
     direction: Any = "negative",
 ) -> Comparison:
-    rule = partial(
-        compare_exactly,
-        tau=tau,
-        alpha=alpha,
-        interval=measure.interval("miettinen-nurminen"),
+    rule = Rule(
+        kind=REFUSED,
         measure=measure,
+        interval="miettinen-nurminen",
+        tau=Fraction(str(tau)),
+        alpha=alpha,
+        direction=direction,
     )
-    return compare(control, test, rule, direction=direction)
+    return compare(control, test, rule)
 
 
 def bounds(measure: Measure, control: Sums, test: Sums, **options: Any) -> tuple[float, float]:

@@ -34,14 +34,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from mutandis.data.columns import is_number
 from mutandis.engine.tally import SAFE, difference, exceeds
 from mutandis.errors import PlanError
-from mutandis.evidence.intervals import (
+from mutandis.outcomes.intervals import (
     INTERVALS,
     TESTS,
     Bounds,
@@ -49,6 +49,7 @@ from mutandis.evidence.intervals import (
     critical_value,
     find_crossing,
     miettinen_nurminen,
+    no_interval,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.engine.tally import Sums
-    from mutandis.evidence.intervals import IntervalMethod, IntervalName
+    from mutandis.outcomes.intervals import IntervalMethod, IntervalName
+    from mutandis.outcomes.outcome import Depth
 
 __all__ = [
     "MEAN_DIFFERENCE",
@@ -332,6 +334,13 @@ class Measure:
         left, right = numerator * tau.denominator, denominator * tau.numerator
         return np.asarray(left > right if self.worse_above else left < right, dtype=np.bool_)
 
+    def tested(self, name: str, depth: Depth) -> IntervalMethod:
+        """Return the method that computes what a comparison of this depth needs."""
+        if depth == "evidence":
+            return no_interval
+        known = cast("IntervalName", name)
+        return self.test(known) if depth == "significance" else self.interval(known)
+
     def interval(self, name: IntervalName) -> IntervalMethod:
         """Give the method that computes bounds and p-values."""
         return self._bounded if self.is_ratio else INTERVALS[name]
@@ -368,7 +377,7 @@ class Measure:
         test: Sums,
         *,
         tau: float,
-        alpha: float,  # noqa: ARG002 - as every test
+        alpha: float,
     ) -> Interval:
         return Interval.without_bounds(self._p_value(self._counts(control, test), tau))
 

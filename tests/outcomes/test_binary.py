@@ -9,22 +9,29 @@ import pytest
 
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories
-from mutandis.data.outcome import Outcome
 from mutandis.data.population import Population
 from mutandis.errors import MissingValuesError, OutcomeError
+from mutandis.outcomes.binary import Binary, BinaryKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from mutandis.outcomes.outcome import Outcome
 
     AsFrame = Callable[[Mapping[str, Sequence[Any]]], Any]
 
 SECRET = "SECRET-NAME"
 
 
+def sides(outcome: Outcome) -> BinaryKind:
+    assert isinstance(outcome.kind, BinaryKind)
+    return outcome.kind
+
+
 def read(frame: Any, *, negative: object, **options: Any) -> Outcome:
     nominal = [Attribute(name="granted", kind=AttributeKind.NOMINAL)]
     people = Population.from_frame(frame, attributes=nominal, **options)
-    return Outcome.read("granted", people.categories("granted"), negative=negative)
+    return Binary("granted", negative=negative).read(people.categories("granted"))
 
 
 @pytest.mark.parametrize(
@@ -42,10 +49,10 @@ def test_both_values_are_found_in_every_frame(
 ) -> None:
     outcome = read(as_frame({"granted": values}), negative=negative)
     assert outcome.column == "granted"
-    assert (outcome.negative, outcome.positive) == (negative, positive)
-    assert type(outcome.negative) is type(negative)
-    assert outcome.is_negative.tolist() == [True, False, False, True]
-    labels = outcome.labels(np.array([False, True]))
+    assert (sides(outcome).negative, sides(outcome).positive) == (negative, positive)
+    assert type(sides(outcome).negative) is type(negative)
+    assert outcome.codes.tolist() == [True, False, False, True]
+    labels = outcome.kind.values(np.array([False, True]))
     assert labels.tolist() == [positive, negative]
     assert [type(label) for label in labels.tolist()] == [type(positive), type(negative)]
 
@@ -53,21 +60,21 @@ def test_both_values_are_found_in_every_frame(
 @pytest.mark.parametrize(("values", "negative"), [([-1, 1], -1.0), ([-1.0, 1.0], -1)])
 def test_the_negative_value_is_the_tables_own(values: list[Any], negative: Any) -> None:
     outcome = read({"granted": values}, negative=negative)
-    assert outcome.negative == -1
-    assert type(outcome.negative) is type(values[0])
-    assert outcome.is_negative.tolist() == [True, False]
+    assert sides(outcome).negative == -1
+    assert type(sides(outcome).negative) is type(values[0])
+    assert outcome.codes.tolist() == [True, False]
 
 
 def test_labels_of_two_types_stay_as_they_are() -> None:
     outcome = read({"granted": [1, "refused", 1]}, negative="refused")
-    assert outcome.labels(np.array([True, False])).tolist() == ["refused", 1]
+    assert outcome.kind.values(np.array([True, False])).tolist() == ["refused", 1]
 
 
 def test_labels_belong_to_any_mask() -> None:
     outcome = read({"granted": [0, 1]}, negative=0)
-    assert outcome.labels(np.array([], dtype=np.bool_)).tolist() == []
+    assert outcome.kind.values(np.array([], dtype=np.bool_)).tolist() == []
     # b() may answer with 0 and 1: they are truth values here, never positions
-    assert outcome.labels(np.array([1, 0, 2])).tolist() == [0, 1, 0]
+    assert outcome.kind.values(np.array([1, 0, 2])).tolist() == [0, 1, 0]
 
 
 def test_three_values_are_too_many_and_shown() -> None:
@@ -104,18 +111,18 @@ def test_a_negative_value_that_does_not_occur_is_refused(negative: object) -> No
 def test_values_of_dropped_rows_do_not_count() -> None:
     frame = {"granted": ["no", "yes", "later"], "salary": [1.0, 2.0, None]}
     outcome = read(frame, negative="yes", columns=["salary"], missing="drop")
-    assert (outcome.negative, outcome.positive) == ("yes", "no")
-    assert outcome.is_negative.tolist() == [False, True]
+    assert (sides(outcome).negative, sides(outcome).positive) == ("yes", "no")
+    assert outcome.codes.tolist() == [False, True]
     with pytest.raises(OutcomeError, match="negative='later' is not a value"):
         read(frame, negative="later", columns=["salary"], missing="drop")
 
 
 def test_a_missing_outcome_is_never_read_as_positive() -> None:
     with pytest.raises(MissingValuesError, match="'granted' has 1 missing values"):
-        Outcome.read("granted", Categories(np.array([0, 1, -1]), ("no", "yes")), negative="no")
+        Binary("granted", negative="no").read(Categories(np.array([0, 1, -1]), ("no", "yes")))
 
 
 def test_the_mask_cannot_be_written_to() -> None:
     outcome = read({"granted": [0, 1]}, negative=0)
     with pytest.raises(ValueError, match="read-only"):
-        outcome.is_negative[0] = False
+        outcome.codes[0] = False

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from mutandis.evidence.multiplicity import Adjustment, adjust
+from mutandis.verdicts.multiplicity import Adjustment, adjust
 
 p_values = st.lists(
     st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.01, 0.5, 1.0, float("nan")])), max_size=25

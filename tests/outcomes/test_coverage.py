@@ -9,14 +9,14 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from mutandis.evidence.intervals import INTERVALS
-from mutandis.evidence.measures import MEASURES
+from mutandis.outcomes.intervals import INTERVALS
+from mutandis.outcomes.measures import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from mutandis.evidence.intervals import IntervalName
+    from mutandis.outcomes.intervals import IntervalName
 
 GRID = np.arange(1, 20) / 20
 

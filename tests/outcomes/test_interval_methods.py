@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
 from mutandis.engine.tally import Sums
-from mutandis.evidence.intervals import (
+from mutandis.outcomes.intervals import (
     INTERVALS,
     Counts,
     constrained_shares,

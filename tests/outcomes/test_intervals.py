@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.optimize import elementwise
 
 from mutandis.engine.tally import Sums
-from mutandis.evidence.intervals import INTERVALS, find_crossing, wald
+from mutandis.outcomes.intervals import INTERVALS, find_crossing, wald
 
 if TYPE_CHECKING:
-    from mutandis.evidence.intervals import Interval
+    from mutandis.outcomes.intervals import Interval
 
 Z_95 = 1.6448536269514722
 

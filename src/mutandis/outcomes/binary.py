@@ -1,0 +1,492 @@
+"""Outcomes with two sides: refused or approved, possibly several classes on a side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from mutandis.data.columns import Categories, Numbers, describe_levels, frozen, in_order
+from mutandis.engine.tally import difference
+from mutandis.errors import OutcomeError
+from mutandis.outcomes.outcome import Comparison, Kind, Outcome, array_of, read_complete
+from mutandis.outcomes.words import Concerned, Words, capitalised, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from mutandis.data.columns import Column
+    from mutandis.data.labels import Labels
+    from mutandis.engine.tally import Sums
+    from mutandis.outcomes.outcome import Depth, Rule
+
+__all__ = ["REFUSED", "SHARES", "Binary", "BinaryKind", "BinaryWords"]
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An outcome with an unfavourable value, or a list of unfavourable classes."""
+
+    column: str
+    negative: Any = field(kw_only=True)
+
+    key: ClassVar[str] = "negative"
+    numeric: ClassVar[bool] = False
+    title: ClassVar[str] = "an outcome with two values"
+    plural: ClassVar[str] = "shares of refusals"
+    example: ClassVar[str] = "{}, negative='no'"
+    measure: ClassVar[str | None] = None
+    interval: ClassVar[str | None] = None
+    values: ClassVar[int | None] = 2
+
+    def read(self, column: Column, *, finest: bool = False) -> Outcome:
+        """Read the outcome column: two values, or several classes of which some are declared."""
+        if not isinstance(column, Categories):
+            raise TypeError("an outcome with two values is read as categories")
+        declared = _read_classes(self.column, self.negative)
+        occurring = list(read_complete(self.column, column))
+        if declared is not None:
+            return self._read_sides(column, declared, occurring)
+        shown = describe_levels(column)
+        if len(occurring) != 2:
+            values = "distinct value" if len(occurring) == 1 else "distinct values"
+            raise OutcomeError(
+                f"Outcome {self.column!r} has {len(occurring)} {values} ({shown}), not two. "
+                "Counterfactual situation testing compares refusals: give an outcome with one "
+                "favourable and one unfavourable value, or list the unfavourable ones of several: "
+                "negative=['no', 'later']."
+            )
+        code = column.code_of(self.negative)
+        if code not in occurring:
+            raise OutcomeError(
+                f"negative={self.negative!r} is not a value of outcome {self.column!r} ({shown}). "
+                "Name the unfavourable one of these values."
+            )
+        occurring.remove(code)
+        negative, positive = column.levels[code], column.levels[occurring[0]]
+        return Outcome(
+            column=self.column,
+            kind=BinaryKind(negative=negative, positive=positive),
+            codes=frozen(column.codes == code),
+        )
+
+    def _read_sides(
+        self, column: Categories, declared: tuple[Any, ...], occurring: Sequence[int]
+    ) -> Outcome:
+        """Split the classes into the declared ones, which are unfavourable, and all others."""
+        codes = [column.code_of(value) for value in declared]
+        for value, code in zip(declared, codes, strict=True):
+            if code not in occurring:
+                raise OutcomeError(
+                    f"negative={list(declared)!r} names {value!r}, which is not a value of outcome "
+                    f"{self.column!r} ({describe_levels(column)}). Name the unfavourable ones of "
+                    "these values."
+                )
+        others = [code for code in occurring if code not in codes]
+        if not others:
+            raise OutcomeError(
+                f"negative={list(declared)!r} names every value of outcome {self.column!r}: no "
+                "decision would be favourable. Name the unfavourable values only."
+            )
+        negatives = tuple(column.levels[code] for code in codes if code is not None)
+        positives = tuple(column.levels[code] for code in others)
+        several = len(occurring) > 2
+        return Outcome(
+            column=self.column,
+            kind=BinaryKind(
+                negative=_either(negatives),
+                positive=_either(positives),
+                negatives=negatives if several else (),
+                positives=positives if several else (),
+            ),
+            codes=frozen(~np.isin(column.codes, others)),
+            on_record=column if several else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryKind(Kind):
+    """Refused or not, coded as truth values.
+
+    Where a side has several classes, its value names them: "no or later".
+    """
+
+    negative: Any = True  # type: ignore[misc]  # a value of every outcome
+    positive: Any = False
+    # the classes of each side; empty where the outcome has two values
+    negatives: tuple[Any, ...] = ()
+    positives: tuple[Any, ...] = ()
+
+    two_sided: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        """One: who was refused."""
+        return 1
+
+    def marks(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return who was refused."""
+        return codes[..., np.newaxis]
+
+    def codes(self, marks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return who was refused."""
+        return np.asarray(marks[..., 0], dtype=np.bool_)
+
+    @property
+    def several(self) -> bool:
+        """Whether the outcome has more than two classes."""
+        return bool(self.negatives)
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """All values on record, the unfavourable ones first."""
+        return (*self.negatives, *self.positives) or (self.negative, self.positive)
+
+    @property
+    def sides(self) -> dict[Any, bool]:
+        """Whether a value is unfavourable, for all values on record and the names of both sides."""
+        both = {self.positive: False, self.negative: True}
+        return both | dict.fromkeys(self.positives, False) | dict.fromkeys(self.negatives, True)
+
+    def code(self, values: Column) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which values are unfavourable, and which are values of the outcome at all."""
+        if isinstance(values, Numbers):
+            raise TypeError("an outcome with two values is read as categories")
+        sides = self.sides
+        return (
+            values.look_up(sides, otherwise=False).astype(np.bool_),
+            values.look_up(dict.fromkeys(sides, True), otherwise=False).astype(np.bool_),
+        )
+
+    @property
+    def listing(self) -> tuple[Any, ...]:
+        """All values, by their texts."""
+        return tuple(sorted(self.classes, key=str))
+
+    @property
+    def unknown(self) -> str:
+        """Neither of both values."""
+        return f"neither {self.negative!r} nor {self.positive!r}"
+
+    @property
+    def allowed(self) -> str:
+        """The values on record, or truth values."""
+        values = self.classes
+        return (
+            f"the outcome's own values, {', '.join(map(repr, values[:-1]))} and {values[-1]!r}, or "
+            "booleans. Turn a score or a probability into a decision first, by comparing it with a "
+            "threshold"
+        )
+
+    def values(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the value of each side."""
+        # truth values, never positions: b() may answer with 0, 1 or more
+        both = array_of((self.positive, self.negative))
+        return both[np.asarray(codes, dtype=np.bool_).astype(np.intp)]
+
+    def column(self, codes: NDArray[Any]) -> Column:
+        """Return the sides as categories."""
+        return Categories(codes.astype(np.int32), (self.positive, self.negative))
+
+    def ends(self, codes: NDArray[Any]) -> tuple[int, int]:
+        """Return approved and refused."""
+        return 0, 1
+
+    def pool(self, decided: Sequence[NDArray[Any]], point: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return what most draws decide; the decision on the point where they are even."""
+        refused = np.sum(decided, axis=0)
+        return np.where(2 * refused == len(decided), point, 2 * refused > len(decided))
+
+    def compare(self, control: Sums, test: Sums, rule: Rule, *, depth: Depth) -> Comparison:
+        """Compare shares by the measure of the rule; evidence is decided on integers."""
+        numerator, denominator = difference(control, test)
+        tested = rule.measure.tested(rule.interval, depth)
+        return Comparison.of(
+            np.asarray(numerator / denominator, dtype=np.float64),
+            rule.measure.is_beyond(control, test, rule.tau),
+            tested(control, test, tau=float(rule.tau), alpha=rule.alpha),
+            alpha=rule.alpha,
+        )
+
+    def differences(self, control: Sums, test: Sums) -> NDArray[np.float64]:
+        """Return p_control - p_test."""
+        numerator, denominator = difference(control, test)
+        return np.asarray(numerator / denominator, dtype=np.float64)
+
+    def averages(
+        self, control: Sums, test: Sums
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the shares of refusals."""
+        return control.mean(), test.mean()
+
+    def is_worse(
+        self,
+        codes: NDArray[Any],
+        others: Sums,
+        *,
+        tau: Fraction,
+        worse: bool = True,
+    ) -> NDArray[np.bool_]:
+        """Return who was refused, or approved."""
+        refused = np.asarray(codes, dtype=np.bool_)
+        return refused if worse else ~refused
+
+    def own_case(
+        self, codes: NDArray[Any], matches: Sums, rule: Rule
+    ) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+        """Refused although fewer than half of one's own matches were.
+
+        Where better treatment is looked for: approved, although more than half were refused. A
+        complainant with the other outcome has no case, whether there are matches or not.
+        """
+        own = matches.mean()
+        concerned = self.is_worse(codes, matches, tau=rule.tau, worse=rule.worse)
+        unlike = own < 1 / 2 if rule.worse else own > 1 / 2
+        answer = (concerned & unlike).astype(object)
+        answer[concerned & np.isnan(own)] = None
+        return own, answer
+
+    def against(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Fewer refusals among one's matches support a case."""
+        return -own
+
+    def words(self, column: str, labels: Labels) -> BinaryWords:
+        """Return the words of shares of refusals."""
+        return BinaryWords(kind=self, column=column, labels=labels)
+
+    def declaration(self) -> Mapping[str, Any]:
+        """Name the unfavourable value, or list the unfavourable classes."""
+        return {"negative": list(self.negatives) if self.several else self.negative}
+
+
+REFUSED: Final = BinaryKind()
+"""Truth values without names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryWords(Words):
+    """Words for shares of refusals."""
+
+    kind: BinaryKind = REFUSED
+
+    symbol: ClassVar[str] = "Δp"
+
+    @property
+    def of_them(self) -> str:  # type: ignore[override]  # a label here
+        return self.labels.negative
+
+    def value(self, value: Any) -> str:
+        kind = self.kind
+        for side, classes in ((kind.negative, kind.negatives), (kind.positive, kind.positives)):
+            if value == side and classes and value not in kind.classes:
+                return str(_either([self.labels.level(self.column, each) for each in classes]))
+        return self.labels.level(self.column, value)
+
+    def average_of(self, codes: NDArray[Any]) -> float | str:
+        return float(codes.mean()) if len(codes) else float("nan")
+
+    def facts(self, outcome: Outcome) -> tuple[str, dict[str, Any]]:
+        refused = int(outcome.codes.sum())
+        return f", {refused:,} of them negative.", {"refused": refused}
+
+    @property
+    def averaged(self) -> str:
+        return self.labels.negative
+
+    @property
+    def described(self) -> str:
+        return f"{self.labels.negative} ({self.worse})"
+
+    @property
+    def worse(self) -> str:
+        return f"{self.name} = {self.sides[0]}"
+
+    @property
+    def meaning(self) -> tuple[str, str]:
+        return f"{capitalised(self.labels.negative)} means", self.worse
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return self.value(self.kind.negative), self.value(self.kind.positive)
+
+    @property
+    def side_labels(self) -> dict[Any, str]:
+        if not self.kind.several:
+            return {}
+        return {each: self.value(each) for each in (self.kind.negative, self.kind.positive)}
+
+    @property
+    def axis(self) -> tuple[str, str]:
+        share = "Δp, share {} in the control group less that in the test group"
+        return share, self.labels.negative
+
+    @property
+    def own_average(self) -> str:
+        return f"{capitalised(self.labels.negative)}, own matches"
+
+    @property
+    def caption(self) -> str:
+        return f"Shares {self.labels.negative}, their difference, and the verdict."
+
+    @property
+    def dots(self) -> tuple[str, str]:
+        return self.labels.negative, self.labels.positive
+
+    def is_filled(self, value: Any, own: Any) -> bool:
+        return bool(value == self.kind.negative) or value in self.kind.negatives
+
+    @property
+    def changing_first(self) -> str:
+        return "People who hold the largest part of a place change first."
+
+    @property
+    def definition(self) -> str:
+        return (
+            f"p is the share of a group that was {self.labels.negative}, Δp = p(control group) − "
+            "p(test group)."
+        )
+
+    @property
+    def counts(self) -> str:
+        return f"“{capitalised(self.labels.negative)}” means {self.worse}."
+
+    def no_evidence(self, *, worse: bool) -> str:
+        often = "more" if worse else "less"
+        return f"was not {self.labels.negative} {often} often than the test group"
+
+    def evidence(self) -> str:
+        return "was"
+
+    @property
+    def with_evidence(self) -> str:
+        return "those with evidence whose own outcome on record was negative"
+
+    def concerned(self, *, worse: bool) -> Concerned:
+        here, there = self.labels.decided(worse), self.labels.decided(not worse)
+        return Concerned(
+            own_case=f"{here}, with a case of their own",
+            without=f"{here}, without one",
+            concerned=f"{here} themselves",
+            other=f"{there} themselves",
+            not_concerned=f"{there} themselves",
+        )
+
+    def themselves(self, *, worse: bool) -> str:
+        return f"{self.labels.decided(worse)} themselves"
+
+    @property
+    def not_themselves(self) -> str:
+        return "did not have the unfavourable outcome themselves"
+
+    def cautions(self, outcome: Outcome) -> Iterable[str]:
+        if outcome.codes.mean() > 1 / 2:
+            negative = self.kind.negative
+            shown = self.value(negative)
+            yield (
+                f"Most people had the outcome {negative if shown == str(negative) else shown!r}, "
+                "which was declared to be the unfavourable one. Check that it is."
+            )
+
+    def have_own_case(self, number: str, *, worse: bool, tau: float) -> str:
+        return (
+            f"{number} have a case of their own as well: {'fewer' if worse else 'more'} than half "
+            "of the people most like their own counterfactual were "
+            f"{self.labels.negative}"
+        )
+
+    def on_record(self, mine: str, theirs: str | None) -> str:
+        others = "" if theirs is None else f", against {theirs} of those they are compared with"
+        return f"On record, {mine} of the complainants were {self.labels.negative}{others}"
+
+    def would_have_been(self, average: str) -> str:
+        return f"{average} of them would have been"
+
+    def changed(self, before: NDArray[Any], after: NDArray[Any], *, drawn: bool) -> str:
+        # to whole people, where these are averages over draws
+        granted, refused = (
+            round(float((1 - after)[before].sum())),
+            round(float(after[~before].sum())),
+        )
+        return (
+            f"{', on average over the draws,' if drawn else ','} {granted:,} of the "
+            f"{int(before.sum()):,} complainants who were {self.labels.negative} would not have "
+            f"been, and {refused:,} of the {int((~before).sum()):,} others would."
+        )
+
+    def in_groups(self, control: float, test: float) -> str:
+        return (
+            f"{self.average(control)} of the control group {self.labels.negative}, "
+            f"{self.average(test)} of the test group"
+        )
+
+    def in_group(self, average: float) -> str:
+        return f"{self.average(average)} {self.labels.negative}"
+
+    def is_concerned(self, value: Any, *, worse: bool) -> bool:
+        return self.is_filled(value, None) == worse
+
+    def decided(self, value: Any) -> str:
+        return self.labels.decided(self.is_filled(value, None))
+
+    def had(self, value: Any) -> str:
+        return f"was {self.decided(value)} (outcome {self.value(value)})"
+
+    def averages(
+        self, control: float | str | None, test: float | str | None
+    ) -> tuple[tuple[str, str], str]:
+        had = f"had the outcome {self.value(self.kind.negative)}"
+        return (f"{self.average(control)} of", had), f"{self.average(test)} of"
+
+    def delta(self, value: float, *, decisions: bool = False) -> str:
+        return f"{self.symbol} = {value:.{0 if decisions else 3}f}"
+
+    def untested(self, *, several: bool) -> str:
+        return "a single comparison to which no test applies"
+
+    def own_matches(self, own: float, *, has_case: bool, worse: bool, tau: float) -> str:
+        half = f"{'fewer' if worse else 'more'} than half"
+        how_many = f"although {half}" if has_case else f"and not {half}"
+        return (
+            f"{how_many} of the people most like her own counterfactual were "
+            f"{self.labels.negative} ({own:.1%})"
+        )
+
+    def counterfactual(self, value: Any, own: Any) -> str:
+        same = self.is_filled(value, None) == self.is_filled(own, None)
+        return (
+            f"would have been {self.decided(value)} (outcome {self.value(value)}), "
+            f"{'as she was' if same else 'unlike her'}"
+        )
+
+    def row(self) -> tuple[tuple[str, str], int]:
+        return ("p_control", "p_test"), 7
+
+
+SHARES: Final = BinaryWords()
+"""Words without labels."""
+
+
+def _read_classes(column: str, negative: object) -> tuple[Any, ...] | None:
+    """Read a list of unfavourable classes; None where a single value is given."""
+    if isinstance(negative, np.ndarray):
+        negative = negative.tolist()
+    if isinstance(negative, set | frozenset):
+        negative = in_order(negative)
+    if not isinstance(negative, list | tuple):
+        return None
+    if not negative:
+        raise OutcomeError(
+            f"negative= is an empty list. Name at least one unfavourable value of {column!r}."
+        )
+    if any(value in negative[:place] for place, value in enumerate(negative)):
+        raise OutcomeError(f"negative= names a value of {column!r} twice. Name each once.")
+    return tuple(negative)
+
+
+def _either(values: Sequence[Any]) -> Any:
+    """Name one side: its only value, or all of them."""
+    return values[0] if len(values) == 1 else listed(values, last="or")

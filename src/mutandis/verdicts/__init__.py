@@ -1,0 +1,1 @@
+"""Verdicts: pure functions of sums over groups and a rule."""
