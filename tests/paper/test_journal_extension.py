@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mutandis.replication.eaamo import Tests
 
 LOAN, RACE, GENDER = RUNS
-PAGE = Path(__file__).parents[2] / "docs" / "multiple-and-intersectional.md"
+PAGE = Path(__file__).parents[2] / "docs" / "published-runs.md"
 TITLES = {"st": "ST", "cst_without": "CST (w/o)", "cst_with": "CST (w/)"}
 
 

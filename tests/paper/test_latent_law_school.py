@@ -1,4 +1,4 @@
-"""The numbers that docs/latent-law-school.md quotes, measured again."""
+"""The numbers that docs/published-runs.md quotes of a hidden cause, measured again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # that the hidden cause is the grades in disguise is part of what the page says
 pytestmark = pytest.mark.filterwarnings("ignore:The hidden cause 'Knowledge' is all but 'UGPA'")
 
-PAGE = (Path(__file__).parents[2] / "docs" / "latent-law-school.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "published-runs.md").read_text(encoding="utf-8")
 BY_KEY = {each.key: each for each in RUNS}
 SIZES = (15, 30, 50, 100)
 RULE = Formula.parse(BY_KEY["law_race"].settings["decision"])
@@ -176,7 +176,7 @@ def test_the_hidden_cause_is_the_grades_in_disguise(people: Population) -> None:
     with pytest.warns(mm.MutandisWarning, match=r"is all but 'UGPA' itself: it makes up 99.6 %"):
         fitted = _latent(people, "line and count, hidden cause")
     grades, scores = fitted.parameters["UGPA"], fitted.parameters["LSAT"]
-    assert f"σ = {grades.deviation:.3f} beside w = {grades.loading:.3f}" in PAGE
+    assert f"σ = {grades.deviation:.3f} next to w = {grades.loading:.3f}" in PAGE
     assert f"w = {scores.loading:.3f}: one standard" in PAGE
     residual = people.numbers("UGPA") - grades.predictor.at(people.columns, rows=len(people))
     hidden = fitted.posterior(people.columns).mean

@@ -1,4 +1,4 @@
-"""The three law-school worldviews in YAML, and the table of docs/law-school.md."""
+"""The three law-school worldviews in YAML, and the table of docs/published-runs.md."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_documented_counts(applicants: pd.DataFrame, which: str, family: str
     records = audit.count_records()
     cases = {(row["method"], row["k"]): row["cases"] for row in records}
     cells = [cases["cst_without", k] for k in (15, 30, 50, 100)] + [cases["cf", 15]]
-    documented = (ROOT / "docs" / "law-school.md").read_text(encoding="utf-8")
+    documented = (ROOT / "docs" / "published-runs.md").read_text(encoding="utf-8")
     assert f"| {which} | {family} | {' | '.join(map(str, cells))} |" in documented
 
 

@@ -1,6 +1,6 @@
 """Proposition 1: counterfactual fairness and individual discrimination do not imply each other.
 
-Two tables, small enough to follow by hand (docs/proposition-1.md does). In both the rule is
+Two tables, small enough to follow by hand (docs/published-runs.md does). In both the rule is
 `salary >= 20`, decisions follow it, and men earn 6 more on average: under do(woman := 0) every
 woman earns 6 more.
 """
