@@ -12,17 +12,14 @@ import statsmodels.api as sm  # type: ignore[import-untyped]
 from scipy import stats
 
 from mutandis.data.columns import Categories, Column, Numbers
-from mutandis.data.population import Population
 from mutandis.errors import EquationError, KindError
-from mutandis.scm import Count, Worldview
+from mutandis.scm import Count
 from mutandis.scm.count import (
     FittedCount,
     abduct_counts,
-    count_at,
     poisson_tails,
     predict_counts,
 )
-from mutandis.scm.family import Equation
 from mutandis.scm.predictor import LevelShifts, LinearPredictor, Slope
 
 if TYPE_CHECKING:
@@ -37,26 +34,6 @@ def _factor(intercept: float, slope: float, **settings: Any) -> FittedCount:
     """Make an equation in which A multiplies the mean."""
     terms = (Slope(parent="A", slope=slope),)
     return FittedCount(predictor=LinearPredictor(intercept=intercept, terms=terms), **settings)
-
-
-@pytest.mark.parametrize(
-    ("equation", "shown"),
-    [
-        (Count(), "Count()"),
-        (Count("A", "B"), "Count('A', 'B')"),
-        (Count("A", bounds=(0, 48)), "Count('A', bounds=(0.0, 48.0))"),
-        (Count("A", bounds=(None, None)), "Count('A')"),
-    ],
-)
-def test_repr_makes_the_same_equation_again(equation: Count, shown: str) -> None:
-    assert repr(equation) == shown
-    again = eval(shown, {"Count": Count})  # noqa: S307 - a text of this file
-    assert again == equation
-    assert hash(again) == hash(equation)
-    assert isinstance(equation, Equation)
-    assert equation.coupling == "monotone coupling"
-    with pytest.raises(AttributeError):
-        equation.bounds = None  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -128,23 +105,6 @@ def test_the_score_of_statsmodels_vanishes_at_the_coefficients(rows: int, unit: 
     assert found + step == pytest.approx(found, rel=1e-7)
 
 
-def test_the_error_of_the_coefficients_shrinks_with_the_number_of_rows() -> None:
-    truth = np.array([0.5, 0.4, -0.7, 0.02])
-
-    def error(rows: int) -> float:
-        errors = []
-        for seed in range(8):
-            counts, parents, _ = _simulated(rows, seed=seed)
-            fitted = Count("G", "Age").fit(Numbers(counts), parents)
-            errors.append(np.abs(np.array(_coefficients(fitted)) - truth).max())
-        return float(np.mean(errors))
-
-    errors = [error(rows) for rows in (100, 1600, 25600)]
-    assert errors[1] < errors[0] / 2.5  # about a quarter, as errors go with 1/√n
-    assert errors[2] < errors[1] / 2.5
-    assert errors[2] < 0.03
-
-
 def test_a_level_at_which_all_counts_are_zero() -> None:
     """The other means are those of their groups, and this one is next to nothing, not an error."""
     group = Categories(np.repeat([0, 1, 2], 50), ("a", "b", "c"))
@@ -186,12 +146,6 @@ def test_what_cannot_be_fitted(
     assert message in str(caught.value)
 
 
-def test_names_are_no_counts() -> None:
-    names = Categories(np.array([0, 1]), ("few", "many"))
-    with pytest.raises(EquationError, match="it explains numbers, but the attribute holds names"):
-        Count().fit(names, {})
-
-
 def test_what_cannot_be_abducted_or_predicted() -> None:
     fitted = _factor(0.0, 1.0)
     with pytest.raises(EquationError, match="1 of 2 rows have a value that is not a whole number"):
@@ -219,14 +173,6 @@ def test_counterfactual_by_hand() -> None:
     assert fitted.predict({"A": _numbers(1)}, noise).values.tolist() == [4.0]
 
 
-def test_nothing_changes_where_the_causes_do_not() -> None:
-    counts, parents, _ = _simulated(500, seed=1)
-    fitted = Count("G", "Age").fit(Numbers(counts), parents)
-    for rng in (None, np.random.default_rng(5)):
-        noise = fitted.abduct(Numbers(counts), parents, rng=rng)
-        assert fitted.predict(parents, noise).values.tobytes() == counts.tobytes()
-
-
 def test_bounds_cut_off_and_count() -> None:
     """From mean 5 to mean 10, u = 0.024, 0.528, 0.950, 0.9995 give 4, 10, 15 and 22."""
     fitted = _factor(math.log(5), math.log(2), bounds=(5, 12))
@@ -236,63 +182,6 @@ def test_bounds_cut_off_and_count() -> None:
     assert (free.values.tolist(), free.clipped) == ([4, 10, 15, 22], 0)
     cut = fitted.predict(everybody, noise)
     assert (cut.values.tolist(), cut.clipped) == ([5, 10, 12, 12], 3)
-
-
-@pytest.mark.slow
-def test_counterfactuals_of_a_known_model() -> None:
-    """The true counterfactual lies where the true u can be, given the observed count.
-
-    The fitted interval of counterfactuals contains it but for the error of the coefficients, and
-    the point version is that of the true model for all but a share of rows that shrinks.
-    """
-    slope, base = -0.6, 1.8
-
-    def one(rows: int, seed: int) -> tuple[float, float]:
-        rng = np.random.default_rng(seed)
-        status, u = rng.integers(0, 2, rows), rng.random(rows)
-        counts = stats.poisson.ppf(u, np.exp(base + slope * status))
-        truth = stats.poisson.ppf(u, np.exp(base))
-        facts = {"A": Numbers(status.astype(float))}
-        reference = {"A": Numbers(np.zeros(rows))}
-        fitted = Count("A").fit(Numbers(counts), facts)
-        given = _factor(base, slope)
-        point = fitted.predict(reference, fitted.abduct(Numbers(counts), facts)).values
-        exact = given.predict(reference, given.abduct(Numbers(counts), facts)).values
-        edges = stats.poisson.cdf([counts - 1, counts], np.exp(base + slope * status))
-        lowest, highest = np.asarray(stats.poisson.ppf(edges, np.exp(base)))
-        assert ((truth >= lowest) & (truth <= highest)).all()
-        assert ((exact >= lowest) & (exact <= highest)).all()
-        return float(np.mean(point != exact)), float(np.abs(point - truth).mean())
-
-    outcomes = np.array([[one(rows, seed) for seed in range(10)] for rows in (100, 10000)])
-    different, error = outcomes.mean(axis=1).T
-    assert different[1] < different[0] / 3
-    assert different[1] < 0.02
-    assert error[1] < 0.6  # what the width of the intervals leaves open
-
-
-def test_draws_preserve_the_distribution_of_the_reference() -> None:
-    """Status is drawn by lot: had the treated not been treated, they would look like the others."""
-    rng = np.random.default_rng(11)
-    rows = 20000
-    status = rng.integers(0, 2, rows)
-    counts = rng.poisson(np.exp(1.2 + 0.5 * status))
-    table = {"A": status, "X": counts}
-    people = Population.from_frame(table, columns=["A", "X"])
-    made = Worldview({"X": Count("A")}).counterfactuals(
-        people, do={"A": 0}, draws=1, rng=np.random.default_rng(4)
-    )
-    assert made.couplings == {"X": "monotone coupling"}
-    drawn = made.draws[0].numbers("X").astype(int)
-
-    def shares(values: NDArray[Any]) -> NDArray[np.intp]:
-        return np.bincount(np.minimum(values, 10), minlength=11)
-
-    reference = shares(counts[status == 0])
-    treated, factual = shares(drawn[status == 1]), shares(counts[status == 1])
-    assert stats.chi2_contingency([treated, reference]).pvalue > 0.001
-    assert stats.chi2_contingency([factual, reference]).pvalue < 1e-9
-    assert (drawn[status == 0] == counts[status == 0]).all()
 
 
 def _exact_tails(count: int, mean: float) -> tuple[Decimal, Decimal]:
@@ -406,15 +295,6 @@ def test_tails_below_nothing() -> None:
     assert (tails.below.tolist(), tails.above.tolist()) == ([-math.inf], [0.0])
 
 
-def test_quantiles_are_those_of_scipy_where_it_has_them() -> None:
-    rng = np.random.default_rng(3)
-    means = np.exp(rng.uniform(-3, 9, 4000))
-    u = rng.uniform(0.001, 0.999, 4000)
-    upper = u > 0.5
-    found = count_at(np.log(np.where(upper, 1 - u, u)), upper, means)
-    np.testing.assert_array_equal(found, stats.poisson.ppf(u, means))
-
-
 def test_the_middle_is_stable_under_the_smallest_change_of_the_mean() -> None:
     rng = np.random.default_rng(2)
     log_means = rng.uniform(-2, 8, 3000)
@@ -468,14 +348,3 @@ def test_draws_have_the_analytic_distribution(count: int, mean: float, other: fl
     assert observed[~possible].sum() == 0
     outcome = stats.chisquare(observed[possible], rows * expected[possible] / expected.sum())
     assert outcome.pvalue > 0.001
-
-
-def test_the_same_seed_gives_the_same_draws() -> None:
-    counts, log_means = np.full(300, 2.0), np.zeros(300)
-
-    def drawn(seed: int) -> list[float]:
-        noise = abduct_counts(counts, log_means, rng=np.random.default_rng(seed))
-        return list(predict_counts(log_means + 1, noise))
-
-    assert drawn(1) == drawn(1)
-    assert drawn(1) != drawn(2)

@@ -299,15 +299,6 @@ def test_an_intervention_that_changes_nobody() -> None:
     assert "The intervention changes no rows" in str(diagnosis)
 
 
-def test_an_intervention_inside_the_facts() -> None:
-    diagnosis = _check(Worldview({"x": Linear("status")}), SMALL, do={"status": "f"})
-    assert dict(diagnosis.outside) == {"x": 0.0}
-    assert (
-        "x: no counterfactual of the 6 rows that the intervention changes lies outside the range "
-        "of the facts." in diagnosis.sentences()
-    )
-
-
 def test_counterfactual_names_are_looked_up_among_the_facts() -> None:
     table = {"status": ["f", "m"] * 50, "job": ["a", "a", "b", "b"] * 25}
     diagnosis = _check(Worldview({"job": Categorical("status")}), table, do={"status": "m"})

@@ -150,13 +150,6 @@ def test_every_additive_family_finishes_its_predictions(
     assert (unchanged.values.tolist(), unchanged.clipped) == ([2.5, 2.5, 5.0], 1)
 
 
-def test_levels_are_part_of_the_declaration() -> None:
-    equation = Linear("A", decimals=1, levels=range(3))
-    assert repr(equation) == "Linear('A', decimals=1, levels=(0.0, 1.0, 2.0))"
-    assert equation == eval(repr(equation), {"Linear": Linear})  # noqa: S307 - a text of this file
-    assert len({equation, Linear("A", decimals=1), Linear("A", levels=range(3))}) == 3
-
-
 def test_errors_of_formulas_name_the_attribute_too() -> None:
     with (
         pytest.raises(FormulaError, match=r"^Equation for 'Salary': a formula that fails$"),

@@ -8,17 +8,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import special, stats
 from statsmodels.miscmodels.ordinal_model import OrderedModel  # type: ignore[import-untyped]
 
-from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
 from mutandis.errors import EquationError, KindError
 from mutandis.scm import Ordinal, Worldview
-from mutandis.scm.family import Equation, KnownLevels
+from mutandis.scm.family import KnownLevels
 from mutandis.scm.ordinal import FittedOrdinal, FittedShares
 from mutandis.scm.predictor import LevelShifts, LinearPredictor, Slope
 
@@ -86,27 +84,6 @@ def _coefficients(fitted: FittedOrdinal) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("equation", "shown"),
-    [
-        (Ordinal(), "Ordinal()"),
-        (Ordinal("A", "B"), "Ordinal('A', 'B')"),
-        (Ordinal("A", levels=["x", "y"]), "Ordinal('A', levels=('x', 'y'))"),
-        (
-            Ordinal("A", levels=(1, 2, 3), method="empirical"),
-            "Ordinal('A', levels=(1, 2, 3), method='empirical')",
-        ),
-    ],
-)
-def test_repr_makes_the_same_equation_again(equation: Ordinal, shown: str) -> None:
-    assert repr(equation) == shown
-    again = eval(shown, {"Ordinal": Ordinal})  # noqa: S307 - a text of this file
-    assert again == equation
-    assert hash(again) == hash(equation)
-    assert isinstance(equation, Equation)
-    assert equation.coupling == "monotone coupling"
-
-
-@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"method": "probit"}, "method='probit' is not known. Use 'logit' or 'empirical'."),
@@ -155,24 +132,6 @@ def test_without_causes_levels_have_the_shares_of_everybody() -> None:
     child = _names("llmmmhhhhh", ("low", "mid", "high"))
     fitted = _fitted_logit(child, {})
     assert fitted.probabilities({}, rows=1)[0] == pytest.approx([0.2, 0.3, 0.5], rel=1e-10)
-
-
-@pytest.mark.slow
-def test_the_error_of_the_coefficients_shrinks_with_the_number_of_rows() -> None:
-    truth = [0.8, -0.5, 0.05]
-
-    def error(rows: int) -> float:
-        errors = []
-        for seed in range(20):
-            child, parents, _ = _simulated(rows, seed=seed)
-            found = _coefficients(_fitted_logit(child, parents))
-            errors.append(np.abs(np.subtract(found, truth)).max())
-        return float(np.mean(errors))
-
-    errors = [error(rows) for rows in (100, 1600, 25600)]
-    assert errors[1] < errors[0] / 2.5  # about a quarter, as errors go with 1/√n
-    assert errors[2] < errors[1] / 2.5
-    assert errors[2] < 0.04
 
 
 def test_perfect_separation_gives_probabilities_next_to_zero_and_one() -> None:
@@ -244,21 +203,6 @@ def test_causes_that_cannot_be_fitted() -> None:
         Ordinal("A").fit(_numbers(1, 2, 3, 4), {"A": _numbers(1, 2, 3, 5)})
 
 
-@pytest.mark.parametrize("method", ["logit", "empirical"])
-def test_levels_of_another_table(method: Any) -> None:
-    group = _names("abababab", ("a", "b"))
-    child = _names("llmmhlmh", ("low", "mid", "high"))
-    fitted: Any = Ordinal("G", method=method).fit(child, {"G": group})
-    other = Categories(np.array([0, 1]), ("extreme", "low"))
-    with pytest.raises(EquationError, match="1 of 2 rows have a level that did not occur when"):
-        fitted.abduct(other, {"G": _names("ab", ("a", "b"))})
-    narrow = Categories(np.array([0, 1, 1]), ("high", "low"))
-    noise = fitted.abduct(narrow, {"G": _names("aab", ("b", "a"))})
-    same = fitted.predict({"G": _names("aab", ("b", "a"))}, noise).column
-    assert _codes(same) == [0, 1, 1]
-    assert same.levels == ("high", "low")
-
-
 def test_a_level_that_the_column_cannot_hold() -> None:
     fitted = _sloped(thresholds=(-1.0, 0.3))
     narrow = Categories(np.array([0, 1]), ("low", "high"))
@@ -304,14 +248,6 @@ def test_both_tails_keep_their_digits() -> None:
         assert _codes(near) == [code]
         back = fitted.predict({"A": _numbers(-value)}, noise).column
         assert _codes(back) == [0 if value > 0 else 3]
-
-
-def test_nothing_changes_where_the_causes_do_not() -> None:
-    child, parents, _ = _simulated(400, seed=2)
-    fitted = _fitted_logit(child, parents)
-    for rng in (None, np.random.default_rng(3)):
-        noise = fitted.abduct(child, parents, rng=rng)
-        assert _codes(fitted.predict(parents, noise).column) == _codes(child)
 
 
 def test_a_higher_predictor_never_gives_a_lower_level() -> None:
@@ -378,74 +314,6 @@ def test_draws_have_the_analytic_distribution(code: int) -> None:
         assert outcome.pvalue > 0.001
     else:
         assert code == 3  # whoever is at the top stays there
-
-
-def test_the_same_seed_gives_the_same_draws() -> None:
-    fitted = _sloped()
-    child = Categories(np.full(200, 1, dtype=np.int32), GRADES)
-
-    def drawn(seed: int) -> list[int]:
-        facts = {"A": Numbers(np.zeros(200))}
-        noise = fitted.abduct(child, facts, rng=np.random.default_rng(seed))
-        return _codes(fitted.predict({"A": Numbers(np.full(200, 0.7))}, noise).column)
-
-    assert drawn(1) == drawn(1)
-    assert drawn(1) != drawn(2)
-
-
-@pytest.mark.parametrize("method", ["logit", "empirical"])
-def test_counterfactuals_of_a_known_model(method: Any) -> None:
-    """Two groups with a shift of 1.2 in logistic noise; draws against the joint truth."""
-
-    def error(rows: int, seed: int) -> float:
-        rng = np.random.default_rng(seed)
-        group, noise = rng.integers(0, 2, rows, dtype=np.int32), rng.logistic(size=rows)
-        facts = np.searchsorted(THRESHOLDS, noise - 1.2 * group)
-        truth = np.searchsorted(THRESHOLDS, noise)
-        child = Categories(facts.astype(np.int32), GRADES)
-        parents: dict[str, Column] = {"G": Categories(group, ("a", "b"))}
-        fitted: Any = Ordinal("G", method=method).fit(child, parents)
-        known = fitted.abduct(child, parents, rng=rng)
-        reference = Categories(np.zeros(rows, dtype=np.int32), ("a", "b"))
-        made = np.array(_codes(fitted.predict({"G": reference}, known).column))
-        assert (made[group == 0] == facts[group == 0]).all()
-        assert (made >= facts).all()
-        joint = np.zeros((2, 4, 4))
-        treated = group == 1
-        np.add.at(joint[0], (facts[treated], truth[treated]), 1)
-        np.add.at(joint[1], (facts[treated], made[treated]), 1)
-        return float(np.abs(joint[0] - joint[1]).sum() / (2 * treated.sum()))
-
-    errors = [np.mean([error(rows, seed) for seed in range(6)]) for rows in (200, 3200, 51200)]
-    assert errors[1] < errors[0] / 2
-    assert errors[2] < errors[1] / 2
-    assert errors[2] < 0.02
-
-
-@pytest.mark.parametrize("method", ["logit", "empirical"])
-def test_draws_preserve_the_distribution_of_the_reference(method: Any) -> None:
-    rng = np.random.default_rng(21)
-    rows = 12000
-    status = rng.choice(["f", "m"], rows)
-    latent = np.where(status == "f", -0.9, 0.0) + rng.logistic(size=rows)
-    grades = np.array(GRADES)[np.searchsorted(THRESHOLDS, latent)]
-    people = Population.from_frame(
-        pd.DataFrame({"A": status, "X": grades}),
-        columns=["A"],
-        attributes=[Attribute(name="X", kind=AttributeKind.ORDINAL, levels=GRADES)],
-    )
-    worldview = Worldview({"X": Ordinal("A", method=method)})
-    made = worldview.counterfactuals(people, do={"A": "m"}, draws=1, rng=np.random.default_rng(2))
-    assert made.couplings == {"X": "monotone coupling"}
-    drawn = made.draws[0].categories("X")
-    assert drawn.levels == GRADES
-    facts = people.categories("X").codes
-    reference = np.bincount(facts[status == "m"], minlength=4)
-    treated = np.bincount(drawn.codes[status == "f"], minlength=4)
-    factual = np.bincount(facts[status == "f"], minlength=4)
-    assert stats.chi2_contingency([treated, reference]).pvalue > 0.001
-    assert stats.chi2_contingency([factual, reference]).pvalue < 1e-9
-    assert (drawn.codes[status == "m"] == facts[status == "m"]).all()
 
 
 def _slow_shares(

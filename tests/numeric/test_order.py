@@ -105,3 +105,14 @@ def test_distinct_rows_against_a_set(digest: Any, rows: list[tuple[float, float]
     assert len(chosen) == len(held)
     assert {row.tobytes() for row in matrix[chosen]} == held
     assert matrix[chosen][kinds].tobytes() == matrix.tobytes()
+
+
+def test_equal_rows_are_ordered_by_other_columns_then_by_ids() -> None:
+    columns = {"Age": Numbers(np.full(4, 30.0))}
+    ids = np.array(["d", "b", "c", "a"], dtype=object)
+    assert ids[canonical_order(columns, ids=ids)].tolist() == ["a", "b", "c", "d"]
+    assert canonical_order(columns, ids=np.array([9, 10, 8, 7])).tolist() == [3, 2, 0, 1]
+    pay = Numbers(np.array([1.0, 2.0, 1.0, 2.0]))
+    by_pay = canonical_order(columns, others={"Pay": pay}, ids=ids)
+    assert ids[by_pay].tolist() in (["c", "d", "a", "b"], ["a", "b", "c", "d"])
+    assert len(set(pay.values[by_pay[:2]].tolist())) == 1
