@@ -153,7 +153,7 @@ def _compare(
         f"; {text} is {_number(found[0])} and {_number(found[1])}" for text, found in sides
     )
     return (
-        f"The condition {condition.place.text} {first} on record and {second} for her "
+        f"The condition {condition.place.text} {first} on record and {second} in the "
         f"counterfactual{values}."
     )
 

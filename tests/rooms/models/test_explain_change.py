@@ -70,17 +70,15 @@ def test_a_tree_is_walked_as_by_hand(table: pd.DataFrame) -> None:
         common = next(i for i, (a, b) in enumerate(zip(here, there, strict=False)) if a != b)
         name, _, border = here[common]
         assert lines[0].startswith(
-            f"The decision tree parts the two records at its question {common + 1}, whether "
+            f"The decision tree separates the two records at its question {common + 1}, whether "
             f"{name} is at most {border:,.6g}"
         )
         if common:
             assert lines[1] == f"Before that, both have {said(here[:common])}."
         assert lines[-2] == f"On record: {said(here[common:])}; the answer is {answers[0]}."
-        assert (
-            lines[-1] == f"Her counterfactual: {said(there[common:])}; the answer is {answers[1]}."
-        )
-        seen.add("parted at once" if not common else "parted later")
-    assert seen == {"same", "parted at once", "parted later"}
+        assert lines[-1] == f"Counterfactual: {said(there[common:])}; the answer is {answers[1]}."
+        seen.add("at once" if not common else "later")
+    assert seen == {"same", "at once", "later"}
 
 
 def said(path: list[tuple[str, str, float]]) -> str:
@@ -144,7 +142,7 @@ def test_a_rule_names_the_conditions_that_change() -> None:
     rule = Rule.parse("(pay > 50 and balance >= 2) or (job == 'cook' and woman == 0)")
     before = pd.DataFrame({"pay": [48.0], "balance": [3.0], "woman": [1], "job": ["cook"]})
     after = before.assign(pay=52.5, woman=0)
-    then = "does not hold on record and holds for her counterfactual"
+    then = "does not hold on record and holds in the counterfactual"
     assert rule.explain_change(before, after) == (
         f"The condition pay > 50 {then}; pay is 48 and 52.5.",
         f"The condition woman == 0 {then}; woman is 1 and 0.",
@@ -158,7 +156,7 @@ def test_a_rule_names_the_conditions_that_change() -> None:
     assert FormulaScores(Formula.parse("pay + balance")).explain_change(before, after) == ()
 
 
-def test_her_case_file_shows_it(table: pd.DataFrame, tmp_path: Any) -> None:
+def test_the_case_file_shows_it(table: pd.DataFrame, tmp_path: Any) -> None:
     model = tree.DecisionTreeClassifier(max_depth=4, random_state=0).fit(table[X], table["granted"])
 
     def run(decision: Any) -> mm.Audit:
@@ -179,7 +177,7 @@ def test_her_case_file_shows_it(table: pd.DataFrame, tmp_path: Any) -> None:
     changes = (model.predict(table[X]) == "no") & (model.predict(other[X]) == "yes")
     who = int(np.flatnonzero(changes & (table["woman"] == 1))[0])
     document = found.case_file(who)
-    assert document.parts[0].decision[0].startswith("The decision tree parts the two records")
+    assert document.parts[0].decision[0].startswith("The decision tree separates the two records")
     assert "How the decision maker comes to its answers" in document.to_html()
     labels = mm.Labels(columns={"pay": "income", "balance": "savings"})
     named = " ".join(found.with_labels(labels).case_file(who).parts[0].decision)
