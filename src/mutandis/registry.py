@@ -1,7 +1,7 @@
 """Plug-ins by name: equation families, distances, decision makers, table readers and rooms.
 
 A room is an optional part of mutandis, which an extra installs. The core imports none of them: it
-looks up what it needs here. A name stands for ``module:attribute``, which is imported when the name
+looks up what it needs here. A name leads to ``module:attribute``, which is imported when the name
 is looked up. Other packages add names as entry points in the group ``mutandis``::
 
     [project.entry-points.mutandis]
@@ -81,7 +81,7 @@ _registered: dict[tuple[Kind, str], str] = {}
 
 
 def find(kind: Kind, name: str) -> Any:
-    """Import what a name stands for.
+    """Import the target of a name.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def find(kind: Kind, name: str) -> Any:
 
 
 def is_known(kind: Kind, name: str) -> bool:
-    """Tell whether a name is built in, registered or installed."""
+    """Return whether a name is built in, registered or installed."""
     return name in _BUILT_IN[kind] or name in _added(kind)
 
 

@@ -2,8 +2,8 @@
 
 A task is a function of a module with paths and small values; its data lie in files that every
 worker can read. Its answer is a file that is named by what it depends on, and that appears whole or
-not at all. So it does not matter who answers, how often, or in which order, and an answer that is
-there is not computed again: whoever goes on after a crash computes what is missing.
+not at all. So it does not matter which process answers, how often, or in which order, and an answer
+that exists is not computed again: a run after a crash computes what is missing.
 
 Here the process itself answers; the room `cluster` adds other processes and machines.
 """
@@ -105,7 +105,7 @@ class Workers(Protocol):
         ...
 
     def answer(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> list[Path]:
-        """See to it that every answer is there, and give their files in the order of the tasks."""
+        """Compute missing answers; return the files of all, in the order of the tasks."""
         ...
 
 
@@ -162,7 +162,7 @@ def load_answer(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def threads_of_task() -> int:
-    """Tell on how many threads a task may compute; -1 for all that there are.
+    """Return how many threads a task may use; -1 for all.
 
     On a cluster, what the environment variable MUTANDIS_THREADS of the worker says, and else one.
     """
@@ -173,7 +173,7 @@ _threads: ContextVar[int] = ContextVar("threads", default=-1)
 
 
 class TaskCount:
-    """How far tasks are, for those who watch."""
+    """A count of finished tasks, which reports progress."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ def missing_tasks(folder: Path, tasks: Sequence[Task], count: TaskCount) -> list
 
 
 def _is_whole(path: Path) -> bool:
-    """Tell whether an answer is there, and is what was written; remove it if it is not."""
+    """Return whether an answer exists and is intact; remove it if it is damaged."""
     try:
         with ZipFile(path) as answer:
             if answer.testzip() is None:
@@ -335,7 +335,7 @@ _PLAIN: tuple[tuple[Any, bytes, Callable[[Any], bytes]], ...] = (
 
 
 def _parts(value: Any) -> tuple[bytes, list[Any]]:
-    """Give the kind and the parts of a value that has some."""
+    """Return the kind and the parts of a composite value."""
     if is_dataclass(value) and not isinstance(value, type):
         parts = [(each.name, getattr(value, each.name)) for each in fields(value)]
         return _qualified(type(value)), parts
@@ -355,7 +355,7 @@ def _add_array(found: Any, array: NDArray[Any]) -> None:
         found.update(content[start : start + _BLOCK])
 
 
-# --- who answers ---
+# --- opening workers ---
 
 
 @contextmanager

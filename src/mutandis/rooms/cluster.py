@@ -59,7 +59,7 @@ class DaskWorkers:
 
     client: Client
     folder: Path
-    memory: int | None = None  # of one worker; None: what the worker says of itself
+    memory: int | None = None  # of one worker; None: the limit that the worker reports
     follow: Callable[[int, int], None] | None = None
 
     @property
@@ -86,7 +86,7 @@ class DaskWorkers:
         return replace(self, follow=follow)
 
     def answer(self, tasks: Sequence[Task], progress: Callable[[int], None]) -> list[Path]:
-        """Hand out a few tasks per worker at a time, and again those whose workers died."""
+        """Submit a few tasks per worker at a time; submit those of dead workers again."""
         count = TaskCount(len(tasks), progress, self.follow)
         _Round(self, deque(missing_tasks(self.folder, tasks, count)), count).finish()
         return [answer_path(self.folder, task.name) for task in tasks]
@@ -178,7 +178,7 @@ class _LostError(OutputError):
 
 
 def _read_confirmation(future: Future) -> Exception | None:
-    """Read what a worker says of a task: nothing, or the error that it met."""
+    """Return the error of a task on a worker, if there was one."""
     from distributed import KilledWorker
 
     if future.status in {"lost", "pending"}:

@@ -401,7 +401,7 @@ def _update(digest: Any, column: pa.Array) -> None:
 
 
 def _plain_date(scalar: Any) -> Any:
-    """Return a date or a time; what Python has no date for, as the number that stands for it."""
+    """Return a date or a time; as a number if Python has no such date."""
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):

@@ -113,11 +113,11 @@ class DowhyMechanism(Equation, Fitted[MechanismNoise]):
     def _ask(
         self, question: Callable[[Floats, NDArray[Any]], Any], values: Floats, causes: Floats
     ) -> Floats:
-        """Ask DoWhy once for every different row, in an order that the table has no part in."""
+        """Ask DoWhy once for each distinct row, in an order independent of the table."""
         # matrix products round the same row in one way at one place and in another at another
         chosen, kinds = distinct_rows(np.column_stack([values, causes]))
         try:
-            # what overflows is not finite, and is found by those who asked
+            # an overflow is not finite, which the callers check
             with np.errstate(all="ignore"):
                 answer = np.asarray(question(values[chosen], self._matrix(causes[chosen])))
             return answer.astype(np.float64).reshape(len(chosen))[kinds]

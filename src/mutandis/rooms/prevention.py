@@ -104,7 +104,7 @@ class Prevention:
         return len(self.ids)
 
     def decisions(self) -> Any:
-        """Give the table with the relabelled decisions, in the caller's own frame type.
+        """Return the table with the relabelled decisions, in the caller's own frame type.
 
         It is a copy. Rows that the audit dropped for missing values are not in it.
         """
@@ -120,14 +120,14 @@ class Prevention:
         return to_frame(columns_of(records), self.audits[_RECORD].plan.population.source)
 
     def count_records(self) -> list[dict[str, Any]]:
-        """Give the rows of `counts` as plain data."""
+        """Return the rows of `counts` as plain data."""
         return [
             {"decisions": name, **_count(audit.test_everyone(self.method, self.k))}
             for name, audit in self.audits.items()
         ]
 
     def sentence(self) -> str:
-        """Say what was relabelled and what remains, and what this is not."""
+        """Summarise what was relabelled and what remains, with the caveat."""
         record, relabelled, *models = self._remaining()
         said = (
             f"{self.relabelled:,} decisions were relabelled (rule {self.rule!r}, {self.method} at "
@@ -180,9 +180,9 @@ def study_prevention(
         copy of it is trained. Default: none.
     rule
         Whose decisions are changed. "own-case": the verdict is significant after adjustment,
-        and she has a case of her own. "pattern": the verdict is significant after adjustment,
-        and the outcome is the one that is looked for (refused, unless the direction is
-        "positive").
+        and the complainant has a case of their own. "pattern": the verdict is significant after
+        adjustment, and the outcome is the one that is looked for (refused, unless the direction
+        is "positive").
     method, k
         Whose verdicts are taken; default: the primary ones.
     keep_status
@@ -289,7 +289,7 @@ def _check_model(model: Any, *, keep_status: bool) -> None:
 
 
 def _confirmed(found: Findings, rule: RelabelRule, *, worse: bool) -> NDArray[np.bool_]:
-    """Tell whose decisions are relabelled: only those of the outcome that is looked for."""
+    """Mark the decisions to relabel: only those with the outcome that is looked for."""
     concerned = found.is_negative if worse else ~found.is_negative
     confirmed = found.significant_adjusted & concerned
     return confirmed & found.has_own_case if rule == "own-case" else confirmed
@@ -328,7 +328,7 @@ def _audit_again(audit: Audit, is_negative: NDArray[np.bool_]) -> Audit:
 
 
 def _with_decisions(plan: Plan, is_negative: NDArray[np.bool_]) -> Population:
-    """Give the table with other decisions on record, as if it had been read so."""
+    """Return the population with other recorded decisions."""
     outcome, population = plan.outcome, plan.population
     levels = population.categories(outcome.column).levels
     codes = [levels.index(value) for value in _sides_of(plan)]
@@ -344,7 +344,7 @@ def _with_decisions(plan: Plan, is_negative: NDArray[np.bool_]) -> Population:
 
 
 def _features(plan: Plan, *, keep_status: bool) -> pd.DataFrame:
-    """Give what a model is trained on: numbers, ranks of ordered levels, one column per name."""
+    """Return the features of a model: numbers, ranks of ordered levels, one column per name."""
     import pandas as pd
 
     statuses = {each.attribute for each in plan.protections}

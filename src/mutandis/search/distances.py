@@ -259,7 +259,7 @@ def _fit_mahalanobis(embedding: Embedding, _: Attributes, learn: Learn) -> Embed
         d(x, x')² = (x - x')ᵀ S⁻¹ (x - x')
 
     Each level of a nominal attribute but one is a number, 0 or 1; which one is left out changes no
-    distance. A level that no row of the two groups has stands where that one does.
+    distance. A level that no row of the two groups has is placed with the one left out.
     """
     sample = learn()
     rows = canonical_rows(sample)
@@ -294,7 +294,7 @@ def _fit_rank_mahalanobis(embedding: Embedding, _: Attributes, learn: Learn) -> 
 
     Numbers are replaced by their ranks among all rows of the two groups, equal ones by the mean of
     theirs; the covariance of ranks is that of all rows, and the variance of ties is raised to that
-    of ranks without any. A value that no row has stands between the ranks of its neighbours.
+    of ranks without any. A value that no row has is ranked between its neighbours.
     """
     sample = learn()
     for name, levels in zip(embedding.nominal, sample.levels, strict=True):

@@ -1,7 +1,7 @@
 """Rates of whole groups and their impact ratios, as New York City's rules ask for them.
 
-These compare groups as they are, and not a person with people like her: they are no part of
-situation testing, and are written beside it. Rates and ratios are quotients of counts.
+These compare groups as they are, not a person with similar people, and are not situation testing.
+Rates and ratios are quotients of counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DROPPED = "dropped before the audit, since the value is missing; in no other ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactRatio:
-    """One category: its rate, and that rate beside the highest one.
+    """One category: its rate, and that rate divided by the highest one.
 
     `selected` are those with the favourable outcome, or with a score above the median of all.
     `impact_ratio` is None for categories that are left out or unknown, and where no category has a
@@ -52,7 +52,7 @@ class ImpactRatio:
         return None if self.selected is None else Fraction(self.selected, self.applicants)
 
     def as_row(self) -> dict[str, Any]:
-        """Give it as a row of a table."""
+        """Return it as a row of a table."""
         return {
             "table": self.table,
             "category": self.category,
@@ -134,7 +134,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def _selected(audit: Audit, score: str | None) -> NDArray[np.bool_]:
-    """Tell who was selected, or has a score above the median of all."""
+    """Mark rows that were selected, or have a score above the median."""
     if score is None and not audit.plan.outcome.kind.two_sided:
         # the outcome is a score itself: who did better than the median
         steps = audit.situation.is_negative

@@ -79,7 +79,7 @@ class PropensityDifference:
     imbalance_weighted: float
 
     def as_row(self) -> dict[str, Any]:
-        """Give it as a row of a table."""
+        """Return it as a row of a table."""
         return asdict(self)
 
 
@@ -144,7 +144,7 @@ def _weigh(audit: Audit, stratum: Stratum) -> PropensityDifference:
 
 
 def _varying(audit: Audit, rows: NDArray[np.intp]) -> Iterator[tuple[str, Column]]:
-    """Give the attributes that vary among these rows: ordered levels as ranks."""
+    """Return the attributes that vary among these rows: ordered levels as ranks."""
     for each in audit.plan.attributes:
         column = audit.plan.population.part(each.name, rows)
         if column.data.min() < column.data.max():
@@ -153,7 +153,7 @@ def _varying(audit: Audit, rows: NDArray[np.intp]) -> Iterator[tuple[str, Column
 
 
 def _fit(parents: Columns, status: _Floats) -> tuple[_Floats, Design]:
-    """Give each row's log-odds of being protected, and the columns that they are made of."""
+    """Return each row's log-odds of being protected, and the columns that they are made of."""
     levels = Categories(status.astype(np.int32), (False, True))
     try:
         fitted = Categorical(*parents).fit(levels, parents).predictors[0]
@@ -164,7 +164,7 @@ def _fit(parents: Columns, status: _Floats) -> tuple[_Floats, Design]:
 
 
 def _from_score(design: Design, score: _Floats, status: _Floats, weighted: _Floats) -> _Floats:
-    """Give what each row adds to the weighted share through the estimated score."""
+    """Return what each row adds to the weighted share through the estimated score."""
     probability = 1 / (1 + np.exp(-score))
     spread = (probability * (1 - probability))[:, None]
     curvature = row_products(design.basis * spread, design.basis)
@@ -185,7 +185,7 @@ def _p_value(audit: Audit, difference: float, error: float) -> float:
 
 
 def _imbalances(parents: Columns, status: _Floats, weights: _Floats) -> tuple[float, float]:
-    """Give the largest difference of means, without and with weights, in standard deviations."""
+    """Return the largest difference of means, without and with weights, in standard deviations."""
     largest = [0.0, 0.0]
     for column in parents.values():
         for values in _as_numbers(column):
@@ -204,7 +204,7 @@ def _imbalances(parents: Columns, status: _Floats, weights: _Floats) -> tuple[fl
 
 
 def _as_numbers(column: Column) -> Iterator[_Floats]:
-    """Give a column of numbers, or an indicator for each level."""
+    """Return a column of numbers, or an indicator for each level."""
     if isinstance(column, Numbers):
         yield column.values
     else:

@@ -170,7 +170,7 @@ def _rests_on(context: ReportContext) -> Iterator[str]:
             f"Every figure of a counterfactual method is conditional on "
             f"{context.source_of_counterfactuals}, which no test here examines."
         )
-    yield "A pattern is one among people like the complainant, and not a finding about her."
+    yield "A pattern is a finding about similar people, not about the complainant."
     yield from context.audit.cautions()
 
 

@@ -86,8 +86,8 @@ class Effects:
     cells: Cells
     known: NDArray[np.int64]  # the cells in which there are rows of both statuses, sorted
     refused: NDArray[np.int64]  # the probability of a refusal in each of them
-    certain: int  # stands for a probability of 1
-    apart: int  # stands for the difference of two names, or of the first and the last level
+    certain: int  # represents a probability of 1
+    apart: int  # represents the difference of two names, or of the first and the last level
     seen: int  # how many cells have rows at all
 
     @classmethod
@@ -126,7 +126,7 @@ class Effects:
 
     @property
     def unit(self) -> int:
-        """What stands for a distance of 1."""
+        """The integer that represents a distance of 1."""
         return self.certain * self.apart
 
     def terms(self, center: Points, points: Points) -> NDArray[np.int64]:

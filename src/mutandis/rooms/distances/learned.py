@@ -48,7 +48,7 @@ __all__ = ["HVDM", "IVDM", "PROPENSITY", "THANH"]
 
 # intervals of a number under IVDM: 5, or the number of classes if that is larger
 _INTERVALS = 5
-_SCORES = 2.0**40  # stands for a probability of 1
+_SCORES = 2.0**40  # represents a probability of 1
 
 
 # --- standard deviations instead of ranges ---

@@ -46,7 +46,7 @@ _DISGUISED = 0.99
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Latent(Declaration):
-    """A hidden common cause U ~ N(0, 1) of several attributes, beside their observed causes.
+    """A hidden common cause U ~ N(0, 1) of several attributes, added to the observed ones.
 
     Given its causes pa, each attribute follows the family of its equation:
 

@@ -1,4 +1,4 @@
-"""What the facts say of a hidden cause: its posterior, row by row, by Gauss-Hermite quadrature.
+"""The posterior of a hidden cause given the facts, row by row, by Gauss-Hermite quadrature.
 
 Given its causes, each driven attribute depends on U ~ N(0, 1) through η + w·U alone, and its log
 density is concave in that. So the posterior of U has one mode and bends everywhere at least as much
@@ -37,7 +37,7 @@ _LOG_ROOT_TWO_PI = 0.5 * float(np.log(2.0 * np.pi))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What one driven attribute says of U: x ~ family(η + w·U, σ), row by row."""
+    """The evidence of one driven attribute about U: x ~ family(η + w·U, σ), row by row."""
 
     has_deviation: ClassVar[bool]
     response: Floats

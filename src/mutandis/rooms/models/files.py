@@ -293,7 +293,7 @@ def _import(name: str, folder: Path | None) -> ModuleType:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise DecisionError(
                 f"The module {name!r} needs a module {error.name!r}, which is not installed. "
-                "Install it beside mutandis."
+                "Install it in the same environment as mutandis."
             ) from error
         raise DecisionError(
             f"There is no module {name!r}. It is looked for{looked} among the installed packages. "
