@@ -33,8 +33,8 @@ from search_data import describe_shape, simulate
 
 import mutandis as mm
 from mutandis.data.population import Population
-from mutandis.evidence import group_builder as finder
-from mutandis.evidence import matched_groups, matches
+from mutandis.engine import matched, matches
+from mutandis.engine import nearest as finder
 from mutandis.scm.worldview import FittedWorldview, Worldview
 from mutandis.search import choose
 from mutandis.search import engine as search
@@ -249,10 +249,11 @@ def whole_audit(
 
 def findings_bytes(audit: mm.Audit) -> int:
     """Add up the integer counts that an audit keeps."""
-    kept = 0
-    for groups in audit.grouping.nearest.values():
-        counts = groups.found
-        kept += sum(getattr(counts, name).nbytes for name in counts.__slots__)
+    tally, kept = audit.tally, 0
+    for nearest in (tally.control, *tally.test.values()):
+        if nearest is not None:
+            counts = nearest.found
+            kept += sum(getattr(counts, name).nbytes for name in counts.__slots__)
     return kept
 
 
@@ -290,7 +291,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "findings": findings_bytes(audit),
         "numeric": sum(table[name].nbytes for name in settings["attributes"]),
         "search": audit.provenance.computed["search"],
-        "complainants": len(audit.situation.complainants),
+        "complainants": len(audit.study.people),
         "steps": {name: asdict(step) for name, step in meter.steps.items()},
     }
 
@@ -306,7 +307,7 @@ def weigh(options: argparse.Namespace) -> dict[str, Any]:
     methods = {False: _METHODS, True: ("cst_matched", *_METHODS)}
     # what is imported or compiled at first use belongs to the state after imports
     small, settings = shaped_table(20_000, **shape)
-    modules = (choose, matches, matched_groups)
+    modules = (choose, matches, matched)
     worth_loading = [each._WORTH_LOADING for each in modules]  # noqa: SLF001
     for each in modules:
         each._WORTH_LOADING = 0  # type: ignore[attr-defined] # noqa: SLF001

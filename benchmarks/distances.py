@@ -21,9 +21,8 @@ from search_data import synthetic
 
 import mutandis as mm
 from mutandis.data.population import Population
-from mutandis.evidence.semantics import Situation
-from mutandis.evidence.settings import Similarity
-from mutandis.evidence.spaces import Stratum
+from mutandis.data.spaces import Stratum
+from mutandis.engine.study import Study
 from mutandis.registry import names
 from mutandis.search.engine import Queries, Space
 from mutandis.search.kernel_search import CompiledSearch
@@ -60,19 +59,16 @@ class Prepared:
             np.flatnonzero(table.is_protected == side) for side in (True, False)
         )
         distance: Any = name.partition(",")[0]
-        situation = Situation(
+        study = Study(
             population=population,
-            counterfactual=None,
             attributes=attributes,
             strata=(Stratum(label="", complainants=protected, control=protected, test=reference),),
-            is_negative=table.is_negative,
-            is_negative_cf=None,
+            outcomes=table.is_negative,
             ks=(1,),
-            similarity=Similarity(distance=distance),
-            threads=1,
+            distance=distance,
         )
         start = process_time()
-        embedding = situation.embed()
+        embedding = study.embed()
         metric = embedding.metric
         points, centers = (
             metric.place(embedding.apply(population, rows).points)

@@ -210,8 +210,8 @@ def test_memory_hardly_grows_with_the_table(
         "scm.check._BLOCK",
         "scm.check._MOST_ROWS",
         "verdicts.compare._BLOCK",
-        "evidence.group_builder._CHUNK",
-        "evidence.matched_groups._TAKEN",
+        "engine.nearest._CHUNK",
+        "engine.matched._TAKEN",
         "files.findings_file._BLOCK",
     ):
         monkeypatch.setattr(f"mutandis.{name}", 1 << 12)

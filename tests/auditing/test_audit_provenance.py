@@ -257,7 +257,7 @@ def test_the_search_of_each_space_is_recorded(monkeypatch: pytest.MonkeyPatch) -
         brute = BruteSearch(space=space) if next(chosen) == "brute" else None
         return brute or TreeSearch.build(space, threads=threads)
 
-    monkeypatch.setattr("mutandis.evidence.group_builder.choose_search", choose)
+    monkeypatch.setattr("mutandis.engine.nearest.choose_search", choose)
     again = mm.audit(table, **settings)
     assert again.provenance.computed["search"] == {
         "control": "brute (far), tree (near)",

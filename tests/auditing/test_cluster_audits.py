@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.evidence import tiles
+from mutandis.engine import tiles
 from mutandis.rooms.cluster import DaskWorkers
 from mutandis.workers import open_workers
 

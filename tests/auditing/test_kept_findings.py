@@ -50,7 +50,7 @@ def test_counting_without_bounds_counts_the_same(changes: dict[str, Any]) -> Non
 def test_each_pair_of_shares_is_compared_once_and_each_complainant_is_told() -> None:
     audit = audited()
     for method in audit.plan.methods:
-        groups = audit.grouping.at(method, 1)
+        groups = audit.tally.at(method, 1)
         comparison = compare_groups(audit.plan, method, groups)
         difference = groups.control.share.mean() - groups.test.share.mean()
         assert comparison.delta_p == pytest.approx(difference, abs=1e-15)
@@ -94,7 +94,7 @@ def test_a_case_has_the_numbers_of_the_table(
         for method in together.methods
         for k in together.ks
     }
-    for who in alone.situation.complainants[::29].tolist():
+    for who in alone.study.people[::29].tolist():
         case = alone.case(who)
         for (method, k), table in tables.items():
             row = table.loc[who]

@@ -12,7 +12,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.data.population import Overlay
-from mutandis.evidence import group_builder as finder
+from mutandis.engine import nearest as finder
 from mutandis.search.ties import Neighbourhoods
 
 if TYPE_CHECKING:
@@ -89,14 +89,15 @@ def peaks(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Peaks]:
     # what is imported at first use is not counted
     small = mm.audit(table, **settings)
     small.counts()
-    small.case(int(small.situation.complainants[0]))
+    small.case(int(small.study.people[0]))
     tracemalloc.start()
     yield _Peaks()
     tracemalloc.stop()
 
 
 def findings_bytes(audit: mm.Audit) -> int:
-    found = [groups.found for groups in audit.grouping.nearest.values()]
+    assert audit.tally.control is not None
+    found = [each.found for each in (audit.tally.control, *audit.tally.test.values())]
     return sum(getattr(each, part.name).nbytes for each in found for part in fields(each))
 
 
@@ -118,7 +119,7 @@ def test_no_step_takes_four_times_the_numeric_data(peaks: _Peaks) -> None:
     counts = audit.counts()
     assert peaks.since(findings) < 3.5
     assert len(counts) == 16
-    complainant = int(audit.situation.complainants[0])
+    complainant = int(audit.study.people[0])
     assert len(audit.case(complainant).results) == 16
     assert peaks.since(findings) < 4.5  # one table of findings at a time
     assert not audit._findings
@@ -127,14 +128,12 @@ def test_no_step_takes_four_times_the_numeric_data(peaks: _Peaks) -> None:
 def test_what_nobody_asked_for_is_not_there(peaks: _Peaks) -> None:
     table, settings = table_and_settings()
     audit = mm.audit(table, **settings)
-    counterfactual = audit.situation.counterfactual
+    counterfactual = audit.world.point
     assert counterfactual is not None
     # the reference rows are as they were, and not held twice
     assert isinstance(counterfactual.columns, Overlay)
-    assert len(counterfactual.columns.rows) == len(audit.situation.complainants)
-    for groups in audit.grouping.nearest.values():
-        assert not groups.points._last
-        assert not groups.origins._last
+    assert len(counterfactual.columns.rows) == len(audit.study.people)
+    assert not audit.engine.spaces.prepared
     # numbers are read from the one copy of the table
     people = audit.plan.population
     assert np.shares_memory(people.numbers("X0"), people.source["X0"].to_numpy())

@@ -14,8 +14,8 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing import noise_floor
+from mutandis.engine import matched
 from mutandis.errors import PlanError
-from mutandis.evidence import matched_groups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,14 +116,14 @@ def test_no_placebo_depends_on_those_without_evidence(
     for name in ("salary", "balance"):
         data[name] = np.round(data[name] / grain) * (1 if grain == 1 else grain)
     asked: list[tuple[int, int]] = []
-    add = matched_groups._Asked.find
+    add = matched._Asked.find
 
     def spying(self: Any, chosen: Any, *others: Any) -> Any:
         found = add(self, chosen, *others)
         asked.append((len(chosen), len(found)))
         return found
 
-    monkeypatch.setattr(matched_groups._Asked, "find", spying)
+    monkeypatch.setattr(matched._Asked, "find", spying)
     doubt = mm.Uncertainty(refits=0, placebo=6, tipping=False)
     floor = mm.audit(data, **settings(uncertainty=doubt, **options)).noise_floor
     assert len(asked) == 6

@@ -377,7 +377,7 @@ def test_open_counterfactuals_have_the_middle_level_of_their_draws(
         decision=answer_of,
         uncertainty=mm.Uncertainty(draws=5, refits=0, placebo=0, tipping=False),
     )
-    drawn = found.situation.refused_in_draws
+    drawn = found.world.decided_parts
     assert drawn is not None
     assert drawn.shape[0] == 5
     rows = found.findings("cf", k=20)

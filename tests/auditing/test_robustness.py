@@ -226,7 +226,7 @@ def test_worlds_share_what_they_have_in_common(
     found: mm.Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scale, and both spaces, are prepared once for all parts of the effect."""
-    from mutandis.evidence import group_builder
+    from mutandis.engine import nearest
     from mutandis.search.choose import choose_search
     from mutandis.search.embedding import Embedding
 
@@ -240,9 +240,9 @@ def test_worlds_share_what_they_have_in_common(
         return call
 
     monkeypatch.setattr(Embedding, "fit", counted("scale", Embedding.fit))
-    monkeypatch.setattr(group_builder, "choose_search", counted("space", choose_search))
+    monkeypatch.setattr(nearest, "choose_search", counted("space", choose_search))
     place = int(np.flatnonzero(found.evaluate().comparison.evidence)[0])
-    assert len(find_curve(found, place)) == 21
+    assert len(find_curve(replace(found), place)) == 21  # a copy, which remembers nothing
     assert sorted(made) == ["scale", "space", "space"]
 
 

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 import mutandis as mm
+from mutandis.engine.engine import Engine
 from mutandis.errors import PlanError
-from mutandis.evidence import semantics
-from mutandis.evidence.group_builder import GroupBuilder
 from mutandis.workers import LocalWorkers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mutandis.evidence.semantics import Situation
     from mutandis.workers import Workers
 
 
@@ -47,13 +45,13 @@ def plan(**changes: Any) -> mm.Plan:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Workers | None]:
     """Note whose workers each search is given."""
     seen: list[Workers | None] = []
-    builder = GroupBuilder
+    tallies = Engine.tallies
 
-    def note(situation: Situation, *given: Any, **more: Any) -> GroupBuilder:
-        seen.append(situation.workers)
-        return builder(situation, *given, **more)
+    def note(self: Engine, *given: Any, **more: Any) -> Any:
+        seen.append(self.workers)
+        return tallies(self, *given, **more)
 
-    monkeypatch.setattr(semantics, "GroupBuilder", note)
+    monkeypatch.setattr(Engine, "tallies", note)
     return seen
 
 
@@ -92,7 +90,7 @@ def test_without_them_nothing_is_cut_into_tasks(asked: list[Workers | None]) -> 
 
 def test_memory_asks_for_a_folder_that_ends_with_the_audit() -> None:
     found = plan().run(memory="1GB")
-    workers = found.situation.workers
+    workers = found.engine.workers
     assert workers is not None
     folder = workers.folder
     assert folder.is_dir()
@@ -106,8 +104,8 @@ def test_memory_asks_for_a_folder_that_ends_with_the_audit() -> None:
 def test_a_folder_that_is_named_is_kept(tmp_path: Path) -> None:
     found = plan().run(scratch=str(tmp_path / "tasks"))
 
-    assert found.situation.workers is not None
-    assert found.situation.workers.folder == tmp_path / "tasks"
+    assert found.engine.workers is not None
+    assert found.engine.workers.folder == tmp_path / "tasks"
     del found
     gc.collect()
     assert (tmp_path / "tasks").is_dir()
@@ -132,7 +130,7 @@ def test_a_cluster_of_an_audit_ends_with_it() -> None:
         ks=(8,),
         cluster="local:1",
     )
-    workers: Any = found.situation.workers
+    workers: Any = found.engine.workers
     client = workers.client
     assert client.status == "running"
 

@@ -184,7 +184,7 @@ def test_shuffling_the_rows_changes_no_number(made_up: MakeTable, audit: MakeAud
 def test_searches_of_machine_code_give_the_same_sums(
     made_up: MakeTable, audit: MakeAudit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mutandis.evidence import group_builder
+    from mutandis.engine import nearest
     from mutandis.search.brute import BruteSearch
     from mutandis.search.kernel_search import CompiledSearch
 
@@ -196,7 +196,7 @@ def test_searches_of_machine_code_give_the_same_sums(
         def choose(space: Any, *, threads: int, search: Any = search) -> Any:
             return search(space=space) if search is BruteSearch else search(space, threads=threads)
 
-        monkeypatch.setattr(group_builder, "choose_search", choose)
+        monkeypatch.setattr(nearest, "choose_search", choose)
         found.append(audit(table, **options))
     for method in found[0].methods:
         assert found[0].findings(method, k=20).equals(found[1].findings(method, k=20))

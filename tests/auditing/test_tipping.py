@@ -14,9 +14,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.tipping import find_curve, find_tipping
+from mutandis.engine.methods import METHODS
 from mutandis.engine.tally import Sums
 from mutandis.errors import MutandisWarning, PlanError
-from mutandis.evidence.methods import METHODS
 from mutandis.outcomes.intervals import TESTS
 
 if TYPE_CHECKING:
@@ -375,8 +375,8 @@ def test_open_counterfactuals_are_those_of_the_definition() -> None:
     """Draws, whose names switch and whose numbers move, for every complainant."""
     people = _people(100)
     found = _loan(people, protected=A)
-    situation, k = found.situation, 12
-    assert len(situation.draws) == 5
+    k = 12
+    assert len(found.world.draws) == 5
 
     def rows(population: Any) -> list[Row]:
         numbers = population.numbers("x").tolist()
@@ -386,8 +386,8 @@ def test_open_counterfactuals_are_those_of_the_definition() -> None:
         return [(Fraction(x), Fraction(0), job) for x, job in zip(numbers, names, strict=True)]
 
     oracle = TwoAttributes(
-        rows=rows(situation.population),
-        draws=[rows(draw) for draw in situation.draws],
+        rows=rows(found.plan.population),
+        draws=[rows(draw) for draw in found.world.draws],
         refused=(people["granted"] == "no").tolist(),
         women=np.flatnonzero(people["A"] == 1).tolist(),
         k=k,
@@ -397,7 +397,7 @@ def test_open_counterfactuals_are_those_of_the_definition() -> None:
     cases = np.flatnonzero(findings.comparison.evidence).tolist()
     assert len(cases) > 5
     for place in cases[:4]:
-        person, bound = int(situation.complainants[place]), float(bounds[place])
+        person, bound = int(found.study.people[place]), float(bounds[place])
         step = 20
         while step:
             p_value = oracle.p_value(person, Fraction(step - 1, 20))

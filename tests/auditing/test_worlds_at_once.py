@@ -10,7 +10,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.tipping import find_curve
-from mutandis.evidence.group_builder import GroupBuilder
+from mutandis.engine.engine import Engine, Pass
 
 _WORLDVIEW = {"x": mm.Linear("s", "g"), "y": mm.Linear("x", "s", "g")}
 AUDITS: dict[str, dict[str, Any]] = {
@@ -78,22 +78,20 @@ def numbers_of(kind: str) -> list[pd.DataFrame]:
 @pytest.mark.parametrize("kind", AUDITS)
 def test_no_number_changes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    match = GroupBuilder.matched_in
+    match = Pass.count_at_once
 
-    def count(self: GroupBuilder, worlds: Any, control: Any) -> Any:
+    def count(self: Pass, worlds: Any) -> Any:
         sizes.append(len(worlds))
-        return match(self, worlds, control)
+        return match(self, worlds)
 
-    monkeypatch.setattr(GroupBuilder, "matched_in", count)
+    monkeypatch.setattr(Pass, "count_at_once", count)
     together = numbers_of(kind)
     assert max(sizes) >= 10
     # some at a time, which divides neither the refits nor the steps
-    monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 3)
-    monkeypatch.setattr("mutandis.auditing.tipping.worlds_at_once", lambda situation: 3)
+    monkeypatch.setattr(Engine, "_at_once", lambda *_: 3)
     some = numbers_of(kind)
     sizes.clear()
-    monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 1)
-    monkeypatch.setattr("mutandis.auditing.tipping.worlds_at_once", lambda situation: 1)
+    monkeypatch.setattr(Engine, "_at_once", lambda *_: 1)
     alone = numbers_of(kind)
     assert not sizes
     for table, other, expected in zip(together, some, alone, strict=True):
@@ -106,7 +104,7 @@ def test_shares_without_a_common_whole_are_joined() -> None:
     """Matches of worlds that were not searched together have wholes of their own."""
     from scipy.sparse import csr_array
 
-    from mutandis.evidence.matches import Matches
+    from mutandis.engine.matches import Matches
 
     def matches(negatives: list[int], whole: int, people: list[list[int]]) -> Matches:
         size = len(negatives)
@@ -168,9 +166,9 @@ def test_the_last_bits_of_shares_in_large_parts_stay(monkeypatch: pytest.MonkeyP
         )
 
     together = audit()
-    share = together.grouping.at(together.plan.methods[0], 0).test.share
+    share = together.tally.at(together.plan.methods[0], 0).test.share
     assert max((share.places * share.parts[:, 0]).tolist()) > 2**53
-    monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 1)
+    monkeypatch.setattr(Engine, "_at_once", lambda *_: 1)
     pd.testing.assert_frame_equal(together.findings(), audit().findings(), check_exact=True)
 
 
@@ -195,5 +193,5 @@ def test_averages_are_taken_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
         return [find_curve(audit, place) for place in range(4)] + [audit.findings().to_csv()]
 
     together = curves()
-    monkeypatch.setattr("mutandis.evidence.semantics.worlds_at_once", lambda situation: 1)
+    monkeypatch.setattr(Engine, "_at_once", lambda *_: 1)
     assert together == curves()

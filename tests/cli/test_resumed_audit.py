@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mutandis as mm
-from mutandis.evidence import tiles
+from mutandis.engine import tiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ ks: [15, 30]
 # small tiles, and tasks that take long enough to be killed
 SLOWLY = """
 import sys, time
-from mutandis.evidence import tiles
+from mutandis.engine import tiles
 from mutandis import workers
 
 tiles._SMALLEST_TILE = 50

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.data.population import Population
-from mutandis.engine.nearest import sum_nearest
+from mutandis.engine.groups import sum_nearest
 from mutandis.errors import MutandisWarning
 from mutandis.search.brute import BruteSearch
 from mutandis.search.choose import choose_search

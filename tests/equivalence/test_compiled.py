@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mutandis.engine.nearest import sum_nearest
+from mutandis.engine.groups import sum_nearest
 from mutandis.search import kernel_search as compiled_search
 from mutandis.search.brute import BruteSearch
 from mutandis.search.distance import Metric, Points

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.auditing.run import make_situation
+from mutandis.auditing.run import study_of
 from mutandis.data.columns import Numbers
+from mutandis.engine.engine import Engine
+from mutandis.engine.members import Lister
+from mutandis.engine.methods import METHODS
+from mutandis.engine.study import World
 from mutandis.engine.tally import Sums, average
 from mutandis.errors import MutandisWarning
-from mutandis.evidence.methods import METHODS
-from mutandis.evidence.semantics import build_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from mutandis.evidence.semantics import Grouping, Situation
+    from mutandis.engine.groups import Tally
 
 KS = (3, 7)
 OPEN = ("cst_without", "cst_with", "cf")
@@ -101,9 +103,9 @@ def nearest(apart: Sequence[Fraction], k: int, ties: str, caliper: Any) -> dict[
     return dict.fromkeys(inside, Fraction(1)) | dict.fromkeys(rim, part)
 
 
-def random_situation(
+def random_tally(
     rng: np.random.Generator, draws: int, similarity: mm.Similarity
-) -> tuple[Grouping, Situation]:
+) -> tuple[Tally, Engine, World]:
     """A table on a coarse grid, with draws on a grid of halves and a decision on each."""
     size, women = 60, np.arange(60) % 3 == 0
     cells = [rng.integers(0, 6, (2, size)).astype(float) for _ in range(draws + 2)]
@@ -127,12 +129,16 @@ def random_situation(
     def world(values: NDArray[np.float64]) -> Any:
         return plan.population.with_columns({"a": Numbers(values[0]), "b": Numbers(values[1])})
 
-    situation = replace(
-        make_situation(plan, world(cells[1]), refused, threads=1),
-        draws=tuple(world(values) for values in cells[2:]),
-        refused_in_draws=rng.random((draws, int(women.sum()))) < 0.5,
+    drawn = World(
+        point=world(cells[1]),
+        parts=tuple((world(values), 1) for values in cells[2:]),
+        drawn=True,
+        decided=refused,
+        decided_parts=rng.random((draws, int(women.sum()))) < 0.5,
     )
-    return build_groups(situation, plan.methods), situation
+    engine = Engine(study_of(plan), threads=1)
+    (tally,) = engine.tallies([drawn], plan.methods, measured=True)
+    return tally, engine, drawn
 
 
 CASES = [
@@ -152,24 +158,25 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
         rng = np.random.default_rng([seed, len(str(options))])
         draws = (3, 7, 20, 1)[seed]
         similarity = mm.Similarity(**options)
-        grouping, situation = random_situation(rng, draws, similarity)
+        tally, engine, drawn = random_tally(rng, draws, similarity)
+        study = engine.study
         caliper = options.get("max_distance")
         caliper = None if caliper is None else Fraction(str(caliper))
-        people = situation.population
+        people = study.population
         men = np.flatnonzero(~people.categories("woman").codes.astype(bool))
         a, b = people.numbers("a"), people.numbers("b")
         spans = [Fraction(float(np.ptp(column))) for column in (a, b)]
         rows = list(zip(a[men].tolist(), b[men].tolist(), strict=True))
-        refused = situation.is_negative[men]
-        assert situation.refused_in_draws is not None
+        refused = study.outcomes[men]
+        assert drawn.decided_parts is not None
         # many draws share a center on the grid
         apart = cache(partial(distances, rows=rows, spans=spans))
         for index, k in enumerate(KS):
-            found = {name: grouping.at(METHODS[name], index).test for name in OPEN}
+            found = {name: tally.at(METHODS[name], index).test for name in OPEN}
             told = {name: fractions(each.share) for name, each in found.items()}
-            for place, row in enumerate(situation.complainants.tolist()):
+            for place, row in enumerate(study.people.tolist()):
                 groups = []
-                for world in situation.draws:
+                for world in drawn.draws:
                     center = (float(world.numbers("a")[row]), float(world.numbers("b")[row]))
                     groups.append(nearest(apart(center), k, similarity.ties, caliper))
                 sizes = [sum(group.values(), Fraction(0)) for group in groups]
@@ -177,7 +184,7 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
                     sum((p for r, p in group.items() if refused[r]), Fraction(0))
                     for group in groups
                 ]
-                own = [int(each) for each in situation.refused_in_draws[:, place]]
+                own = [int(each) for each in drawn.decided_parts[:, place]]
                 share = told["cf"][place]
                 assert share == Fraction(sum(own), draws)
                 assert found["cf"].share.places[place] == 1
@@ -195,14 +202,14 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
                     continue
                 pairs = zip(negatives, sizes, strict=True)
                 assert without == sum(n / s for n, s in pairs) / draws
-                _check_members(grouping, situation, place, index, groups, men)
+                _check_members(engine, drawn, int(study.people[place]), index, groups, men)
     assert (empty > 0) == ("max_distance" in options)
 
 
 def _check_members(
-    grouping: Grouping,
-    situation: Situation,
-    place: int,
+    engine: Engine,
+    world: World,
+    row: int,
     index: int,
     groups: Sequence[dict[int, Fraction]],
     men: NDArray[np.intp],
@@ -214,48 +221,28 @@ def _check_members(
         for row, part in group.items():
             more = part * least / sum(group.values()) / len(groups)
             held[int(men[row])] = held.get(int(men[row]), Fraction(0)) + more
-    members = grouping.pairs["cst_without"].test.members(place, index)
-    listed = dict(zip(members.ids.tolist(), members.place.tolist(), strict=True))
+    people = Lister(engine=engine, world=world).people(row, METHODS["cst_without"], index).test
+    listed = dict(zip(people.rows.tolist(), people.place.tolist(), strict=True))
     assert listed == pytest.approx({row: float(part) for row, part in held.items()})
-    assert members.distance.tolist() == sorted(members.distance.tolist())
-    assert members.is_negative.tolist() == situation.is_negative[members.ids].tolist()
-    for name in ("cst_with", "cst_without"):
-        listed_members = grouping.pairs[name].test.members(place, index)
-        share = grouping.at(METHODS[name], index).test.share.mean()[place]
-        total = listed_members.place.sum()
-        assert listed_members.place[listed_members.is_negative].sum() / total == pytest.approx(
-            share
-        )
 
 
 def test_one_draw_is_the_audit_of_that_draw() -> None:
     """Draws that are all alike give what the same table gives as the counterfactuals."""
     rng = np.random.default_rng(5)
-    grouping, situation = random_situation(rng, 1, mm.Similarity())
-    assert situation.refused_in_draws is not None
-    decided = situation.is_negative.copy()
-    decided[situation.complainants] = situation.refused_in_draws[0]
-    alone = replace(
-        situation,
-        counterfactual=situation.draws[0],
-        is_negative_cf=decided,
-        draws=(),
-        refused_in_draws=None,
-    )
+    tally, engine, drawn = random_tally(rng, 1, mm.Similarity())
+    assert drawn.decided_parts is not None
+    decided = engine.study.outcomes.copy()
+    decided[engine.study.people] = drawn.decided_parts[0]
+    alone = World(point=drawn.draws[0], decided=decided)
     methods = [METHODS[name] for name in ("st", *OPEN)]
-    plain = build_groups(alone, methods)
-    thrice = build_groups(
-        replace(
-            situation,
-            draws=tuple(situation.draws) * 3,
-            refused_in_draws=np.repeat(situation.refused_in_draws, 3, axis=0),
-        ),
-        methods,
+    often = replace(
+        drawn, parts=tuple(drawn.parts) * 3, decided_parts=np.repeat(drawn.decided_parts, 3, axis=0)
     )
+    plain, thrice = engine.tallies([alone, often], methods)
     for method in methods:
         for index in range(len(KS)):
             expected = plain.at(method, index).test
-            for found in (grouping.at(method, index).test, thrice.at(method, index).test):
+            for found in (tally.at(method, index).test, thrice.at(method, index).test):
                 assert fractions(found.share) == fractions(expected.share)
                 assert found.share.places.tolist() == expected.share.places.tolist()
                 assert found.rows.tolist() == expected.rows.tolist()

@@ -12,6 +12,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.case import Case
+from mutandis.engine.groups import Group
 from mutandis.engine.tally import Sums
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import (
@@ -20,7 +21,6 @@ from mutandis.evidence.findings import (
     Verdict,
     combine_findings,
 )
-from mutandis.evidence.groups import Group
 from mutandis.outcomes.binary import REFUSED
 from mutandis.outcomes.intervals import Interval
 from mutandis.outcomes.measures import RISK_DIFFERENCE

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.evidence.groups import Members
+from mutandis.engine.members import Members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -229,7 +229,7 @@ def test_chunks_of_complainants_change_nothing(
         "similarity": mm.Similarity(max_distance=60.0),
     }
     whole = mm.audit(table, **settings)
-    monkeypatch.setattr("mutandis.evidence.group_builder._CHUNK", 7)
+    monkeypatch.setattr("mutandis.engine.nearest._CHUNK", 7)
     told: list[int] = []
     chunked = mm.plan(table, **settings).run(progress=lambda done, _: told.append(done))
     for method in ("st", "cst_without"):

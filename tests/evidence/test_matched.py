@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,13 +12,16 @@ import pytest
 from scipy.stats import norm
 
 import mutandis as mm
-from mutandis.auditing.run import make_situation
+from mutandis.auditing.run import study_of
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
+from mutandis.engine.engine import Engine
+from mutandis.engine.groups import Matching
+from mutandis.engine.matches import MATCHES, SpaceFacts, draw_values
+from mutandis.engine.methods import CST_MATCHED
+from mutandis.engine.pack import tally_arrays
+from mutandis.engine.study import World
 from mutandis.errors import MutandisWarning
-from mutandis.evidence.groups import Matching
-from mutandis.evidence.matches import MATCHES, SpaceFacts, draw_values
-from mutandis.evidence.semantics import build_groups
 from mutandis.search.distance import Metric, Points
 from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Space
@@ -26,8 +29,8 @@ from mutandis.search.engine import Space
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mutandis.evidence.groups import Group
-    from mutandis.evidence.semantics import Grouping, Situation
+    from mutandis.engine.groups import Group, Tally
+    from mutandis.engine.study import Study
 
 KS = (3, 7, 12)
 JOBS = ("clerk", "cook", "guard")
@@ -233,7 +236,7 @@ def group_all(
     refused: np.ndarray[Any, Any],
     weights: Sequence[float] = (1.0, 1.0, 1.0),
     similarity: mm.Similarity,
-) -> tuple[Grouping, Situation]:
+) -> tuple[Tally, Study]:
     """Group by the product; several worlds are draws."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
@@ -262,8 +265,10 @@ def group_all(
                 codes = np.array([levels.index(cell) for cell in world[name]], dtype=np.int32)
                 columns[name] = Categories(codes, levels)
             drawn.append(plan.population.with_columns(columns))
-        situation = replace(make_situation(plan, first, None, threads=1), draws=tuple(drawn))
-        return build_groups(situation, plan.methods), situation
+        engine = Engine(study_of(plan), threads=1)
+        counted = World(point=first, parts=tuple((each, 1) for each in drawn), drawn=bool(drawn))
+        (tally,) = engine.tallies([counted], plan.methods, measured=True)
+        return tally, engine.study
 
 
 def described(group: Group, complainant: int) -> dict[str, Any]:
@@ -316,7 +321,7 @@ def test_the_matched_comparison_is_that_of_the_definition(
         similarity = mm.Similarity(
             ties=options.get("ties", "fair"), max_distance=options.get("caliper")
         )
-        grouping, situation = group_all(
+        tally, study = group_all(
             facts, worlds, women=women, refused=refused, weights=weights, similarity=similarity
         )
 
@@ -333,14 +338,13 @@ def test_the_matched_comparison_is_that_of_the_definition(
             ties=similarity.ties,
             caliper=None if caliper is None else Fraction(str(caliper)),
         )
-        (method,) = (m for m in grouping.pairs)
         men = np.flatnonzero(women == 0).tolist()
-        everyone = situation.complainants
+        everyone = study.people
         for place in rng.choice(len(everyone), 3, replace=False).tolist():
             person = int(everyone[place])
             control = np.flatnonzero(women == women[person]).tolist()
             for index, k in enumerate(KS):
-                group = grouping.pairs[method].test.at(index)
+                group = tally.at(CST_MATCHED, index).test
                 found = described(group, place)
                 wanted = oracle.compare(person, control, men, k)
                 assert found["p_test"] == wanted["p_test"]
@@ -366,17 +370,19 @@ def test_the_kernel_adds_up_what_arrays_do(
     )
     grouped = []
     for enough in (10**9, 0):
-        for module in ("matched_groups", "matches"):
-            monkeypatch.setattr(f"mutandis.evidence.{module}._WORTH_LOADING", enough)
-        grouping, _ = group_all(
+        for module in ("matched", "matches"):
+            monkeypatch.setattr(f"mutandis.engine.{module}._WORTH_LOADING", enough)
+        tally, _ = group_all(
             facts, worlds, women=women, refused=np.arange(size) % 2 > 0, similarity=similarity
         )
-        assert grouping.matched is not None
-        grouped.append(grouping.matched.arrays())
-    for part in ("at_k", "spaces"):
-        for one, other in zip(grouped[0][part], grouped[1][part], strict=True):
-            for name, column in one.items():
-                np.testing.assert_array_equal(column, other[name], err_msg=name)
+        grouped.append(tally_arrays(tally))
+    pairs = [
+        *zip(*(each["made"]["cst_matched"] for each in grouped), strict=True),
+        *zip(*(each["links"] for each in grouped), strict=True),
+    ]
+    for one, other in pairs:
+        for name, column in one.items():
+            np.testing.assert_array_equal(column, other[name], err_msg=name)
 
 
 @pytest.mark.parametrize("enough", [10**9, 0], ids=["arrays", "kernel"])
@@ -386,8 +392,8 @@ def test_mean_distances_do_not_depend_on_the_order_of_points_at_one_distance(
     """Points at one distance weigh by how many stand there, and a sum of floats has an order."""
     if not enough:
         pytest.importorskip("numba")
-    for module in ("matched_groups", "matches"):
-        monkeypatch.setattr(f"mutandis.evidence.{module}._WORTH_LOADING", enough)
+    for module in ("matched", "matches"):
+        monkeypatch.setattr(f"mutandis.engine.{module}._WORTH_LOADING", enough)
     for seed in range(6):
         rng = np.random.default_rng(seed)
         size = 80
@@ -396,16 +402,15 @@ def test_mean_distances_do_not_depend_on_the_order_of_points_at_one_distance(
         found = []
         for order in (np.arange(size), rng.permutation(size)):
             tables = ({n: [c[i] for i in order] for n, c in t.items()} for t in (facts, would_be))
-            grouping, situation = group_all(
+            tally, study = group_all(
                 next(tables),
                 [next(tables)],
                 women=women[order],
                 refused=refused[order],
                 similarity=mm.Similarity(),
             )
-            assert grouping.matched is not None
-            back = np.argsort(order[situation.complainants])
-            found.append([each.radius[back].tolist() for each in grouping.matched.at_k])
+            back = np.argsort(order[study.people])
+            found.append([each.radius[back].tolist() for each in tally.made["cst_matched"]])
         assert found[0] == [pytest.approx(each, rel=0, abs=0, nan_ok=True) for each in found[1]]
 
 

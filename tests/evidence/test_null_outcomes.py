@@ -10,19 +10,18 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.evidence.null_outcomes import model_null_outcomes
+from mutandis.engine.study import World
+from mutandis.evidence.null_outcomes import NullOutcomes, model_null_outcomes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mutandis.evidence.semantics import Situation
 
-
-def situation(
+def audit_of(
     granted: NDArray[np.int64], group: NDArray[np.int64], x: NDArray[np.float64]
-) -> Situation:
-    """Audit people of whom the protected would have one more of x, and give the situation."""
-    audit = mm.audit(
+) -> mm.Audit:
+    """Audit people of whom the protected would have one more of x."""
+    return mm.audit(
         pd.DataFrame({"group": group, "x": x, "granted": granted}),
         outcome="granted",
         negative=0,
@@ -31,7 +30,10 @@ def situation(
         counterfactuals=pd.DataFrame({"x": x + (group == 1)}),
         ks=(1,),
     )
-    return audit.situation
+
+
+def model_of(audit: mm.Audit) -> NullOutcomes:
+    return model_null_outcomes(audit.study, audit.world)
 
 
 def people(rows: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -41,7 +43,7 @@ def people(rows: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 def test_a_sharp_rule_is_learnt_from_few_rows() -> None:
     group, x = people(900)
-    model = model_null_outcomes(situation((x > 0).astype(np.int64), group, x))
+    model = model_of(audit_of((x > 0).astype(np.int64), group, x))
     assert model.neighbours <= 10
     # complainants are judged at x + 1, reference rows at x; the border itself is uncertain
     at = np.where(group[model.rows] == 1, x[model.rows] + 1, x[model.rows])
@@ -52,30 +54,30 @@ def test_a_sharp_rule_is_learnt_from_few_rows() -> None:
 def test_noise_is_learnt_from_many_rows() -> None:
     group, x = people(900)
     coin = np.random.default_rng(1).integers(0, 2, 900)
-    model = model_null_outcomes(situation(coin, group, x))
+    model = model_of(audit_of(coin, group, x))
     assert model.neighbours >= 50
     assert np.abs(model.probability - 0.5).max() < 0.25
 
 
 def test_only_those_in_a_space_are_drawn() -> None:
     group, x = people(300)
-    made = situation((x > 0).astype(np.int64), group, x)
-    model = model_null_outcomes(made)
+    made = audit_of((x > 0).astype(np.int64), group, x)
+    model = model_of(made)
     assert sorted(model.rows.tolist()) == np.flatnonzero(group < 2).tolist()
     everybody = replace(model, probability=np.ones(len(model.rows)))
-    drawn = everybody.draw(made.is_negative, np.random.default_rng(0))
+    drawn = everybody.draw(made.study.outcomes, np.random.default_rng(0))
     assert drawn[group < 2].all()
-    assert (drawn[group == 2] == made.is_negative[group == 2]).all()
+    assert (drawn[group == 2] == made.study.outcomes[group == 2]).all()
 
 
 def test_one_reference_row_has_only_itself() -> None:
     group = np.array([1, 1, 0])
-    model = model_null_outcomes(situation(np.array([1, 1, 0]), group, np.array([1.0, 2.0, 3.0])))
+    model = model_of(audit_of(np.array([1, 1, 0]), group, np.array([1.0, 2.0, 3.0])))
     assert model.probability.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_without_counterfactuals_there_is_nothing_to_draw_at() -> None:
     group, x = people(60)
-    made = situation((x > 0).astype(np.int64), group, x)
+    made = audit_of((x > 0).astype(np.int64), group, x)
     with pytest.raises(TypeError, match="there are none"):
-        model_null_outcomes(replace(made, counterfactual=None))
+        model_null_outcomes(made.study, World())

@@ -10,9 +10,9 @@ import pytest
 
 import mutandis as mm
 from mutandis.auditing.case_sentences import explanation_context
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import (
     ExplanationContext,
     explain,

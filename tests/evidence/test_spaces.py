@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 import mutandis as mm
 from mutandis.data.columns import Categories
 from mutandis.data.protection import Protection
-from mutandis.errors import GroupSizeError, ProtectionError
-from mutandis.evidence.spaces import (
+from mutandis.data.spaces import (
     Stratum,
     check_group_sizes,
     draw_joint_strata,
     draw_multiple_strata,
     draw_strata,
 )
+from mutandis.errors import GroupSizeError, ProtectionError
 
 ORIGIN = Categories(
     np.array([0, 1, 2, 1, 0, 3, 2, 1], dtype=np.int32), ("here", "near", "far", "elsewhere")

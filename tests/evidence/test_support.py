@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mutandis as mm
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
-from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit
 from mutandis.evidence.support import SAMPLE, typical_radii
 from mutandis.search.distance import Metric, Points
@@ -260,14 +260,15 @@ def mixed_audit(**options: Any) -> mm.Audit:
 @pytest.mark.parametrize("distance", ["gower", "heom", "mahalanobis"])
 def test_radii_that_were_counted_are_those_that_a_search_would_find(distance: Any) -> None:
     found = mixed_audit(similarity=mm.Similarity(distance=distance))
-    control = found.grouping.nearest["control"]
+    study, embedding = found.study, found.engine.embedding
     support = found.measure_support("cst_matched", 9)
-    assert len(control.spaces) == 2
-    for space, rows in enumerate(control.spaces):
-        radii = typical_radii(control.points.take(rows), control.metric, 9)
+    assert len(study.strata) == 2
+    for stratum in study.strata:
+        points = embedding.apply(study.population, stratum.control).points
+        radii = typical_radii(points, embedding.metric, 9)
         assert len(radii) == SAMPLE
         expected = np.percentile(radii, [50, 95, 99])
-        mine = control.space_of == space
+        mine = np.isin(study.people, stratum.complainants)
         reach = [getattr(support.control, name)[mine] for name in ("typical", "large", "limit")]
         assert [set(each.tolist()) for each in reach] == [{each} for each in expected.tolist()]
 
@@ -276,7 +277,7 @@ def test_each_one_is_told_her_own_reason() -> None:
     found = mixed_audit(similarity=mm.Similarity(max_distance=0.01, min_group=3))
     kinds = set()
     for method in ("st", "cst_matched"):
-        groups = found.grouping.at(METHODS[method], 1)
+        groups = found.tally.at(METHODS[method], 1)
         told = found.measure_support(method, 9).insufficient
         unfit = groups.test.unfit()
         left_out = found.evaluate(method, 9).comparison.insufficient

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.evidence.tiles import search_tile
+from mutandis.engine.tiles import search_tile
 from mutandis.mapped import arrays_in_files, is_mapped
 from mutandis.workers import LocalWorkers, Task
 
@@ -209,7 +209,7 @@ def test_trees_in_files_change_no_number(
     monkeypatch.setitem(kernel_search.CompiledSearch.__init__.__kwdefaults__, "leaf", 8)
     plan = make_plan(audit)
     searched = check_tiles(plan, tmp_path).provenance.computed["search"]
-    metric = plan.run().grouping.nearest["control"].metric if plan.combine != "multiple" else None
+    metric = plan.run().tally.metric if plan.combine != "multiple" else None
     grown = list((tmp_path / "tasks").glob("*/grown-order.npy"))
     if metric is None or metric.weighing is None:
         assert grown
@@ -226,7 +226,9 @@ def check_tiles(plan: mm.Plan, tmp_path: Path) -> mm.Audit:
         (tmp_path / "tasks").mkdir()
         workers = FewRows(tmp_path / "tasks")
         tiled = plan.run(cluster=workers)
-    assert is_mapped(tiled.parts[0].grouping.nearest["control"].found.radius)
+    control = tiled.parts[0].tally.control
+    assert control is not None
+    assert is_mapped(control.found.radius)
     assert len(list((tmp_path / "tasks").glob("*.npz"))) >= 4
     assert tiled.provenance.to_json() == alone.provenance.to_json()
     for method in plan.methods:
@@ -287,7 +289,7 @@ def test_answers_that_are_there_are_not_asked_for_again(
         asked.append(first)
         return search_tile(asked_of, first, last)
 
-    monkeypatch.setattr("mutandis.evidence.tiles.search_tile", noted)
+    monkeypatch.setattr("mutandis.engine.tiles.search_tile", noted)
     noted.__name__ = search_tile.__name__
     again = plan.run(cluster=workers)
     assert sorted(tmp_path.glob("*.npz")) == answers

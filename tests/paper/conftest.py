@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from mutandis.evidence.methods import METHODS
+from mutandis.engine.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,10 +23,8 @@ def share_of_draws() -> Callable[[mm.Audit, str, int], NDArray[np.float64]]:
 
     def share(audit: mm.Audit, method: str, k: int) -> NDArray[np.float64]:
         index = audit.ks.index(k)
-        pairs = [
-            audit.grouping.at(METHODS[method], index, draw=draw)
-            for draw in range(len(audit.situation.draws))
-        ]
+        tallies = audit.engine.tallies(audit.world.alone(), [METHODS[method]])
+        pairs = [each.at(METHODS[method], index) for each in tallies]
         found = [pair.control.share.mean() - pair.test.share.mean() > 1e-12 for pair in pairs]
         return np.asarray(np.mean(found, axis=0), dtype=np.float64)
 

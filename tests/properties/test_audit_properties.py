@@ -14,8 +14,8 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import mutandis as mm
+from mutandis.engine import matches
 from mutandis.errors import EquationError
-from mutandis.evidence import matches
 from tests.oracle import Gower, nearest, radius_of, share
 
 GRADES = ["low", "mid", "high"]

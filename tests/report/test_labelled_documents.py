@@ -148,7 +148,7 @@ def test_labels_are_in_pictures(labelled: mm.Audit) -> None:
 def test_people_are_called_by_their_status(labelled: mm.Audit) -> None:
     said = text_of(labelled.report().html)
     assert "Were women treated worse than they would have been, had they been men?" in said
-    women = len(labelled.situation.complainants)
+    women = len(labelled.study.people)
     assert f"{women} women (the complainants) were each compared with men." in said
     assert "sex woman, compared with man" in text_of(labelled.case_file(first(labelled)).to_html())
 
@@ -219,7 +219,7 @@ def test_a_finished_audit_is_labelled_without_a_rerun(
     plain: mm.Audit, labelled: mm.Audit, tmp_path: Path
 ) -> None:
     other = plain.with_labels(labelled.plan.labels)
-    assert other.grouping is plain.grouping
+    assert other.tally is plain.tally
     other.save(tmp_path / "results")
     again = mm.open_results(tmp_path / "results")
     assert again.plan.labels == labelled.plan.labels

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mutandis as mm
-from mutandis.evidence import matched_groups
+from mutandis.engine import matched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ def tied() -> Iterator[tuple[mm.Audit, list[int]]]:
     salary = np.where(rng.random(ROWS) < 0.5 - 0.1 * woman, 20.0, 10.0)
     granted = np.where(rng.random(ROWS) < salary / 30 - 0.1 * woman, "yes", "no")
     looked: list[int] = []
-    original = matched_groups._choose_adder
+    original = matched._choose_adder
 
     def counting(work: int, totals: Any) -> Any:
         add = original(work, totals)
@@ -36,7 +36,7 @@ def tied() -> Iterator[tuple[mm.Audit, list[int]]]:
         return use
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(matched_groups, "_choose_adder", counting)
+        patch.setattr(matched, "_choose_adder", counting)
         yield (
             mm.audit(
                 {"woman": woman, "salary": salary, "bonus": 2 * salary, "granted": granted},
@@ -54,7 +54,7 @@ def tied() -> Iterator[tuple[mm.Audit, list[int]]]:
 
 def test_matched_groups_are_made_once_for_each_point(tied: tuple[mm.Audit, list[int]]) -> None:
     audit, looked = tied
-    assert len(audit.situation.complainants) == 1600
+    assert len(audit.study.people) == 1600
     # two points, each with one counterfactual; person by person it would be over a million
     assert 0 < sum(looked) <= 8
 

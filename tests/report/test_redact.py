@@ -275,7 +275,7 @@ class Knowledge:
         self._rows: list[NDArray[np.float64]] = []
         self._bounds: list[tuple[float, float]] = []
         self.place = {who: i for i, who in enumerate(audit.plan.population.ids.tolist())}
-        self.truth = audit.situation.is_negative.astype(int)
+        self.truth = audit.study.outcomes.astype(int)
         self.asked: set[int] = set()
 
     def _vector(self, ids: Iterable[Any]) -> NDArray[np.float64]:
@@ -659,7 +659,7 @@ def test_counts_about_the_table_are_left_out() -> None:
     who = some(audit, 1)[0]
     full, redacted = (audit.case_file(who, redact=each) for each in (False, True))
     share = f"{audit.disagreement:.1%}"
-    number = f"{len(audit.situation.complainants)} complainants"
+    number = f"{len(audit.study.people)} complainants"
     for words in ("2 rows without a value", "3 values off it", share, number):
         assert words in full.to_json()
         assert words not in redacted.to_json()

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mutandis.engine.nearest import sum_nearest
+from mutandis.engine.groups import sum_nearest
 from mutandis.search.ties import Neighbourhoods, select
 from tests.oracle import fractions
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mutandis.engine.methods import METHODS, Center
 from mutandis.engine.tally import Sums
-from mutandis.evidence.methods import METHODS, Center
 from mutandis.outcomes.binary import REFUSED, BinaryKind
 from mutandis.outcomes.intervals import (
     INTERVALS,

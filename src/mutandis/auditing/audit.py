@@ -15,12 +15,13 @@ import numpy as np
 from mutandis.auditing.case import Case
 from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
+from mutandis.auditing.members import list_members
 from mutandis.data.columns import Numbers, plain_value, plain_values
 from mutandis.data.equal_rows import number_equal
+from mutandis.engine.groups import Pair
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, UnknownIdError, printable
 from mutandis.evidence.findings import Digest, Findings
-from mutandis.evidence.groups import Pair
-from mutandis.evidence.methods import METHODS
 from mutandis.evidence.settings import settle_interval
 from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
@@ -43,9 +44,11 @@ if TYPE_CHECKING:
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement
-    from mutandis.evidence.groups import Group, Members
-    from mutandis.evidence.methods import Method
-    from mutandis.evidence.semantics import Grouping, Situation
+    from mutandis.engine.engine import Engine
+    from mutandis.engine.groups import Group, Tally
+    from mutandis.engine.members import Members
+    from mutandis.engine.methods import Method
+    from mutandis.engine.study import Study, World
     from mutandis.evidence.support import Support
     from mutandis.outcomes.outcome import Comparison, Depth
     from mutandis.report.case_model import CaseDocument
@@ -83,10 +86,12 @@ class Audit:
     ----------
     plan
         What was run.
-    situation
-        D, D^CF, the complainants and both kinds of outcomes.
-    grouping
-        The groups of every method, as integer counts.
+    engine
+        Who is compared with whom, and what counts them: for members of groups, and other worlds.
+    world
+        The counterfactual world, D^CF, with its decisions.
+    tally
+        What was counted: the groups of every method, as integers.
     clipped
         The number of counterfactual values that their bounds have moved, by attribute.
     provenance
@@ -134,8 +139,9 @@ class Audit:
     """
 
     plan: Plan
-    situation: Situation
-    grouping: Grouping
+    engine: Engine
+    world: World
+    tally: Tally
     clipped: Mapping[str, int]
     provenance: Provenance
     with_record: RecordAgreement | None = None
@@ -158,6 +164,11 @@ class Audit:
     def methods(self) -> tuple[str, ...]:
         """The methods that were run."""
         return tuple(method.name for method in self.plan.methods)
+
+    @property
+    def study(self) -> Study:
+        """Who is compared with whom, on what, and how."""
+        return self.engine.study
 
     @property
     def ks(self) -> tuple[int, ...]:
@@ -284,7 +295,7 @@ class Audit:
 
     def _people_columns(self, method: str | None, k: int | None) -> dict[str, Any]:
         columns = self._columns(self.evaluate(method, k))
-        rows, other = self.situation.complainants, self.situation.counterfactual
+        rows, other = self.study.people, self.world.point
         statuses = [each.attribute for each in self.plan.protections]
         attributes = [each.name for each in self.plan.attributes]
 
@@ -357,12 +368,12 @@ class Audit:
             The method and the group size.
         """
         key = (method, k)
-        if key in self._findings or len(self.situation.complainants) <= _FEW:
+        if key in self._findings or len(self.study.people) <= _FEW:
             return self.evaluate(method, k).take(only)
         # q-values need the p-values of all complainants, and are all that is kept of them
         groups: Findings | Pair[Group]
         if key in self._q_values:
-            groups = self.grouping.at(METHODS[method], self.ks.index(k))
+            groups = self.tally.at(METHODS[method], self.ks.index(k))
         else:
             if key not in self._tested:
                 self._tested.clear()  # of one person, all methods are asked for, and once
@@ -483,11 +494,18 @@ class Audit:
             The method and the group size; default: the primary ones.
         """
         chosen, size = self.plan.choose(method, k)
+        if len(self.parts) > 1:
+            raise PlanError(
+                "Support is measured within one pair of groups on one scale. An audit of multiple "
+                "discrimination has a pair for each attribute: ask audit.part(attribute)."
+            )
         least = self.plan.settings.similarity.min_group
         return self.remember(
             "support",
             (chosen.name, size),
-            lambda: measure_support(self.situation, self.grouping, chosen, size, min_group=least),
+            lambda: measure_support(
+                self.engine, self.world, self.tally, chosen, size, min_group=least
+            ),
         )
 
     def case(self, id: Any) -> Case:  # noqa: A002 - the public name
@@ -512,7 +530,7 @@ class Audit:
             for k in self.ks
         }
         first = next(iter(results.values()))
-        counterfactual = self.situation.counterfactual
+        counterfactual = self.world.point
         return Case(
             id=plain_value(self.plan.population.ids[row]),
             outcome=first["outcome"],
@@ -537,7 +555,7 @@ class Audit:
         row
             The row of a complainant.
         """
-        draws, only = self.situation.draws, np.array([row])
+        draws, only = self.world.draws, np.array([row])
         found = {}
         for name in sorted(draws[0].changed) if draws else ():
             values = Counter(_cell(drawn.part(name, only)) for drawn in draws)
@@ -678,7 +696,7 @@ class Audit:
         Its outcome column holds the counterfactual outcomes; it has none if b() is not known.
         The table can be handed to another audit as `counterfactuals=`.
         """
-        population, would_be = self.situation.counterfactual, self.situation.is_negative_cf
+        population, would_be = self.world.point, self.world.decided
         if population is None:
             return None
         outcome = self.plan.outcome
@@ -693,7 +711,7 @@ class Audit:
         after = self.refused_counterfactually
         if after is None:
             return None
-        before = self.situation.is_negative[self.situation.complainants]
+        before = self.study.outcomes[self.study.people]
         # more is worse, of refusals as of steps of a score
         return Flips(
             negative_to_positive=int((before > after).sum()),
@@ -706,8 +724,16 @@ class Audit:
 
         Of a score: its steps.
         """
-        would_be = self.situation.is_negative_cf
-        return None if would_be is None else would_be[self.situation.complainants]
+        would_be = self.world.decided
+        return None if would_be is None else would_be[self.study.people]
+
+    @property
+    def refusal_cf(self) -> NDArray[Any] | None:
+        """Outcomes in D^CF, as codes; of complainants with draws, what is averaged over these."""
+        would_be, drawn = self.world.decided, self.world.decided_parts
+        if would_be is None:
+            return None
+        return self.plan.outcome.kind.expected(would_be, self.study.people, drawn)
 
     @property
     def noise_floor(self) -> NoiseFloor:
@@ -991,13 +1017,10 @@ class Audit:
         method, k
             The method and the group size.
         """
-        pair, index = self.grouping.pairs[method], self.ks.index(k)
         return self.remember(
             "members",
             (place, method, k),
-            lambda: Pair(
-                control=pair.control.members(place, index), test=pair.test.members(place, index)
-            ),
+            lambda: list_members(self, place, METHODS[method], self.ks.index(k)),
         )
 
     def balance(self, place: int, method: str, k: int) -> Pair[Mapping[str, float]]:
@@ -1010,9 +1033,9 @@ class Audit:
         method, k
             The method and the group size.
         """
-        row = int(self.situation.complainants[place])
+        row = int(self.study.people[place])
         groups = self.members(place, method, k)
-        return measure_balance(self.situation, row, METHODS[method], groups)
+        return measure_balance(self.study, self.world, row, METHODS[method], groups)
 
     def locate(self, id: Any) -> tuple[int, int]:  # noqa: A002
         """Find a complainant's place among the complainants, and her row.
@@ -1031,7 +1054,7 @@ class Audit:
             known = "row positions, from 0" if column is None else f"the values of {column!r}"
             raise UnknownIdError(f"No row has this id. Ids in this audit are {known}.")
         row = int(matches[0])
-        rows = self.situation.complainants
+        rows = self.study.people
         place = int(np.searchsorted(rows, row))
         if place == len(rows) or rows[place] != row:
             raise UnknownIdError(
@@ -1064,7 +1087,7 @@ class Audit:
         depth
             How much is computed: evidence alone, tests, or bounds too.
         """
-        groups = self.grouping.at(METHODS[method], self.ks.index(k))
+        groups = self.tally.at(METHODS[method], self.ks.index(k))
         groups = Pair(control=groups.control.kept(), test=groups.test.kept())
         return self._put_together(method, k, groups, depth=depth)
 
@@ -1083,8 +1106,8 @@ class Audit:
         Default: all of them.
         """
         comparison = compare_groups(self.plan, METHODS[method], groups, depth=depth)
-        rows, outcome = self.situation.complainants[places], self.plan.outcome
-        own, would_be = self.situation.is_negative[rows], self.refused_counterfactually
+        rows, outcome = self.study.people[places], self.plan.outcome
+        own, would_be = self.study.outcomes[rows], self.refused_counterfactually
         share = self._verdict_share(method, self.ks.index(k))
         found = Findings(
             method=method,
@@ -1108,7 +1131,7 @@ class Audit:
     def _verdict_share(self, method: str, index: int) -> NDArray[np.float64] | None:
         if not self.plan.settings.uncertainty.worlds:
             return None
-        unknown = np.full((len(self.situation.complainants), len(self.ks)), np.nan)
+        unknown = np.full((len(self.study.people), len(self.ks)), np.nan)
         return self.verdict_shares.get(method, unknown)[:, index]
 
     def _had_it_worse(self, own: NDArray[Any], groups: Pair[Group]) -> NDArray[np.bool_]:
@@ -1118,7 +1141,7 @@ class Audit:
     def _own_case(
         self, method: Method, outcomes: NDArray[Any], places: NDArray[np.intp] | slice
     ) -> dict[str, Any]:
-        own = self.grouping.own_matches
+        own = self.tally.matches
         if own is None or not method.matched:
             return {}
         kind, rule = self.plan.outcome.kind, self.plan.rule
@@ -1136,9 +1159,9 @@ class Audit:
 
     def _digest(self, method: str, k: int) -> Digest:
         # the groups are not kept: they take much memory
-        groups = self.grouping.at(METHODS[method], self.ks.index(k))
+        groups = self.tally.at(METHODS[method], self.ks.index(k))
         comparison = compare_groups(self.plan, METHODS[method], groups, depth="significance")
-        own = self.situation.is_negative[self.situation.complainants]
+        own = self.study.outcomes[self.study.people]
         is_negative = self._had_it_worse(own, groups)
         del groups
         return Digest.of(

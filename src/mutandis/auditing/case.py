@@ -12,15 +12,16 @@ import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.doubt import doubt_decision
+from mutandis.engine.methods import CST_MATCHED
 from mutandis.errors import PlanError, printable
-from mutandis.evidence.methods import CST_MATCHED
 from mutandis.evidence.sentences import answer_about_her, explain, explain_drawn, explain_own_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from mutandis.auditing.audit import Audit
-    from mutandis.evidence.groups import Members, Pair
+    from mutandis.engine.groups import Pair
+    from mutandis.engine.members import Members
     from mutandis.evidence.sentences import Answer
     from mutandis.outcomes.measures import Measure
 
@@ -203,8 +204,7 @@ class Case:
     @property
     def outcome_cf_share(self) -> float | None:
         """The share of draws with the counterfactual outcome; None where it is not open."""
-        situation, drawn = self.audit.situation, self.audit.situation.refused_in_draws
-        would_be = situation.is_negative_cf
+        drawn, would_be = self.audit.world.decided_parts, self.audit.world.decided
         if drawn is None or would_be is None or self.audit.plan.outcome.kind.numeric:
             return None
         return float((drawn[:, self.place] == would_be[self.row]).mean())

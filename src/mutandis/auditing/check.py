@@ -181,11 +181,11 @@ def _called(plan: Plan) -> dict[str, Any]:
 
 def _try_distance(plan: Plan) -> str:
     """Fit the distance to the table: one that cannot be is refused here."""
-    from mutandis.auditing.run import make_situation
+    from mutandis.auditing.run import study_of
 
     distance = plan.settings.similarity.distance
     if distance != "gower":
-        make_situation(plan, None, None, threads=1).embed()
+        study_of(plan).embed()
     return distance
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.decision.maker import describe_maker
 from mutandis.decision.rule import Rule
+from mutandis.engine.engine import Engine
+from mutandis.engine.groups import Pair, join_pairs
+from mutandis.engine.study import World
 from mutandis.errors import EquationError, MutandisWarning
-from mutandis.evidence.group_builder import SharedSpaces
-from mutandis.evidence.groups import join_pairs
-from mutandis.evidence.methods import METHODS
-from mutandis.evidence.semantics import build_groups, regroup
-from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,11 +29,9 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
+    from mutandis.engine.groups import Group, Tally
+    from mutandis.engine.methods import Method
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.groups import Group, Pair
-    from mutandis.evidence.methods import Method
-    from mutandis.evidence.semantics import Situation
-    from mutandis.outcomes.outcome import Kind
     from mutandis.search.engine import Progress
 
 __all__ = ["DRAWS", "REFITS", "doubt_decision", "doubt_verdict", "refits_of", "weigh_doubt"]
@@ -48,15 +44,13 @@ _MANY_ROWS = 100_000
 # pairs of groups that are compared at once
 _TOGETHER = 1 << 13
 
-_World = dict[tuple[str, int], "Pair[Group]"]
-
 
 def weigh_doubt(
     audit: Audit,
     *,
     draws: Iterable[Population],
     refits: Iterable[Population],
-    decide: Callable[[Population], NDArray[np.bool_] | None],
+    decide: Callable[[Population], NDArray[Any] | None],
     progress: Progress,
 ) -> Audit:
     """Add the variance over refits to an audit, and how often each verdict stays.
@@ -64,47 +58,15 @@ def weigh_doubt(
     `decide` asks b() about another counterfactual world.
     """
     methods = [method for method in audit.plan.methods if method.needs_counterfactual]
-    sizes, shared = range(len(audit.ks)), SharedSpaces()
-    here = {(m.name, index): audit.grouping.at(m, index) for m in methods for index in sizes}
-
-    def search(others: Iterable[Situation], chosen: Sequence[Method]) -> list[_World]:
-        """Search for the test groups in other worlds; control groups stay as they are."""
-        groups = regroup(
-            others,
-            chosen,
-            control=audit.grouping.control,
-            shared=shared,
-            progress=progress,
-        )
-        return [
-            {place: replace(here[place], test=test) for place, test in world.items()}
-            for world in groups
-        ]
-
-    def redraw() -> list[_World]:
-        """Take the groups of each draw: where all of them were averaged, they are known."""
-        if not audit.situation.draws:
-            others = (_in_world(audit.situation, world, decide(world)) for world in draws)
-            return search(others, methods)
-        known = [
-            {
-                (m.name, index): audit.grouping.at(m, index, draw=number)
-                for m in methods
-                if not m.matched
-                for index in sizes
-            }
-            for number in range(len(audit.situation.draws))
-        ]
-        others = (_in_world(audit.situation, world) for world in audit.situation.draws)
-        found = search(others, [method for method in methods if method.matched])
-        return [one | other for one, other in zip(known, found, strict=True)]
-
     # b() may be slow or cost money: refits leave out the methods that ask it
     chosen = [method for method in methods if not method.count_centers]
-    refitted: list[_World] = []
+    tallies = audit.engine.tallies
+    refitted: list[Tally] = []
     try:
         if chosen:
-            refitted = search((_in_world(audit.situation, world) for world in refits), chosen)
+            refitted = list(
+                tallies((World(point=each) for each in refits), chosen, progress=progress)
+            )
     except EquationError as error:
         warnings.warn(
             f"The equations cannot be fitted to resampled rows: {error} No verdict takes the doubt "
@@ -112,27 +74,40 @@ def weigh_doubt(
             MutandisWarning,
             stacklevel=2,
         )
-    worlds = [*refitted, *(redraw() if methods else ())]
-    doubts = _doubts(refitted, audit.plan.outcome.kind)
-    audit = replace(audit, grouping=audit.grouping.with_doubt(doubts))
-    shares = {method.name: _verdict_shares(audit, method, worlds, doubts) for method in methods}
+    redrawn: list[Tally] = []
+    if methods:
+        others = audit.world.alone()
+        if not audit.world.parts:
+            others = (World(point=each, decided=decide(each)) for each in draws)
+        redrawn = list(tallies(others, methods, progress=progress))
+    audit.engine.release()
+    doubts = _doubts(audit, chosen, refitted)
+    audit = replace(audit, tally=audit.tally.with_doubt(doubts))
+    shares = {
+        method.name: _verdict_shares(
+            audit, method, [*(refitted if method in chosen else ()), *redrawn], doubts
+        )
+        for method in methods
+    }
     return replace(audit, verdict_shares={n: each for n, each in shares.items() if each.size})
 
 
 def _verdict_shares(
     audit: Audit,
     method: Method,
-    worlds: Sequence[_World],
+    tallies: Sequence[Tally],
     doubts: Mapping[int, NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Give each verdict's share at every k; empty where a method has no part in these worlds."""
+    """Compute each verdict's share at every k; empty where a method has no other worlds."""
     columns = []
     for index, k in enumerate(audit.ks):
-        pairs = [world[method.name, index] for world in worlds if (method.name, index) in world]
+        control = audit.tally.at(method, index).control
+        tests = [each.at(method, index).test for each in tallies]
         if method.matched:
-            pairs = [_doubtful(pair, doubts.get(index)) for pair in pairs]
-        if pairs:
+            tests = [each.with_doubt(doubts.get(index)) for each in tests]
+        if tests:
             found = audit.compute_findings(method.name, k, depth="significance")
+            pairs = [Pair(control=control, test=each) for each in tests]
             columns.append(
                 _share_that_stays(audit.plan, method, found, found.p_value_bound(), pairs)
             )
@@ -146,7 +121,7 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     could fall, where the headline is not the matched comparison, and where refits take too long
     or the equations cannot be fitted to resampled rows.
     """
-    plan, situation = audit.plan, audit.situation
+    plan = audit.plan
     method, k = plan.choose(None, None)
     worldview, rows = plan.worldview, len(plan.population)
     if not method.matched or worldview is None or worldview.latents or rows > _MANY_ROWS:
@@ -154,28 +129,17 @@ def doubt_verdict(audit: Audit, place: int) -> float | None:
     found, own = audit.test_everyone(), np.array([place])
     if not found.comparison.evidence[place]:
         return None
-    row = situation.complainants[own]
-    ids = audit.members(place, method.name, k).control.ids
-    group = np.union1d(row, np.flatnonzero(np.isin(plan.population.ids, ids)))
-    strata = [
-        replace(each, complainants=row, control=np.intersect1d(group, each.control))
-        for each in restrict_complainants(situation.strata, row)
-    ]
-
-    shared = SharedSpaces()
-    hers = replace(situation, strata=tuple(strata), fitted_on=situation.strata, ks=(k,))
+    engine = Engine(replace(audit.study, ks=(k,)), threads=audit.engine.threads)
     try:
-        others = [_in_world(hers, world) for world in audit.refits]
+        worlds = [World(point=each) for each in audit.refits]
     except EquationError:
         return None
-    first = build_groups(others[0], [method], shared=shared, counts_only=True)
-    here = first.at(method, 0)
-    groups = regroup(others, [method], control=first.control, shared=shared)
-    worlds: list[_World] = [
-        {place: replace(here, test=test) for place, test in world.items()} for world in groups
+    tallies = list(engine.tallies(worlds, [method], who=audit.study.people[own]))
+    doubt = _variance(np.array([_doubted(plan, each.at(method, 0)) for each in tallies]))
+    pairs = [
+        Pair(control=pair.control, test=pair.test.with_doubt(doubt))
+        for pair in (each.at(method, 0) for each in tallies)
     ]
-    doubt = _doubts(worlds, plan.outcome.kind)[0]
-    pairs = [_doubtful(world[method.name, 0], doubt) for world in worlds]
     share = _share_that_stays(plan, method, found.take(own), found.p_value_bound()[own], pairs)
     return float(share[0])
 
@@ -186,27 +150,27 @@ def doubt_decision(audit: Audit, place: int) -> tuple[int, str] | None:
     Beside the count, all of them are named: "20 refits". None unless b() is a rule, which can be
     asked at any time, and where refits take too long or cannot be made.
     """
-    plan, situation = audit.plan, audit.situation
+    plan, world = audit.plan, audit.world
     if not plan.outcome.kind.two_sided:
         return None
     described = {} if plan.decision is None else describe_maker(plan.decision)
     if described.get("kind") != "rule" or plan.worldview is None or plan.worldview.latents:
         return None
-    would_be = situation.is_negative_cf
+    would_be = world.decided
     if would_be is None or len(would_be) > _MANY_ROWS:
         return None
-    rule, row = Rule.parse(described["rule"]), situation.complainants[[place]]
+    rule, row = Rule.parse(described["rule"]), audit.study.people[[place]]
 
-    def refuses(world: Population) -> bool:
-        her = world.take(row)
-        columns = {name: her.as_read_by_rules(name) for name in rule.names}
+    def refuses(other: Population) -> bool:
+        person = other.take(row)
+        columns = {name: person.as_read_by_rules(name) for name in rule.names}
         return not rule.decide_columns(columns, rows=1)[0]
 
     try:
-        refused = [refuses(world) for world in audit.refits]
+        refused = [refuses(each) for each in audit.refits]
     except EquationError:
         return None
-    drawn = situation.refused_in_draws
+    drawn = world.decided_parts
     worlds = f"{len(refused)} refits"
     if drawn is not None:
         refused += drawn[:, place].tolist()
@@ -223,27 +187,35 @@ def refits_of(plan: Plan, number: int) -> Sequence[Population]:
     return plan.worldview.refits(plan.population, do=plan.do, refits=number, rng=rng)
 
 
-def _in_world(
-    situation: Situation, world: Population, would_be: NDArray[np.bool_] | None = None
-) -> Situation:
-    return replace(
-        situation, counterfactual=world, is_negative_cf=would_be, draws=(), refused_in_draws=None
-    )
-
-
-def _doubts(refitted: Sequence[_World], kind: Kind) -> dict[int, NDArray[np.float64]]:
-    """Return the variance over refits in matched groups, by the index of k."""
-    if len(refitted) < 2:
+def _doubts(
+    audit: Audit, methods: Sequence[Method], refitted: Sequence[Tally]
+) -> dict[int, NDArray[np.float64]]:
+    """Compute the variance over refits of matched groups, by the index of k."""
+    matched = next((method for method in methods if method.matched), None)
+    if len(refitted) < 2 or matched is None:
         return {}
-
-    def doubted(pair: Pair[Group]) -> NDArray[np.float64]:
-        return kind.doubted(pair.control.share, pair.test.share)
-
     return {
-        index: _variance(np.array([doubted(world[name, index]) for world in refitted]))
-        for name, index in refitted[0]
-        if METHODS[name].matched
+        index: _variance(
+            np.array(
+                [
+                    _doubted(
+                        audit.plan,
+                        Pair(
+                            control=audit.tally.at(matched, index).control,
+                            test=each.at(matched, index).test,
+                        ),
+                    )
+                    for each in refitted
+                ]
+            )
+        )
+        for index in range(len(audit.ks))
     }
+
+
+def _doubted(plan: Plan, pair: Pair[Group]) -> NDArray[np.float64]:
+    """Return what varies over refits."""
+    return plan.outcome.kind.doubted(pair.control.share, pair.test.share)
 
 
 def _variance(shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -253,13 +225,6 @@ def _variance(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     mean = np.where(known, shares, 0.0).sum(axis=0) / number
     squares = np.where(known, shares - mean, 0.0) ** 2
     return np.asarray(squares.sum(axis=0) / np.maximum(number - 1, 1), dtype=np.float64)
-
-
-def _doubtful(pair: Pair[Group], doubt: NDArray[np.float64] | None) -> Pair[Group]:
-    if doubt is None:
-        return pair
-    test = pair.test
-    return replace(pair, test=replace(test, share=replace(test.share, doubt=doubt)))
 
 
 def _share_that_stays(

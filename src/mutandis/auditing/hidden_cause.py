@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column, Floats
-    from mutandis.evidence.spaces import Stratum
+    from mutandis.data.spaces import Stratum
     from mutandis.pictures.picture import Picture
 
 __all__ = ["Benchmark", "HiddenCause", "LinearEffect", "find_hidden_cause"]
@@ -234,7 +234,7 @@ class HiddenCause:
         return plot_hidden_cause(weakest, plan.status_label, point, label=plan.labels.column)
 
     def _of(self, place: int) -> list[LinearEffect]:
-        row = self.audit.situation.complainants[place]
+        row = self.audit.study.people[place]
         return [
             effect
             for rows, effects in self.effects

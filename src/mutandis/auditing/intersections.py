@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.protection import Protection
+    from mutandis.data.spaces import Combine
     from mutandis.evidence.settings import MethodName
-    from mutandis.evidence.spaces import Combine
 
 __all__ = ["AuditIntersections", "audit_intersections"]
 
@@ -188,10 +188,10 @@ class AuditIntersections:
         self, method: MethodName | None, k: int | None
     ) -> tuple[NDArray[Any], dict[str, NDArray[np.bool_]]]:
         chosen, size = self.plan.choose(method, k)
-        rows = self.audits[self.names[-1]].situation.complainants
+        rows = self.audits[self.names[-1]].study.people
         found = {}
         for name, each in self.audits.items():
-            places = np.searchsorted(each.situation.complainants, rows)
+            places = np.searchsorted(each.study.people, rows)
             found[name] = each.evaluate(chosen.name, size).comparison.evidence[places]
         return self.plan.population.ids[rows], found
 

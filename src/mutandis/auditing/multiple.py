@@ -12,9 +12,10 @@ import numpy as np
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.provenance import record
+from mutandis.engine.groups import Tally
+from mutandis.engine.methods import METHODS
+from mutandis.engine.study import World
 from mutandis.evidence.findings import combine_findings
-from mutandis.evidence.methods import METHODS
-from mutandis.evidence.semantics import Grouping
 from mutandis.frames import open_frame
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.plan import Plan
     from mutandis.data.labels import Labels
+    from mutandis.engine.groups import Pair
+    from mutandis.engine.members import Members
     from mutandis.evidence.findings import Digest, Findings
-    from mutandis.evidence.groups import Members, Pair
     from mutandis.outcomes.outcome import Depth
 
 __all__ = ["MultipleAudit", "run_multiple"]
@@ -50,7 +52,7 @@ class MultipleAudit(Audit):
         """Tell how far away each complainant's groups are: one row per attribute and person."""
         tables = {_ground(part): part.measure_support(method, k).columns() for part in self.parts}
         names = next(iter(tables.values()))
-        rows = len(self.situation.complainants)
+        rows = len(self.study.people)
         return self._frame(
             {
                 "attribute": np.repeat(list(tables), rows),
@@ -156,13 +158,14 @@ def run_multiple(plan: Plan, run: Callable[[Plan], Audit]) -> MultipleAudit:
         for each, strata in zip(plan.protections, spaces, strict=True)
     )
     first = parts[0]
-    grouping = Grouping(pairs={}, distance_rules={}, backends={})
-    provenance = record(plan, grouping, None, with_record=first.with_record)
+    tally = Tally(metric=first.tally.metric)
+    provenance = record(plan, tally, None, with_record=first.with_record)
     computed = {_ground(part): part.provenance.computed for part in parts}
     return MultipleAudit(
         plan=plan,
-        situation=replace(first.situation, counterfactual=None, is_negative_cf=None),
-        grouping=grouping,
+        engine=first.engine,
+        world=World(),
+        tally=tally,
         clipped={},
         provenance=replace(
             provenance,

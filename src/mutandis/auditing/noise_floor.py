@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
-    from mutandis.evidence.methods import Method
+    from mutandis.engine.methods import Method
 
 __all__ = ["NoiseFloor", "measure_noise_floor", "no_noise_floor"]
 

@@ -25,11 +25,11 @@ from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.run import run_quietly
 from mutandis.data.columns import Categories
+from mutandis.data.spaces import check_group_sizes, restrict_complainants
+from mutandis.engine.engine import Engine
 from mutandis.errors import GroupSizeError, PlanError
 from mutandis.evidence.null_outcomes import model_null_outcomes
-from mutandis.evidence.semantics import build_groups
 from mutandis.evidence.settings import Uncertainty
-from mutandis.evidence.spaces import check_group_sizes, restrict_complainants
 from mutandis.frames import columns_of, to_frame
 from mutandis.numeric.order import canonical_order
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
-    from mutandis.evidence.methods import Method
-    from mutandis.evidence.spaces import Stratum
+    from mutandis.data.spaces import Stratum
+    from mutandis.engine.methods import Method
 
 __all__ = ["Placebo", "PlaceboKind", "PlaceboLine", "run_kind", "run_placebo"]
 
@@ -207,7 +207,7 @@ def run_kind(
             measure=measure,
             share=share,
             placebos=tuple(shares[method, taken[k], measure] for shares in counted),
-            complainants=len(audited.situation.complainants),
+            complainants=len(audited.study.people),
         )
         for (method, k, measure), share in real.items()
     )
@@ -285,7 +285,7 @@ def _relabelled(result: Audit, most: int | None) -> _Repeat:
         def run(part: Plan) -> Audit:
             return run_quietly(
                 replace(part, strata=restrict_complainants(part.strata, chosen)),
-                result.situation,
+                result.engine,
                 result.provenance,
                 verdicts_only=True,
             )
@@ -307,28 +307,22 @@ def _sample(
 
 def _redrawn(result: Audit, methods: tuple[Method, ...]) -> _Repeat:
     """Prepare placebo (b): the same groups, with outcomes drawn from a model."""
-    situation = result.situation
-    model = model_null_outcomes(situation)
+    study, world = result.study, result.world
+    model = model_null_outcomes(study, world)
 
     def repeat(plan: Plan, rng: np.random.Generator) -> Audit:
-        drawn = model.draw(situation.is_negative, rng)
+        drawn = model.draw(study.outcomes, rng)
         # judged by who she would be, she would be judged no differently without the status
-        same = np.broadcast_to(
-            drawn[situation.complainants], (len(situation.draws), len(situation.complainants))
+        same = np.broadcast_to(drawn[study.people], (len(world.draws), len(study.people)))
+        other = replace(world, decided=drawn, decided_parts=same if world.draws else None)
+        engine = Engine(
+            replace(study, outcomes=drawn, ks=plan.settings.ks),
+            threads=result.engine.threads,
+            workers=result.engine.workers,
         )
-        other = replace(
-            situation,
-            is_negative=drawn,
-            is_negative_cf=drawn,
-            refused_in_draws=same if situation.draws else None,
-            ks=plan.settings.ks,
-        )
+        (tally,) = engine.tallies([other], methods)
         return replace(
-            result,
-            plan=plan,
-            situation=other,
-            grouping=build_groups(other, methods),
-            verdict_shares={},
+            result, plan=plan, engine=engine, world=other, tally=tally, verdict_shares={}
         )
 
     return repeat

@@ -22,10 +22,11 @@ from mutandis.data.attribute import MISSING, Attribute, AttributeKind, read_attr
 from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import Population
+from mutandis.data.spaces import Stratum, check_group_sizes, largest_sound_k
 from mutandis.decision.maker import BooleanMaker, LevelMaker, required_columns
 from mutandis.decision.model import as_decision_maker, as_scoring_maker
+from mutandis.engine.methods import METHODS, Method
 from mutandis.errors import PlanError, printable
-from mutandis.evidence.methods import METHODS, Method
 from mutandis.evidence.settings import (
     Evidence,
     Settings,
@@ -33,7 +34,6 @@ from mutandis.evidence.settings import (
     Uncertainty,
     settle_interval,
 )
-from mutandis.evidence.spaces import Stratum, check_group_sizes, largest_sound_k
 from mutandis.frames import EncodedTable, open_frame
 from mutandis.outcomes.declaration import DECLARATIONS, read_declaration
 from mutandis.outcomes.outcome import Rule
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.population import Missing
     from mutandis.data.protection import Protection
+    from mutandis.data.spaces import Combine
     from mutandis.decision.maker import DecisionMaker
     from mutandis.evidence.settings import MethodName
-    from mutandis.evidence.spaces import Combine
     from mutandis.outcomes.declaration import Declaration
     from mutandis.outcomes.outcome import Outcome
     from mutandis.outcomes.words import Words

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from mutandis.engine.methods import Center
 from mutandis.errors import PlanError
-from mutandis.evidence.methods import Center
 from mutandis.search.engine import discard_progress
 
 if TYPE_CHECKING:

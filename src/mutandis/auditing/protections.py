@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from mutandis.data.protection import Protection
-from mutandis.errors import PlanError
-from mutandis.evidence.spaces import (
+from mutandis.data.spaces import (
     Combine,
     ComparedWith,
     draw_joint_strata,
     draw_multiple_strata,
 )
+from mutandis.errors import PlanError
 from mutandis.scm import Worldview
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mutandis.data.attribute import Attribute
     from mutandis.data.population import Population
-    from mutandis.evidence.spaces import Stratum
+    from mutandis.data.spaces import Stratum
 
 __all__ = [
     "apart_from",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
     from mutandis.decision.agreement import RecordAgreement
-    from mutandis.evidence.semantics import Grouping
+    from mutandis.engine.groups import Tally
     from mutandis.scm.counterfactual import Counterfactuals
 
 __all__ = ["Provenance", "current_versions", "describe_settings", "hash_population", "record"]
@@ -67,7 +67,7 @@ def _plain(value: Any) -> Any:
 
 def record(
     plan: Plan,
-    grouping: Grouping,
+    tally: Tally,
     made: Counterfactuals | None,
     *,
     with_record: RecordAgreement | None,
@@ -84,8 +84,8 @@ def record(
         },
         settings=describe_settings(plan),
         computed={
-            "distance_rules": dict(grouping.distance_rules),
-            "search": dict(grouping.backends),
+            "distance_rules": dict(tally.distance_rules),
+            "search": dict(tally.backends),
             "disagreement": None if with_record is None else with_record.disagreement,
             "with_record": None if with_record is None else with_record.counts(),
             **_made(made),

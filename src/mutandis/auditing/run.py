@@ -23,8 +23,9 @@ from mutandis.data.population import as_overlay, patch_rows
 from mutandis.decision.agreement import compare_with_record
 from mutandis.decision.maker import decide
 from mutandis.decision.rule import Rule
+from mutandis.engine.engine import Engine
+from mutandis.engine.study import Study, World
 from mutandis.errors import MutandisWarning
-from mutandis.evidence.semantics import Situation, build_groups
 from mutandis.evidence.settings import read_whole
 from mutandis.mapped import arrays_in_files
 from mutandis.search.engine import discard_progress
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from mutandis.search.engine import Progress
     from mutandis.workers import Workers
 
-__all__ = ["make_situation", "run_plan", "run_quietly"]
+__all__ = ["run_plan", "run_quietly", "study_of"]
 
 
 def run_plan(
@@ -73,12 +74,12 @@ def run_plan(
 
 
 def run_quietly(
-    plan: Plan, like: Situation, provenance: Provenance, *, verdicts_only: bool = False
+    plan: Plan, like: Engine, provenance: Provenance, *, verdicts_only: bool = False
 ) -> Audit:
     """Run a plan for its counts, without progress, warnings or a record: the audit has all that.
 
-    Who computes is who computed a situation of that audit. With `verdicts_only`, of complainants
-    without evidence nothing more may be known.
+    It reuses the threads and workers of an engine. With `verdicts_only`, nothing more may be known
+    of complainants without evidence.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
@@ -107,32 +108,35 @@ def _run(
         )
     made = _make_counterfactuals(plan)
     counterfactual = made.population if made is not None else _ready_counterfactual(plan)
-    would_be = _decide_counterfactuals(plan, counterfactual)
+    decided = _decide_counterfactuals(plan, counterfactual)
     if made is not None:
         counterfactual = as_overlay(
             made.population, plan.population, likely=plan.strata[0].complainants
         )
         made = replace(made, population=counterfactual)
-    situation = make_situation(plan, counterfactual, would_be, threads=threads, workers=workers)
+    engine = Engine(study_of(plan), threads=threads, workers=workers)
+    world = World(point=counterfactual, decided=decided)
     if made is not None and made.couplings:
-        situation = _with_draws(plan, situation, made)
-    grouping = build_groups(
-        situation,
+        world = _with_draws(plan, engine.study, world, made)
+    (tally,) = engine.tallies(
+        [world],
         plan.methods,
-        counts_only=provenance is not None,
-        has_evidence=evidence_by(plan) if verdicts_only else None,
+        measured=provenance is None,
+        needed=evidence_by(plan) if verdicts_only else None,
         progress=progress,
     )
     with_record = None if provenance else _compare_with_record(plan)
     audit = Audit(
         plan=plan,
-        situation=situation,
-        grouping=grouping,
+        engine=engine,
+        world=world,
+        tally=tally,
         clipped={} if made is None else made.clipped,
-        provenance=provenance or record(plan, grouping, made, with_record=with_record),
+        provenance=provenance or record(plan, tally, made, with_record=with_record),
         with_record=with_record,
     )
     if made is None or provenance:
+        engine.release()
         return audit
     return weigh_doubt(
         audit,
@@ -143,27 +147,20 @@ def _run(
     )
 
 
-def make_situation(
-    plan: Plan,
-    counterfactual: Population | None,
-    would_be: NDArray[Any] | None,
-    *,
-    threads: int,
-    workers: Workers | None = None,
-) -> Situation:
-    """Put together what groups are built from."""
-    return Situation(
+def study_of(plan: Plan) -> Study:
+    """Settle what is counted in an audit."""
+    similarity = plan.settings.similarity
+    return Study(
         population=plan.population,
-        counterfactual=counterfactual,
-        attributes=plan.attributes,
         strata=plan.strata,
-        is_negative=plan.outcome.codes,
-        is_negative_cf=would_be,
-        kind=plan.outcome.kind,
+        attributes=plan.attributes,
+        outcomes=plan.outcome.codes,
+        mark=plan.outcome.kind.marks,
         ks=plan.settings.ks,
-        similarity=plan.settings.similarity,
-        threads=threads,
-        workers=workers,
+        distance=similarity.distance,
+        scaling=similarity.scaling,
+        ties=similarity.ties,
+        max_distance=similarity.max_distance,
     )
 
 
@@ -192,7 +189,7 @@ def _ready_counterfactual(plan: Plan) -> Population | None:
     return None if plan.counterfactuals is None else plan.counterfactuals.population
 
 
-def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situation:
+def _with_draws(plan: Plan, study: Study, world: World, made: Counterfactuals) -> World:
     """Hold the draws of an open counterfactual, decided one by one.
 
     The kind of the outcome pools the decisions on all draws.
@@ -200,18 +197,19 @@ def _with_draws(plan: Plan, situation: Situation, made: Counterfactuals) -> Situ
     draws, decided = [], []
     for drawn in made.draws:
         decided.append(_decide_counterfactuals(plan, drawn))
-        moved = {name: drawn.part(name, situation.protected) for name in made.moved}
-        draws.append(patch_rows(plan.population, situation.protected, moved))
+        moved = {name: drawn.part(name, study.protected) for name in made.moved}
+        draws.append((patch_rows(plan.population, study.protected, moved), 1))
     known = [each for each in decided if each is not None]
-    would_be = situation.is_negative_cf
+    would_be = world.decided
     if not known or would_be is None:
-        return replace(situation, draws=tuple(draws))
+        return replace(world, parts=tuple(draws), drawn=True)
     would_be = plan.outcome.kind.pool(known, would_be)
     return replace(
-        situation,
-        draws=tuple(draws),
-        is_negative_cf=frozen(would_be),
-        refused_in_draws=np.stack(known)[:, situation.complainants],
+        world,
+        parts=tuple(draws),
+        drawn=True,
+        decided=frozen(would_be),
+        decided_parts=np.stack(known)[:, study.people],
     )
 
 

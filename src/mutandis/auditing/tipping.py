@@ -31,12 +31,11 @@ from mutandis.data.by_row import ByRow
 from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
 from mutandis.data.population import patch_rows
+from mutandis.engine.engine import Engine
+from mutandis.engine.groups import Pair, join_pairs
+from mutandis.engine.study import World
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.evidence.findings import Robustness, Verdict
-from mutandis.evidence.group_builder import SharedSpaces
-from mutandis.evidence.groups import Pair, join_pairs
-from mutandis.evidence.semantics import build_groups, regroup, worlds_at_once
-from mutandis.evidence.spaces import restrict_complainants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,11 +47,10 @@ if TYPE_CHECKING:
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.engine.tally import Sums
+    from mutandis.engine.groups import Group
+    from mutandis.engine.methods import Method
+    from mutandis.engine.study import Study
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.groups import Group, NearestGroups
-    from mutandis.evidence.methods import Method
-    from mutandis.evidence.semantics import Situation
     from mutandis.outcomes.outcome import Comparison
 
 __all__ = [
@@ -63,7 +61,6 @@ __all__ = [
     "STEPS",
     "CurvePoint",
     "Tipping",
-    "attribute_part",
     "count_grades",
     "describe_all",
     "describe_verdict",
@@ -75,6 +72,7 @@ __all__ = [
     "rules_of",
     "summarise_grades",
     "tipping_of",
+    "world_with_part",
 ]
 
 ROBUST, FRAGILE = 0.5, 0.75
@@ -100,7 +98,6 @@ _COMPARED = {
 STEPS = 20
 """The grid of λ: multiples of a twentieth."""
 
-_FEW = 10  # people whose groups are looked at one by one
 _BEYOND = 30  # where there is no verdict, up to one and a half times the effect
 
 
@@ -208,7 +205,7 @@ def find_with_part(audit: Audit, place: int, method: Method, k: int, part: Fract
     _refuse(method)
     places, plan = np.array([place]), audit.plan
     found = audit.test_everyone(method.name, k)
-    (groups,) = _Ground.of(audit, method, k, places).groups_with(places, method, [(part, ())])
+    (groups,) = _Ground.of(audit, method, k, places).groups_with(places, [(part, ())])
     comparison = compare_groups(plan, method, groups)
     p_values = found.comparison.interval.p_value.copy()
     p_values[place] = comparison.interval.p_value[0]
@@ -250,7 +247,7 @@ def find_curve(audit: Audit, place: int) -> tuple[CurvePoint, ...]:
     bound = verdicts.p_value_bound()[place] if is_case else verdicts.alpha
     ground = _Ground.of(audit, method, k, only)
     steps = range((STEPS if is_case else _BEYOND) + 1)
-    groups = ground.groups_with(only, method, [_part(step) for step in steps])
+    groups = ground.groups_with(only, [_part(step) for step in steps])
     # bounds of all of them take hardly longer than those of one
     found = compare_groups(audit.plan, method, join_pairs(groups))
     stands = found.evidence & ~(found.interval.p_value > bound)
@@ -467,26 +464,26 @@ def moved_attributes(audit: Audit) -> tuple[str, ...]:
     """Name the attributes that people are compared on and that an intervention changes."""
     moved: set[str] = set()
     for part in audit.parts:
-        moved = moved.union(*(_moved(part.situation, world) for world in _worlds(part.situation)))
+        moved = moved.union(*(_moved(part.study, world) for world in _worlds(part.world)))
     return tuple(each.name for each in audit.plan.attributes if each.name in moved)
 
 
-def _worlds(situation: Situation) -> Sequence[Population]:
-    """Give the counterfactual worlds: the draws, or the one that there is."""
-    if situation.draws:
-        return situation.draws
-    return () if situation.counterfactual is None else (situation.counterfactual,)
+def _worlds(world: World) -> Sequence[Population]:
+    """Return the counterfactual worlds: the draws, or the one that there is."""
+    if world.draws:
+        return world.draws
+    return () if world.point is None else (world.point,)
 
 
-def _moved(situation: Situation, world: Population) -> set[str]:
+def _moved(study: Study, world: Population) -> set[str]:
     """Name the attributes in which some protected row differs from the fact."""
-    rows = situation.protected
+    rows = study.protected
 
     def differs(name: str) -> bool:
-        here, there = situation.population.part(name, rows), world.part(name, rows)
+        here, there = study.population.part(name, rows), world.part(name, rows)
         return not np.array_equal(here.data, there.data)
 
-    return {each.name for each in situation.attributes if differs(each.name)}
+    return {each.name for each in study.attributes if differs(each.name)}
 
 
 # a part of the effect, and the attributes in which none of it is
@@ -501,7 +498,6 @@ class _Trial:
     """Tries verdicts of one method at one k in other counterfactual worlds."""
 
     def __init__(self, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> None:
-        self._method = method
         parts = audit.parts if len(places) else ()
         self._grounds = [_Ground.of(part, method, k, places) for part in parts]
 
@@ -539,7 +535,7 @@ class _Trial:
             for ground in self._grounds:
                 left = np.flatnonzero(stands[some].any(axis=0))
                 if len(left):
-                    found = ground.compare(places[left], self._method, parts[some])
+                    found = ground.compare(places[left], parts[some])
                     beyond = found.interval.p_value > np.tile(bound[left], len(parts[some]))
                     stands[some, left] &= (found.evidence & ~beyond).reshape(-1, len(left))
         return stands
@@ -548,110 +544,79 @@ class _Trial:
         """Tell how many parts are tried at once; all of them where no one is left."""
         if not len(places):
             return _BEYOND
-        return min(worlds_at_once(ground.world(places, _part(1))) for ground in self._grounds)
+        return min(ground.at_once(places) for ground in self._grounds)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What does not change from one world to another."""
+    """One method at one k in worlds with a part of the effect.
+
+    Between two values of a grid, centers lie on twentieths of a step, and midway between these: the
+    engine measures on a finer scale than that of the audit.
+    """
 
     audit: Audit
-    situation: Situation
+    method: Method
     groups: Pair[Group]
-    control: NearestGroups
-    shared: SharedSpaces
+    engine: Engine
 
     @classmethod
     def of(cls, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> _Ground:
-        if len(places) == 1:  # a page about one person asks several times
-            key = (method.name, k, int(places[0]))
-            return audit.remember("ground", key, lambda: cls._prepare(audit, method, k, places))
-        return cls._prepare(audit, method, k, places)
+        """Prepare the finer scale, once for a page about one person that asks several times."""
 
-    @classmethod
-    def _prepare(cls, audit: Audit, method: Method, k: int, places: NDArray[np.intp]) -> _Ground:
-        situation = audit.situation
-        strata = restrict_complainants(situation.strata, situation.complainants[places])
-        if len(places) <= _FEW and situation.similarity.max_distance is None:
-            # no one else has to be matched
-            members = [audit.members(each, method.name, k).control.ids for each in places.tolist()]
-            near = np.isin(audit.plan.population.ids, np.concatenate(members))
-            near[situation.complainants[places]] = True
-            strata = tuple(
-                replace(each, control=each.control[near[each.control]]) for each in strata
-            )
-        # between two values of a grid, centers stand on twentieths of a step, and midway of these
-        situation = replace(
-            situation, strata=strata, fitted_on=situation.strata, ks=(k,), parts=STEPS // 2
-        )
-        shared = SharedSpaces()
-        # the control groups alone are asked for, and what the others share
-        found = build_groups(
-            situation, [method], shared=shared, counts_only=True, has_evidence=_no_one
-        )
-        groups = audit.grouping.at(method, audit.ks.index(k))
-        return cls(audit, situation, groups, found.nearest["control"], shared)
+        def make() -> _Ground:
+            study = replace(audit.study, ks=(k,), finer=STEPS // 2)
+            with warnings.catch_warnings():
+                # the audit itself has said it already
+                warnings.simplefilter("ignore", MutandisWarning)
+                engine = Engine(study, threads=audit.engine.threads, workers=audit.engine.workers)
+                _ = engine.embedding
+            groups = audit.tally.at(method, audit.ks.index(k))
+            return cls(audit, method, groups, engine)
 
-    def compare(
-        self, places: NDArray[np.intp], method: Method, parts: Sequence[_Part]
-    ) -> Comparison:
+        if len(places) > 1:
+            return make()
+        return audit.remember("ground", (method.name, k), make)
+
+    def at_once(self, places: NDArray[np.intp]) -> int:
+        """Return how many parts of the effect are tried at once for some complainants."""
+        world = world_with_part(self.audit, _part(1)[0])
+        return self.engine.at_once(self.audit.study.people[places], world)
+
+    def compare(self, places: NDArray[np.intp], parts: Sequence[_Part]) -> Comparison:
         """Compare the groups of some complainants, with one part of the effect after the other."""
-        pairs = self.groups_with(places, method, parts, verdicts_only=True)
-        return compare_groups(self.audit.plan, method, join_pairs(pairs), depth="significance")
+        pairs = self.groups_with(places, parts, verdicts_only=True)
+        plan = self.audit.plan
+        return compare_groups(plan, self.method, join_pairs(pairs), depth="significance")
 
     def groups_with(
-        self,
-        places: NDArray[np.intp],
-        method: Method,
-        parts: Sequence[_Part],
-        *,
-        verdicts_only: bool = False,
+        self, places: NDArray[np.intp], parts: Sequence[_Part], *, verdicts_only: bool = False
     ) -> list[Pair[Group]]:
-        """Give the groups of some complainants, with each part of the effect.
+        """Return the groups of some complainants, with each part of the effect.
 
-        With `verdicts_only`, of those without evidence nothing more may be known.
+        With `verdicts_only`, nothing more may be known of those without evidence.
         """
-        plan = self.audit.plan
-        with warnings.catch_warnings():
-            # the audit itself has said it already
-            warnings.simplefilter("ignore", MutandisWarning)
-            found = list(
-                regroup(
-                    (self.world(places, part) for part in parts),
-                    [method],
-                    control=self.control,
-                    shared=self.shared,
-                    has_evidence=evidence_by(plan) if verdicts_only else None,
-                )
-            )
-        tests = [each[method.name, 0] for each in found]
-        doubt = self.groups.test.share.doubt
-        if doubt is not None:
-            doubt = doubt[places]
-            tests = [replace(each, share=replace(each.share, doubt=doubt)) for each in tests]
-        control = self.groups.control.take(places)
-        return [Pair(control=control, test=test) for test in tests]
-
-    def world(self, places: NDArray[np.intp], part: _Part) -> Situation:
-        """Give the situation of some complainants with a part of the effect."""
-        rows = self.audit.situation.complainants[places]
-        strata = restrict_complainants(self.situation.strata, rows)
-        return attribute_part(replace(self.situation, strata=strata), part[0], held=part[1])
+        tallies = self.engine.tallies(
+            (world_with_part(self.audit, part, held=held) for part, held in parts),
+            [self.method],
+            who=self.audit.study.people[places],
+            needed=evidence_by(self.audit.plan) if verdicts_only else None,
+        )
+        doubt, control = self.groups.test.share.doubt, self.groups.control.take(places)
+        doubt = None if doubt is None else doubt[places]
+        return [
+            Pair(control=control, test=each.at(self.method, 0).test.with_doubt(doubt))
+            for each in tallies
+        ]
 
 
-def _no_one(control: Sums, test: Sums) -> NDArray[np.bool_]:  # noqa: ARG001
-    return np.zeros(len(control.places), dtype=np.bool_)
-
-
-def attribute_part(
-    situation: Situation, part: Fraction, *, held: Collection[str] = ()
-) -> Situation:
+def world_with_part(audit: Audit, part: Fraction, *, held: Collection[str] = ()) -> World:
     """Attribute a part of every difference to the status, and none in attributes that are held."""
-    population, rows = situation.population, situation.protected
-    kinds = {each.name: each.kind for each in situation.attributes}
+    study, population, rows = audit.study, audit.study.population, audit.study.protected
+    kinds = {each.name: each.kind for each in study.attributes}
     mixed: list[tuple[Population, int]] = []
-    for world in _worlds(situation):
-        moved = _moved(situation, world).difference(held)
+    for world in _worlds(audit.world):
+        moved = _moved(study, world).difference(held)
         names = {name for name in moved if kinds[name] is AttributeKind.NOMINAL}
         numbers = {
             name: _toward(population.part(name, rows), world.part(name, rows), part)
@@ -664,15 +629,10 @@ def attribute_part(
                 mixed.append((patch_rows(population, rows, columns), int(share * STEPS)))
     if len({weight for _, weight in mixed}) == 1:
         mixed = [(world, 1) for world, _ in mixed]
-    alone = len(mixed) == 1
-    return replace(
-        situation,
-        counterfactual=mixed[0][0],
-        draws=[world for world, _ in mixed] if situation.draws else (),
-        worlds=() if alone else mixed,
-        is_negative_cf=None,
-        refused_in_draws=None,
-    )
+    drawn = bool(audit.world.draws)
+    if len(mixed) == 1 and not drawn:
+        return World(point=mixed[0][0])
+    return World(point=mixed[0][0], parts=tuple(mixed), drawn=drawn)
 
 
 def _toward(fact: Column, other: Column, part: Fraction) -> Column:

@@ -13,9 +13,9 @@ from mutandis.auditing.doubt import DRAWS
 from mutandis.auditing.protections import check_worldview
 from mutandis.data.by_row import ByRow
 from mutandis.data.population import Population
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, printable
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.methods import METHODS
 from mutandis.frames import columns_of, to_frame
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.engine.methods import Method
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.methods import Method
     from mutandis.evidence.settings import MethodName, Settings
     from mutandis.pictures.picture import Picture
     from mutandis.scm import Worldview

@@ -107,7 +107,7 @@ def _run_headline(audit: Audit, worldview: Worldview) -> Audit:
     plan = replace(plan, methods=(method,), decision=None, settings=settings, origin=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)
-        return plan.run(threads=audit.situation.threads, cluster=audit.situation.workers)
+        return plan.run(threads=audit.engine.threads, cluster=audit.engine.workers)
 
 
 def _variants(plan: Plan, given: Worldview) -> Iterator[tuple[str, Worldview]]:

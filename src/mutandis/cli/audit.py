@@ -165,7 +165,7 @@ def run_with_bars(
 def summary_of(found: Audit) -> dict[str, Any]:
     """Return what a run prints as data: the headline, its noise floor, cautions and all counts."""
     from mutandis.auditing.tipping import count_grades
-    from mutandis.evidence.methods import CST_MATCHED
+    from mutandis.engine.methods import CST_MATCHED
 
     method, k = found.plan.settings.primary
     findings = found.evaluate()
@@ -201,7 +201,7 @@ def show_headline(console: Console, found: Audit) -> None:
 
 def counts_table(found: Audit, title: str) -> Table:
     """Return cases with their share, and how many are significant before and after adjustment."""
-    from mutandis.evidence.methods import METHODS
+    from mutandis.engine.methods import METHODS
 
     table = make_table(title)
     table.add_column("Method")

@@ -94,7 +94,7 @@ def export(
     if content is ExportContent.PEOPLE:
         chosen, size = audit.plan.choose(method, k)
         audit.export(out, chosen.name, k=size)
-        people = len(audit.situation.complainants)
+        people = len(audit.study.people)
         echo(f"{people:,} complainants, {chosen.title} with k = {size}: {out}")
         echo("The file holds personal data: everyone's id, attributes and outcome.")
         echo(f"Next, one person's case file: {invocation()} case {folder} ID")

@@ -262,7 +262,7 @@ def _show_demo(found: Audit, out: Path) -> None:
     from mutandis.files.results_folder import REPORT
 
     console = make_console()
-    refused, women = found.situation.is_negative, found.situation.complainants
+    refused, women = found.study.outcomes, found.study.people
     men = found.plan.strata[0].test
     would_be = found.refused_counterfactually
     assert would_be is not None, "the audit file has a decision"  # noqa: S101 - for the reader

@@ -94,7 +94,7 @@ def _show_published(
 
 def _count_table(table: CountTable, tests: Tests, title: str) -> Table:
     """Build a table of printed counts, each with ours in the line below."""
-    from mutandis.evidence.methods import METHODS
+    from mutandis.engine.methods import METHODS
     from mutandis.replication.eaamo import KS
 
     shown, found = make_table(title), table.ours(tests)

@@ -141,7 +141,7 @@ def _read(paths: Sequence[Path], taken: set[str], *, trust_code: bool) -> dict[s
 def _describe_comparison(
     found: WorldviewVerdicts, config: Path, *, is_saved: bool
 ) -> Iterator[str]:
-    from mutandis.evidence.methods import METHODS
+    from mutandis.engine.methods import METHODS
 
     yield f"{METHODS[found.method].title}, k = {found.k}, under {len(found.names)} worldviews\n"
     for row in found.summary_records():

@@ -1,1 +1,1 @@
-"""Exact sums of marks over control and test groups."""
+"""One route from worlds to counts: exact sums of marks over control and test groups."""

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.engine.nearest import sum_nearest
+from mutandis.engine.groups import sum_nearest
+from mutandis.engine.study import mask
 from mutandis.numeric.order import canonical_order
-from mutandis.outcomes.binary import REFUSED
 from mutandis.search.choose import choose_search
 from mutandis.search.engine import Queries, Space, find_neighbourhoods
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.data.population import Population
-    from mutandis.evidence.semantics import Situation
+    from mutandis.engine.study import Study, World
     from mutandis.search.ties import Neighbourhoods
 
 __all__ = ["NullOutcomes", "model_null_outcomes"]
@@ -72,41 +72,36 @@ class NullOutcomes:
         return drawn
 
 
-def model_null_outcomes(situation: Situation) -> NullOutcomes:
+def model_null_outcomes(study: Study, world: World) -> NullOutcomes:
     """Fit the model on the reference rows, and apply it to both worlds.
 
     An ordered outcome has a model for each level that people may be beyond.
     """
-    if not (situation.kind.two_sided or situation.kind.numeric):
+    marks = study.mark(study.outcomes)
+    if marks.dtype == np.bool_ and marks.shape[1] > 1:
         models = [
-            model_null_outcomes(
-                replace(
-                    situation,
-                    is_negative=beyond,
-                    kind=REFUSED,
-                )
-            )
-            for beyond in situation.kind.marks(situation.is_negative).T
+            model_null_outcomes(replace(study, outcomes=beyond, mark=mask), world)
+            for beyond in marks.T
         ]
         return replace(models[0], probability=np.stack([each.probability for each in models]))
-    population, counterfactual = situation.population, situation.counterfactual
+    population, counterfactual = study.population, world.point
     if counterfactual is None:
         raise TypeError("null outcomes are drawn at the counterfactuals: there are none")
     # random numbers are handed out, and errors added up, in an order that the table has no part in
     order = canonical_order(
         population.columns,
-        others={each.name: counterfactual.columns[each.name] for each in situation.attributes},
+        others={each.name: counterfactual.columns[each.name] for each in study.attributes},
         ids=population.ids,
     )
-    reference = order[np.isin(order, np.concatenate([each.test for each in situation.strata]))]
-    complainants = order[np.isin(order, situation.complainants)]
-    is_negative = situation.is_negative[reference]
-    embedding = situation.embed()
+    reference = order[np.isin(order, np.concatenate([each.test for each in study.strata]))]
+    complainants = order[np.isin(order, study.people)]
+    is_negative = study.outcomes[reference]
+    embedding = study.embed()
     points = embedding.apply(population, reference).points
-    worlds: Sequence[Population] = situation.draws or (counterfactual,)
+    worlds: Sequence[Population] = world.draws or (counterfactual,)
     own_marks = is_negative[:, np.newaxis]
     space, standing = Space.of(points, own_marks, embedding.metric)
-    search = choose_search(space, threads=situation.threads)
+    search = choose_search(space)
     sizes = [k for k in _NEIGHBOURS if k < len(reference)]
     if not sizes:
         # a single reference row has no others beside it: its own outcome is all that is known
@@ -115,21 +110,21 @@ def model_null_outcomes(situation: Situation) -> NullOutcomes:
             rows=np.concatenate([reference, complainants]),
             probability=only,
             neighbours=1,
-            residuals=np.zeros(1) if situation.kind.numeric else None,
+            residuals=None if is_negative.dtype == np.bool_ else np.zeros(1),
         )
-    score, marks = situation.kind.numeric, space.marks
+    score = is_negative.dtype != np.bool_
     left_out = Queries(
         points=points,
         own=standing,
         own_negative=np.zeros(len(points), dtype=np.bool_) if score else is_negative,
         own_marks=own_marks if score else None,
     )
-    among = find_neighbourhoods(search, left_out, sizes, marks=marks)
+    among = find_neighbourhoods(search, left_out, sizes, marks=space.marks)
     column = _best(among, sizes, is_negative)
     around = []
-    for world in worlds:
-        centers = Queries.outside(embedding.apply(world, complainants).points)
-        found = find_neighbourhoods(search, centers, sizes, marks=marks)
+    for each in worlds:
+        centers = Queries.outside(embedding.apply(each, complainants).points)
+        found = find_neighbourhoods(search, centers, sizes, marks=space.marks)
         around.append(_shares(found, column, sizes[column]))
     # where counterfactuals are open: the average over their draws
     probability = around[0] if len(around) == 1 else np.mean(around, axis=0)

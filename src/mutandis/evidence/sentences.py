@@ -14,15 +14,15 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, Literal
 
 from mutandis.data.labels import PLAIN, Labels
+from mutandis.engine.methods import METHODS, Center
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.methods import METHODS, Center
 from mutandis.outcomes.binary import SHARES
 from mutandis.outcomes.measures import RISK_DIFFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from mutandis.evidence.methods import Method
+    from mutandis.engine.methods import Method
     from mutandis.outcomes.measures import Measure
     from mutandis.outcomes.words import Words
 

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mutandis.data.columns import is_number
+from mutandis.data.spaces import ComparedWith
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, suggest
-from mutandis.evidence.methods import METHODS
-from mutandis.evidence.spaces import ComparedWith
 from mutandis.outcomes.intervals import DEFAULT_INTERVAL, IntervalName
 from mutandis.outcomes.measures import AnyMeasure, Measure, measure_named
 from mutandis.outcomes.outcome import Direction

@@ -7,17 +7,17 @@ chosen before the run, make a verdict insufficient.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.attribute import AttributeKind
+from mutandis.engine.groups import Pair, too_small
+from mutandis.engine.matches import MATCHES
+from mutandis.engine.methods import Center
 from mutandis.errors import PlanError
-from mutandis.evidence.groups import Pair, too_small
-from mutandis.evidence.matches import MATCHES
-from mutandis.evidence.methods import Center
 from mutandis.evidence.sentences import explain_insufficient, explain_unfit
 from mutandis.search.samples import SortedPoints, rows_at_ranks
 
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
     from mutandis.data.columns import Column
     from mutandis.data.population import Population
-    from mutandis.evidence.groups import Members, NearestGroups
-    from mutandis.evidence.methods import Method
-    from mutandis.evidence.semantics import Grouping, Situation
+    from mutandis.engine.engine import Engine
+    from mutandis.engine.groups import Group, Nearest, Tally
+    from mutandis.engine.members import Members
+    from mutandis.engine.methods import Method
+    from mutandis.engine.study import Study, World
     from mutandis.search.distance import Metric, Points
-    from mutandis.search.embedding import Embedding
 
 __all__ = ["Reach", "Support", "measure_balance", "measure_support", "typical_radii"]
 
@@ -106,7 +107,7 @@ def _listed(marks: Mapping[str, NDArray[np.bool_]], size: int) -> NDArray[np.obj
 
 
 def measure_support(
-    situation: Situation, grouping: Grouping, method: Method, k: int, *, min_group: int
+    engine: Engine, world: World, tally: Tally, method: Method, k: int, *, min_group: int
 ) -> Support:
     """Measure how well each complainant's groups support the comparison."""
     if not method.count_neighbours:
@@ -114,26 +115,40 @@ def measure_support(
             f"Method {method.name!r} compares no groups that could support it. "
             "Ask for one of the other methods."
         )
-    if grouping.embedding is None:
-        raise PlanError(
-            "Support is measured within one pair of groups on one scale. An audit of multiple "
-            "discrimination has a pair for each attribute: ask audit.part(attribute)."
-        )
-    index = situation.ks.index(k)
-    tests = grouping.around(method.center)
+    study, index = engine.study, tally.ks.index(k)
+    groups = tally.at(method, index)
+    if groups.control.reach is None or tally.control is None:
+        raise TypeError("the plan compares no groups")
+    control = _Usual(engine=engine, in_control=True, counted=tally.control, index=index)
+    if method.matched:
+        usual = _Usual(engine=engine, in_control=False, number=MATCHES)
+        test = usual.reach(k, groups.test.radius)
+    elif groups.test.reach is None:
+        raise TypeError("the plan compares no groups")
+    else:
+        test = _Usual(engine=engine, in_control=False).reach(k, groups.test.reach)
     return Support(
-        ids=situation.population.ids[situation.complainants],
-        control=_measure_reach([grouping.nearest["control"]], index),
-        test=_measure_matches(grouping, index) if method.matched else _measure_reach(tests, index),
-        outside=_outside_range(tests, grouping.embedding),
-        insufficient=_reasons(situation, grouping, method, index, min_group=min_group),
+        ids=study.population.ids[study.people],
+        control=control.reach(k, groups.control.reach),
+        test=test,
+        outside=_outside_range(engine, _centers(engine, world, tally, method)),
+        insufficient=_reasons(study, groups, method, min_group=min_group),
     )
 
 
+def _centers(engine: Engine, world: World, tally: Tally, method: Method) -> Sequence[Population]:
+    """Return the tables in which search centers are."""
+    if method.center is Center.FACTUAL or world.point is None:
+        return (engine.study.population,)
+    if method.center.value in tally.test:
+        return (world.point,)
+    return world.draws or (world.point,)
+
+
 def _reasons(
-    situation: Situation, grouping: Grouping, method: Method, index: int, *, min_group: int
+    study: Study, groups: Pair[Group], method: Method, *, min_group: int
 ) -> NDArray[np.object_]:
-    groups, centers = grouping.at(method, index), int(method.count_centers)
+    centers = int(method.count_centers)
     insufficient = np.flatnonzero(too_small(groups, method, least=min_group))
     known = (groups.test.unfit(), groups.control.share.places, groups.test.share.places)
     why = list(zip(*(each[insufficient].tolist() for each in known), strict=True))
@@ -143,7 +158,7 @@ def _reasons(
         or explain_insufficient(
             control - centers,
             test - centers,
-            max_distance=situation.similarity.max_distance,
+            max_distance=study.max_distance,
             min_group=min_group,
         )
         for unfit, control, test in set(why)
@@ -179,62 +194,75 @@ def _sample(points: Points, metric: Metric) -> NDArray[np.intp]:
     )
 
 
-def _measure_matches(grouping: Grouping, index: int) -> Reach:
-    """Compare the mean distance of each group's matches with that of as many nearest others."""
-    nearest, matched = grouping.around(Center.COUNTERFACTUAL)[0], grouping.matched
-    if matched is None:
-        raise TypeError("the plan matches no groups")
-    reach = _measure_reach([replace(nearest, ks=(MATCHES,))], 0)
-    return replace(reach, radius=matched.at(index).radius)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usual:
+    """How far groups usually reach in one kind of spaces.
 
-
-def _measure_reach(draws: Sequence[NearestGroups], index: int) -> Reach:
-    """Compare the radius of each group at the index-th k with what is usual in its space.
-
-    Of several draws, the one that reaches farthest counts.
+    Parameters
+    ----------
+    engine
+        The spaces.
+    in_control
+        Whether they are control spaces.
+    number
+        The size of groups, where it is not that of the audit.
+    counted, index
+        What was counted of complainants, at the index of k, where they are people of the spaces.
     """
-    nearest = draws[0]
-    usual = np.full((len(nearest.spaces), len(_PERCENTILES)), np.nan)
-    for space, rows in enumerate(nearest.spaces):
-        points, k = nearest.points.take(rows), nearest.ks[index]
-        radii = _known_radii(nearest, points, rows, index)
-        if radii is None:
-            radii = typical_radii(points, nearest.metric, k)
-        if len(radii):
-            usual[space] = np.percentile(radii, _PERCENTILES)
-    typical, large, limit = usual[nearest.space_of].T
-    radius = np.max([each.radius(index) for each in draws], axis=0)
-    return Reach(radius=radius, typical=typical, large=large, limit=limit)
+
+    engine: Engine
+    in_control: bool
+    number: int | None = None
+    counted: Nearest | None = None
+    index: int = 0
+
+    def reach(self, k: int, radius: NDArray[np.float64]) -> Reach:
+        """Compare the radius of each group with what is usual in its space."""
+        study = self.engine.study
+        usual = np.full((len(study.strata), len(_PERCENTILES)), np.nan)
+        space_of = np.zeros(len(study.people), dtype=np.intp)
+        for number, stratum in enumerate(study.strata):
+            space_of[np.searchsorted(study.people, stratum.complainants)] = number
+            radii = self._radii(stratum.control if self.in_control else stratum.test, k)
+            if len(radii):
+                usual[number] = np.percentile(radii, _PERCENTILES)
+        typical, large, limit = usual[space_of].T
+        return Reach(radius=radius, typical=typical, large=large, limit=limit)
+
+    def _radii(self, rows: NDArray[np.intp], k: int) -> NDArray[np.float64]:
+        embedding = self.engine.embedding
+        points = embedding.apply(self.engine.study.population, rows).points
+        known = self._known_radii(points, rows)
+        if known is not None:
+            return known
+        return typical_radii(points, embedding.metric, self.number or k)
+
+    def _known_radii(self, points: Points, rows: NDArray[np.intp]) -> NDArray[np.float64] | None:
+        """Return the typical radii of a space in which the search was for everyone else."""
+        people, metric = self.engine.study.people, self.engine.embedding.metric
+        if self.counted is None or not len(people):
+            return None
+        sample = rows[_sample(points, metric)]
+        mine = np.searchsorted(people, sample)
+        if (people[np.minimum(mine, len(people) - 1)] != sample).any():
+            return None
+        return metric.as_float(self.counted.found.radius[mine, self.index])
 
 
-def _known_radii(
-    nearest: NearestGroups, points: Points, rows: NDArray[np.intp], index: int
-) -> NDArray[np.float64] | None:
-    """Give the typical radii of a space in which the search was for everyone, herself left out."""
-    if nearest.own_rows.max(initial=-1) < 0:
-        return None
-    sample = rows[_sample(points, nearest.metric)]
-    mine = np.searchsorted(nearest.own_rows, sample)
-    if (nearest.own_rows[np.minimum(mine, len(nearest.own_rows) - 1)] != sample).any():
-        return None
-    return nearest.metric.as_float(nearest.found.radius[mine, index])
-
-
-def _outside_range(
-    draws: Sequence[NearestGroups], embedding: Embedding
-) -> dict[str, NDArray[np.bool_]]:
-    """Tell, by attribute, which search centers no person of the search space reaches.
+def _outside_range(engine: Engine, worlds: Sequence[Population]) -> dict[str, NDArray[np.bool_]]:
+    """Mark, by attribute, which search centers no person of the test space reaches.
 
     For attributes with an order: below the smallest or above the largest value there. For nominal
     ones: at a level that does not occur there. Compared on exact coordinates, so that rounding
     puts no center outside. Of several draws, one is enough.
     """
-    nearest = draws[0]
-    outside = {name: np.zeros(len(nearest.origins), dtype=np.bool_) for name in embedding.names}
-    for space, rows in enumerate(nearest.spaces):
-        mine = np.flatnonzero(nearest.space_of == space)
-        there = nearest.points.take(rows)
-        for here in (each.origins.take(mine) for each in draws):
+    study, embedding = engine.study, engine.embedding
+    outside = {name: np.zeros(len(study.people), dtype=np.bool_) for name in embedding.names}
+    for stratum in study.strata:
+        mine = np.searchsorted(study.people, stratum.complainants)
+        there = embedding.apply(study.population, stratum.test).points
+        for world in worlds:
+            here = embedding.apply(world, stratum.complainants).points
             for place, axis in enumerate(embedding.axes):
                 values, column = here.coordinates[:, place], there.coordinates[:, place]
                 outside[axis.name][mine] |= (values < column.min()) | (values > column.max())
@@ -247,7 +275,7 @@ def _outside_range(
 
 
 def measure_balance(
-    situation: Situation, row: int, method: Method, groups: Pair[Members]
+    study: Study, world: World, row: int, method: Method, groups: Pair[Members]
 ) -> Pair[Mapping[str, float]]:
     """Compare one complainant's search centers with the people around them, by attribute.
 
@@ -256,24 +284,22 @@ def measure_balance(
     where D does not vary. Search centers among the members are left out. Where the counterfactual
     is open, the difference is the average over its draws.
     """
-    worlds: Sequence[Population] = (situation.population,)
-    if method.center is Center.COUNTERFACTUAL and situation.counterfactual is not None:
-        worlds = situation.draws or (situation.counterfactual,)
-    drawn = [_balance(situation, groups.test, world, row) for world in worlds]
+    worlds: Sequence[Population] = (study.population,)
+    if method.center is Center.COUNTERFACTUAL and world.point is not None:
+        worlds = world.draws or (world.point,)
+    drawn = [_balance(study, groups.test, each, row) for each in worlds]
     return Pair(
-        control=_balance(situation, groups.control, situation.population, row),
+        control=_balance(study, groups.control, study.population, row),
         test={name: fsum(each[name] for each in drawn) / len(drawn) for name in drawn[0]},
     )
 
 
-def _balance(
-    situation: Situation, members: Members, world: Population, row: int
-) -> Mapping[str, float]:
-    population, people = situation.population, ~members.is_center
+def _balance(study: Study, members: Members, world: Population, row: int) -> Mapping[str, float]:
+    population, people = study.population, ~members.is_center
     rows = _rows_of(population, members.ids[people])
     place = members.place[people]
     found = {}
-    for attribute in situation.attributes:
+    for attribute in study.attributes:
         everyone = _numbers(population.columns[attribute.name])
         center = float(_numbers(world.part(attribute.name, np.array([row])))[0])
         if attribute.kind is AttributeKind.NOMINAL:

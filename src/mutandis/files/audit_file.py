@@ -18,9 +18,9 @@ from mutandis.data.attribute import CATEGORICAL, AttributeKind
 from mutandis.data.columns import jsonable
 from mutandis.data.labels import Labels
 from mutandis.data.protection import Protection
+from mutandis.data.spaces import Combine
 from mutandis.errors import PlanError, WorldviewError
 from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
-from mutandis.evidence.spaces import Combine
 from mutandis.files.decision_section import read_decision_section
 from mutandis.files.sources import read_data_section
 from mutandis.files.table_files import hash_file

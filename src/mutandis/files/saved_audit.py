@@ -29,16 +29,17 @@ from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.noise_floor import NoiseFloor, no_noise_floor
 from mutandis.auditing.provenance import Provenance, current_versions, hash_population
-from mutandis.auditing.run import make_situation
+from mutandis.auditing.run import study_of
 from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise_grades
 from mutandis.auditing.worldview_comparison import WorldviewVerdicts
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.agreement import RecordAgreement
 from mutandis.decision.maker import DescribedMaker, query_records, required_columns
+from mutandis.engine.engine import Engine
+from mutandis.engine.pack import WHOLE, tally_arrays, tally_of
+from mutandis.engine.study import World
 from mutandis.errors import DecisionError, MutandisError, OutputError
-from mutandis.evidence.groups import Counted
-from mutandis.evidence.semantics import build_groups
 from mutandis.files.audit_file import SavedInputs, read_plan_text, write_doubt, write_plan
 from mutandis.files.findings_file import write_findings
 from mutandis.files.output_folder import (
@@ -77,8 +78,8 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.plan import Plan
     from mutandis.data.columns import Column
+    from mutandis.engine.study import Study
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.semantics import Situation
     from mutandis.evidence.settings import Settings
     from mutandis.files.results_folder import AuditRecord, RecordKey
     from mutandis.scm import Diagnosis
@@ -96,7 +97,6 @@ __all__ = [
 _BYTES = 4_000_000_000
 # numbers of an array that are compressed to see whether it gets smaller, and what counts as that
 _TRIED, _SHRUNK = 1 << 14, 0.9
-_WHOLE = {"marks", "parts", "places", "people", "rows"}
 
 
 def save_audit(
@@ -325,7 +325,7 @@ def _read_tipping(stored: Mapping[str, Any] | None, audit: Audit) -> dict[tuple[
     """Read tipping points; results of before there were any are asked when they are needed."""
     if stored is None:
         return {}
-    ids = audit.plan.population.ids[audit.situation.complainants]
+    ids = audit.plan.population.ids[audit.study.people]
     flags = [stored["fragile"], *stored["without"].values()]
     for kind, arrays in (("f", [stored["point"], stored["appears"]]), ("b", flags)):
         for array in arrays:
@@ -347,7 +347,7 @@ def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> list[Wor
     if stored is None:
         return []
     names = tuple(map(str, stored["names"]))
-    ids = audit.plan.population.ids[audit.situation.complainants]
+    ids = audit.plan.population.ids[audit.study.people]
     for kind, array in (("i", stored["strength"]), ("f", stored["delta_p"])):
         _check_array(array, kind, (len(ids), len(names)))
     if not (names and np.isin(stored["strength"], range(-1, 4)).all()):
@@ -367,23 +367,22 @@ def _read_worldviews(stored: Mapping[str, Any] | None, audit: Audit) -> list[Wor
 
 
 def _part_state(part: Audit) -> dict[str, Any]:
-    made = part.situation.counterfactual
+    made = part.world.point
     changed = {} if made is None else {name: made.columns[name] for name in sorted(made.changed)}
     return {
         "counterfactual": None if made is None else _store_columns(changed),
-        "refused": part.situation.is_negative_cf,
-        "counted": {what: each.arrays() for what, each in part.grouping.counted.items()},
-        "matched": part.grouping.matched_arrays(),
+        "refused": part.world.decided,
+        "tally": tally_arrays(part.tally),
         "verdict_shares": dict(part.verdict_shares),
-        "drawn": [_store_drawn(part.situation, drawn) for drawn in part.situation.draws],
-        "refused_in_draws": part.situation.refused_in_draws,
+        "drawn": [_store_drawn(part.study, drawn) for drawn in part.world.draws],
+        "refused_in_draws": part.world.decided_parts,
     }
 
 
-def _store_drawn(situation: Situation, drawn: Population) -> list[tuple[str, NDArray[Any], Any]]:
+def _store_drawn(study: Study, drawn: Population) -> list[tuple[str, NDArray[Any], Any]]:
     """Store the rows of a draw that were compared."""
     return _store_columns(
-        {name: drawn.part(name, situation.protected) for name in sorted(drawn.changed)}
+        {name: drawn.part(name, study.protected) for name in sorted(drawn.changed)}
     )
 
 
@@ -528,23 +527,25 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
     if "parts" in computed:
         computed = computed["parts"][plan.protections[0].attribute]
     supplied = _supplied(part, plan.population)
-    made = None if supplied is None else supplied.population
-    situation = make_situation(plan, made, part["refused"], threads=-1)
-    situation = replace(
-        situation,
-        draws=tuple(
-            patch_rows(plan.population, situation.protected, _columns(drawn))
-            for drawn in part.get("drawn", ())
-        ),
-        refused_in_draws=part.get("refused_in_draws"),
+    study = study_of(plan)
+    drawn = tuple(
+        (patch_rows(plan.population, study.protected, _columns(each)), 1)
+        for each in part.get("drawn", ())
     )
-    _check_counts(part, len(situation.complainants), plan.settings)
-    counted = {what: Counted.of_arrays(arrays) for what, arrays in part["counted"].items()}
+    world = World(
+        point=None if supplied is None else supplied.population,
+        parts=drawn,
+        drawn=bool(drawn),
+        decided=part["refused"],
+        decided_parts=part.get("refused_in_draws"),
+    )
+    _check_tally(part["tally"], len(study.people), plan.settings)
     with_record = counts["with_record"]
     return Audit(
         plan=plan,
-        situation=situation,
-        grouping=build_groups(situation, plan.methods, counted=counted, matched=part["matched"]),
+        engine=Engine(study),
+        world=world,
+        tally=tally_of(part["tally"]),
         clipped=computed["clipped"],
         provenance=replace(provenance, computed=computed),
         with_record=None if with_record is None else RecordAgreement(**with_record),
@@ -553,25 +554,25 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
     )
 
 
-def _check_counts(part: Mapping[str, Any], complainants: int, settings: Settings) -> None:
+def _check_tally(tally: Mapping[str, Any], people: int, settings: Settings) -> None:
     """Refuse counts that are not those of these complainants, before anything is made of them."""
     ks = len(settings.ks)
-    by_k = {each.name for each in fields(Neighbourhoods)}
-    # what lies within a caliper is counted where there is one
-    within = 0 if settings.similarity.max_distance is None else complainants
-    for arrays in part["counted"].values():
-        for name, array in arrays.items():
-            shape = (complainants, ks) if name in by_k else (within,)
-            _check_array(array, "i", (*shape, *array.shape[len(shape) :]))
-    matched = part["matched"]
-    if matched is None:
-        return
-    for arrays in (matched["own"], *matched["at_k"]):
-        for name, array in arrays.items():
-            kinds = "iufbU" if name in _WHOLE else "iufb"
-            _check_array(array, kinds, (complainants, *array.shape[1:]))
-    if len(matched["at_k"]) != ks:
+    if tuple(tally["ks"]) != settings.ks:
         raise ValueError("other group sizes")
+    by_k = {each.name for each in fields(Neighbourhoods)}
+    for arrays in (tally["control"] or {}, *tally["test"].values()):
+        for name, array in arrays.items():
+            shape = (people, ks) if name in by_k else (people,)
+            kinds = "f" if name == "overflow_distance" else "i"
+            _check_array(array, kinds, (*shape, *array.shape[len(shape) :]))
+    if any(len(at_k) != ks for at_k in tally["made"].values()):
+        raise ValueError("other group sizes")
+    made = [each for at_k in tally["made"].values() for each in at_k]
+    marks = {name: tally[name] for name in ("own", "decided") if tally[name] is not None}
+    for arrays in (tally["matches"] or {}, marks, *made):
+        for name, array in arrays.items():
+            kinds = "iufbU" if name in WHOLE else "iufb"
+            _check_array(array, kinds, (people, *array.shape[1:]))
 
 
 def _check_array(array: NDArray[Any], kinds: str, shape: tuple[int, ...]) -> None:

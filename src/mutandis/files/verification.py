@@ -234,7 +234,7 @@ def _compare_outputs(record: AuditRecord, again: Path) -> list[str]:
 
 def _compare_cases(found: Audit, files: Mapping[str, str | None], again: Path) -> list[str]:
     """Make every case file again from the rerun."""
-    ids = found.plan.population.ids[found.situation.complainants]
+    ids = found.plan.population.ids[found.study.people]
     by_name = {case_name(str(each)): plain_value(each) for each in ids}
     (again / CASES).mkdir()
     documents: dict[str, Any] = {}

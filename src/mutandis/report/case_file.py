@@ -13,8 +13,8 @@ import numpy as np
 from mutandis.data.columns import plain_value
 from mutandis.decision.maker import DescribedMaker, describe_maker
 from mutandis.decision.rule import Rule
+from mutandis.engine.methods import METHODS, Center
 from mutandis.errors import FormulaError
-from mutandis.evidence.methods import METHODS, Center
 from mutandis.files.audit_file import write_plan
 from mutandis.files.case_files import case_name, write_case_files
 from mutandis.files.output_folder import read_settled
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
-    from mutandis.evidence.groups import Members, Pair
+    from mutandis.engine.groups import Pair
+    from mutandis.engine.members import Members
     from mutandis.pictures.picture import Picture
     from mutandis.report.case_model import Role
     from mutandis.search.embedding import Axis
@@ -212,9 +213,7 @@ def _complainant(case: Case) -> Complainant:
         outcome_column=plan.outcome.column,
         outcome=case.outcome,
         negative=plan.outcome.kind.negative,
-        refused=bool(case.audit.situation.is_negative[case.row])
-        if plan.outcome.kind.two_sided
-        else None,
+        refused=bool(case.audit.study.outcomes[case.row]) if plan.outcome.kind.two_sided else None,
         outcome_cf=case.outcome_cf,
         outcome_cf_share=case.outcome_cf_share,
         attributes=dict(case.factual),
@@ -268,7 +267,7 @@ def _part(case: Case) -> Part:
 
 def _explain_decision(case: Case) -> tuple[str, ...]:
     """Say why b() decides otherwise on her counterfactual, where its inside is known."""
-    plan, other = case.audit.plan, case.audit.situation.counterfactual
+    plan, other = case.audit.plan, case.audit.world.point
     maker: object = plan.decision
     described = {} if maker is None else describe_maker(maker)
     if described.get("kind") == "rule" and not isinstance(maker, Rule):
@@ -312,7 +311,7 @@ class _GroupLister:
             else "the complainant"
             if not self._around_other
             else "the draws of her counterfactual"
-            if self._audit.situation.draws
+            if self._audit.world.draws
             else "the complainant's counterfactual",
             places=self._found[f"n_{role}"],
             people=int(people.sum()),
@@ -340,7 +339,7 @@ class _GroupLister:
         for index, row in enumerate(rows.tolist()):
             center = bool(members.is_center[index])
             counterfactual = center and self._role == "test"
-            world = self._audit.situation.counterfactual if counterfactual else None
+            world = self._audit.world.point if counterfactual else None
             role = "counterfactual" if counterfactual else "complainant"
             place = float(members.place[index])
             listed.append(
@@ -364,12 +363,11 @@ class _GroupLister:
 
     def _parts(self, rows: NDArray[np.intp]) -> dict[str, NDArray[np.float64]] | None:
         """Split each distance by attribute, in the exact units it was measured in."""
-        embedding = self._audit.grouping.embedding
-        if embedding is None:
+        if len(self._audit.parts) > 1:
             return None
-        control = self._audit.grouping.nearest["control"]
+        embedding = self._audit.engine.embedding
         here = embedding.apply(self._world, np.array([self._case.row])).points
-        there = control.points.take(rows)
+        there = embedding.apply(self._audit.plan.population, rows).points
         parts = embedding.split(here, there)
         if parts is not None and embedding.metric.move is None:
             for axis in embedding.axes:
@@ -385,7 +383,7 @@ class _GroupLister:
     @property
     def _world(self) -> Population:
         """The world of the search center; of an open counterfactual, the most likely one."""
-        world = self._audit.situation.counterfactual if self._around_other else None
+        world = self._audit.world.point if self._around_other else None
         return world or self._audit.plan.population
 
 
@@ -393,7 +391,7 @@ def _support(case: Case) -> tuple[SupportCheck, ...]:
     """Measure how well her groups support the comparison; empty where that is not measured."""
     audit, place = case.audit, case.place
     method, k = audit.plan.settings.primary
-    if not METHODS[method].count_neighbours or audit.grouping.embedding is None:
+    if not METHODS[method].count_neighbours or len(audit.parts) > 1:
         return ()
     measured = audit.measure_support(method, k)
     balance = case.balance(method, k)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ruamel.yaml import YAML
 
 from mutandis.data.columns import jsonable
+from mutandis.engine.methods import METHODS
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.methods import METHODS
 from mutandis.outcomes.measures import measure_named
 from mutandis.pictures.findings import ForestRow, plot_forest
 from mutandis.pictures.robustness import plot_curve

@@ -15,8 +15,8 @@ from mutandis.auditing.tipping import (
     rules_of,
     tipping_of,
 )
+from mutandis.engine.methods import METHODS
 from mutandis.evidence.findings import FIRM, Verdict
-from mutandis.evidence.methods import METHODS
 from mutandis.report.case_model import VerdictRobustness
 from mutandis.report.formatting import known
 

@@ -7,8 +7,8 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from mutandis.data.attribute import AttributeKind
+from mutandis.engine.methods import METHODS
 from mutandis.evidence.findings import FIRM, Verdict
-from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import explain_drawn
 from mutandis.report.formatting import (
     MISSING,
@@ -78,7 +78,7 @@ def assumptions_of(audit: Audit, *, counts: bool = True) -> tuple[str, ...]:
         *_on_counterfactuals(audit),
         _on_likeness(plan),
         *_on_decisions(audit, counts=counts),
-        *_on_chance(plan, len(audit.situation.complainants) if counts else None),
+        *_on_chance(plan, len(audit.study.people) if counts else None),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mutandis.evidence.methods import CST_MATCHED
+from mutandis.engine.methods import CST_MATCHED
 from mutandis.numeric.order import order_of_ids
 from mutandis.report.formatting import count, listed, plural
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
     from mutandis.data.protection import Protection
+    from mutandis.data.spaces import Stratum
+    from mutandis.engine.methods import Method
     from mutandis.evidence.findings import Digest, Findings
-    from mutandis.evidence.methods import Method
-    from mutandis.evidence.spaces import Stratum
     from mutandis.outcomes.words import Words
 
 __all__ = ["ReportContext", "compared", "rows_of"]
@@ -192,7 +192,7 @@ class ReportContext:
         return [
             (references.get(part, self.reference), refusal)
             for part, audit in self.parts.items()
-            if (refusal := audit.situation.refusal_cf) is not None
+            if (refusal := audit.refusal_cf) is not None
         ]
 
     def by_part(self, part: str) -> str:

@@ -225,7 +225,7 @@ def _draw_worldviews(context: ReportContext) -> CaptionedPicture | None:
 
 def _in_order_of_interest(audit: Audit) -> list[tuple[Attribute, bool]]:
     """List the attributes with whether they move: those first, otherwise as they were declared."""
-    counterfactual = audit.situation.counterfactual
+    counterfactual = audit.world.point
     moved = frozenset() if counterfactual is None else counterfactual.changed
     every = [(attribute, attribute.name in moved) for attribute in audit.plan.attributes]
     return sorted(every, key=lambda pair: not pair[1])
@@ -263,7 +263,7 @@ def _draw_world(
     draws = _count_draws(audit, attribute.name) if moves else 0
     held = attribute.name in audit.provenance.computed["held"]
     why = "held: it is resolving" if held else "the same in both worlds"
-    known = audit.situation.counterfactual is not None
+    known = audit.world.point is not None
     return CaptionedPicture(
         name=name,
         drawing=drawing,
@@ -287,7 +287,7 @@ _ROLES: dict[WorldRole, str] = {
 
 def _explain_worlds(context: ReportContext) -> CaptionedPicture:
     """Draw the one legend of all pictures of both worlds."""
-    known = any(audit.situation.counterfactual is not None for audit in context.parts.values())
+    known = any(audit.world.point is not None for audit in context.parts.values())
     labels = {role: said for role, said in _ROLES.items() if known or role != "counterfactual"}
     return CaptionedPicture(
         name="legend-worlds",
@@ -300,22 +300,22 @@ def _explain_worlds(context: ReportContext) -> CaptionedPicture:
 
 def _world_groups(audit: Audit, name: str, *, moves: bool) -> Iterator[_Group]:
     """Give the complainants in one world or both, and the others they are compared with."""
-    situation = audit.situation
-    rows = situation.complainants
-    yield "factual", _ROLES["factual"], situation.population.columns[name].take(rows)
-    if moves and situation.counterfactual is not None:
+    study, world = audit.study, audit.world
+    rows = study.people
+    yield "factual", _ROLES["factual"], study.population.columns[name].take(rows)
+    if moves and world.point is not None:
         open_to = _count_draws(audit, name)
-        drawn = [draw.part(name, rows) for draw in situation.draws[:open_to]]
-        moved = _joined(drawn) if drawn else situation.counterfactual.part(name, rows)
+        drawn = [draw.part(name, rows) for draw in world.draws[:open_to]]
+        moved = _joined(drawn) if drawn else world.point.part(name, rows)
         yield "counterfactual", _ROLES["counterfactual"], moved
-    others = situation.population.columns[name].take(situation.reference)
+    others = study.population.columns[name].take(study.reference)
     yield "reference", _ROLES["reference"], others
 
 
 def _count_draws(audit: Audit, name: str) -> int:
     """Count the draws of an attribute of the complainants; none where all are the same."""
-    rows = audit.situation.complainants
-    drawn = [_bytes_of(draw.part(name, rows)) for draw in audit.situation.draws]
+    rows = audit.study.people
+    drawn = [_bytes_of(draw.part(name, rows)) for draw in audit.world.draws]
     return len(drawn) if len(set(drawn)) > 1 else 0
 
 

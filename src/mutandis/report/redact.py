@@ -33,9 +33,9 @@ import numpy as np
 
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.data.columns import Numbers
+from mutandis.engine.groups import Pair
+from mutandis.engine.methods import METHODS
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.groups import Pair
-from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import answer_about_her, explain_own_case
 from mutandis.evidence.settings import Settings
 from mutandis.report.case_model import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
     from mutandis.data.population import Population
-    from mutandis.evidence.groups import Members
+    from mutandis.engine.members import Members
     from mutandis.report.case_model import CaseDocument, Movement, Part, VerdictText
 
 __all__ = ["LEAST", "People", "redact_case", "told_groups"]

@@ -82,15 +82,15 @@ def _asked(context: ReportContext) -> str:
 
 def _rates(context: ReportContext) -> str:
     """Return the averages of complainants and of others, on record and of the counterfactuals."""
-    situation, words, parts = context.audit.situation, context.words, context.parts
-    rows, facts = situation.complainants, situation.is_negative
+    study, words, parts = context.audit.study, context.words, context.parts
+    rows, facts = study.people, study.outcomes
 
     def mean(outcomes: NDArray[Any]) -> str:
         return words.average(words.average_of(outcomes))
 
-    theirs = mean(facts[situation.reference]) if len(parts) == 1 else None
+    theirs = mean(facts[study.reference]) if len(parts) == 1 else None
     on_record = f"{words.on_record(mean(facts[rows]), theirs)}."
-    would_be = situation.refusal_cf
+    would_be = context.audit.refusal_cf
     if len(parts) > 1 or would_be is None:
         return on_record
     return (
@@ -208,12 +208,12 @@ def _left_out(context: ReportContext) -> str:
 def describe_flips(context: ReportContext) -> Iterator[str]:
     """Say how many complainants' outcomes change with their status."""
     for part, audit in context.parts.items():
-        situation, refusal = audit.situation, audit.situation.refusal_cf
+        study, refusal = audit.study, audit.refusal_cf
         if refusal is None:
             continue
-        rows = situation.complainants
-        before, after = situation.is_negative[rows], refusal[rows]
-        drawn = situation.refused_in_draws is not None
+        rows = study.people
+        before, after = study.outcomes[rows], refusal[rows]
+        drawn = audit.world.decided_parts is not None
         changed = context.words.changed(before, after, drawn=drawn)
         yield f"In the counterfactual world{context.by_part(part)}{changed}"
 

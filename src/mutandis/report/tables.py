@@ -10,8 +10,8 @@ import numpy as np
 from mutandis.auditing.case_sentences import explanation_context
 from mutandis.auditing.tipping import count_grades
 from mutandis.data.columns import plain_value
+from mutandis.engine.methods import METHODS
 from mutandis.evidence.findings import Verdict
-from mutandis.evidence.methods import METHODS
 from mutandis.evidence.sentences import answer_about_her
 from mutandis.pictures.findings import Differences
 from mutandis.report.context import compared
@@ -96,14 +96,14 @@ def rates_by_status(context: ReportContext) -> list[tuple[str, int, list[float |
 def _statuses(context: ReportContext) -> Iterator[tuple[str, NDArray[np.intp]]]:
     """Name the groups of rows: complainants by status, those they are compared with, all."""
     plan = context.plan
-    yield f"Complainants: {context.complainants}", context.audit.situation.complainants
+    yield f"Complainants: {context.complainants}", context.audit.study.people
     if len(plan.strata) > 1:
         for stratum in plan.strata:
             yield f"of them {context.status(stratum)}", stratum.complainants
     for part, audit in context.parts.items():
         ground = context.labels.column(part)
         label = f"Compared with, on {ground}" if part else f"Compared with: {context.others}"
-        yield label, audit.situation.reference
+        yield label, audit.study.reference
     yield "Everybody in the table", np.arange(len(plan.population))
 
 
@@ -114,7 +114,7 @@ def strata_counts(context: ReportContext) -> list[dict[str, Any]]:
         return []
     rows = []
     for stratum in strata:
-        members = np.isin(context.audit.situation.complainants, stratum.complainants)
+        members = np.isin(context.audit.study.people, stratum.complainants)
         cases = int(found.comparison.evidence[members].sum())
         rows.append(
             {

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
     from mutandis.data.population import Population
+    from mutandis.engine.methods import Method
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.methods import Method
 
 __all__ = ["Prevention", "RelabelRule", "study_prevention"]
 
@@ -213,7 +213,7 @@ def study_prevention(
     plan, found = audit.plan, audit.test_everyone(chosen.name, size)
     confirmed = _confirmed(found, rule, worse=plan.settings.evidence.direction == "negative")
     changed = plan.outcome.codes.copy()
-    changed[audit.situation.complainants[confirmed]] ^= True
+    changed[audit.study.people[confirmed]] ^= True
     decisions = {_RECORD: plan.outcome.codes, _RELABELLED: changed}
     if model is not None:
         features = _features(plan, keep_status=keep_status)
@@ -324,7 +324,7 @@ def _audit_again(audit: Audit, is_negative: NDArray[np.bool_]) -> Audit:
     with warnings.catch_warnings():
         # the audit itself has said it already
         warnings.simplefilter("ignore", MutandisWarning)
-        return again.run(threads=audit.situation.threads, cluster=audit.situation.workers)
+        return again.run(threads=audit.engine.threads, cluster=audit.engine.workers)
 
 
 def _with_decisions(plan: Plan, is_negative: NDArray[np.bool_]) -> Population:

@@ -78,7 +78,7 @@ def test_orders_put_missing_values_last_and_keep_ids_in_order(
 def test_filters_are_those_of_a_frame(loan: Audit, table: PeopleTable) -> None:
     found = loan.findings()
     population = loan.plan.population
-    found["salary"] = population.numbers("AnnualSalary")[loan.situation.complainants]
+    found["salary"] = population.numbers("AnnualSalary")[loan.study.people]
     cut = float(found["salary"].median())
     expected = found[
         found["verdict"].isin(["significant-adjusted", "significant"])
@@ -192,7 +192,7 @@ def test_columns_of_one_name_are_both_in_the_file(visit: Callable[[Audit], Any])
 def test_a_hostile_column_filters(visit: Callable[[Audit], Any], hostile: Audit) -> None:
     answer = visit(hostile).get("/people", params={f"min:x:{HOSTILE_COLUMN}": "5"})
     assert answer.status_code == 200
-    rows = hostile.situation.complainants
+    rows = hostile.study.people
     many = int((hostile.plan.population.numbers(HOSTILE_COLUMN)[rows] >= 5).sum())
     assert f"{many} complainants of {len(rows)}" in answer.text
 

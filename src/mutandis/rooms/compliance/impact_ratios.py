@@ -137,10 +137,10 @@ def _selected(audit: Audit, score: str | None) -> NDArray[np.bool_]:
     """Mark rows that were selected, or have a score above the median."""
     if score is None and not audit.plan.outcome.kind.two_sided:
         # the outcome is a score itself: who did better than the median
-        steps = audit.situation.is_negative
+        steps = audit.study.outcomes
         return np.asarray(steps < np.median(steps), dtype=np.bool_)
     if score is None:
-        return ~audit.situation.is_negative
+        return ~audit.study.outcomes
     population = audit.plan.population
     numeric = [each.name for each in audit.plan.attributes]
     found = population.part(score, np.arange(len(population))) if score in numeric else None

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.data.columns import Column, Columns
-    from mutandis.evidence.spaces import Stratum
+    from mutandis.data.spaces import Stratum
 
     _Floats = NDArray[np.float64]
 
@@ -96,13 +96,13 @@ def weigh_by_propensity(audit: Audit) -> list[PropensityDifference]:
             f"Outcome {plan.outcome.column!r} is not a refusal or an approval, and a risk "
             "difference compares shares of refusals. Audit an outcome with two values."
         )
-    return [_weigh(audit, stratum) for stratum in audit.situation.strata]
+    return [_weigh(audit, stratum) for stratum in audit.study.strata]
 
 
 def _weigh(audit: Audit, stratum: Stratum) -> PropensityDifference:
     rows = np.concatenate([stratum.control, stratum.test])
     status = np.repeat([1.0, 0.0], [len(stratum.control), len(stratum.test)])
-    refused = audit.situation.is_negative[rows].astype(np.float64)
+    refused = audit.study.outcomes[rows].astype(np.float64)
     parents = dict(_varying(audit, rows))
     if not parents:
         raise PlanError(

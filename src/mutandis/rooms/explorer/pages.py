@@ -322,7 +322,7 @@ class Explorer:
         return self._page("failure.html", self.lens.base, sentence=sentence).content
 
     def _find(self, view: View, number: int) -> Person:
-        if not 0 <= number < len(self.lens.audit.situation.complainants):
+        if not 0 <= number < len(self.lens.audit.study.people):
             raise MissingPageError
         return Person(self.lens, view, number)
 

@@ -269,7 +269,7 @@ def _columns(
     words, labels = audit.plan.words, audit.plan.labels
     negative = capitalised(words.averaged)
     controls, tests = found.averages()
-    rows, interval = audit.situation.complainants, found.comparison.interval
+    rows, interval = audit.study.people, found.comparison.interval
     strongest = [VERDICTS.index(each.value) for each in Verdict]
     columns = [
         replace(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.tipping import STEPS, find_with_part
 from mutandis.data.columns import plain_value
+from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError
-from mutandis.evidence.methods import METHODS
 from mutandis.report.case_file import case_document
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Person:
     def __init__(self, lens: Lens, view: View, place: int) -> None:
         self._lens, self._view, self.place = lens, view, place
         self.audit: Audit = lens.audit_at(view)
-        row = int(self.audit.situation.complainants[place])
+        row = int(self.audit.study.people[place])
         self.id: Any = plain_value(self.audit.plan.population.ids[row])
 
     def document(self, *, redact: bool = False) -> CaseDocument:

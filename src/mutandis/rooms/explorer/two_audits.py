@@ -155,7 +155,7 @@ class TwoAudits:
             )
             | (one.is_negative[first] != two.is_negative[second]),
             "her counterfactual": self._differ(
-                [audit.situation.counterfactual for audit in self._audits], first, second
+                [audit.world.point for audit in self._audits], first, second
             ),
             "people like her": one.control.share.mean()[first] != two.control.share.mean()[second],
             "people she is compared with": one.test.share.mean()[first]
@@ -172,7 +172,7 @@ class TwoAudits:
         if one is None or two is None:
             return differs
         rows = [
-            audit.situation.complainants[places]
+            audit.study.people[places]
             for audit, places in zip(self._audits, (first, second), strict=True)
         ]
         names = [{each.name for each in audit.plan.attributes} for audit in self._audits]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mutandis.data.columns import Categories
+from mutandis.engine.methods import CST_MATCHED, METHODS
 from mutandis.errors import PlanError
-from mutandis.evidence.methods import CST_MATCHED, METHODS
 from mutandis.report.context import ReportContext
 from mutandis.report.sentences import summarise
 from mutandis.rooms.explorer.people import ANSWERS, PeopleTable
@@ -143,7 +143,7 @@ class Lens:
     @property
     def ids(self) -> NDArray[np.str_]:
         """The ids of the complainants as texts."""
-        rows = self.audit.situation.complainants
+        rows = self.audit.study.people
         return self.once("ids", lambda: self.audit.plan.population.ids[rows].astype(np.str_))
 
     def can_grade(self, view: View) -> bool:

@@ -45,7 +45,7 @@ class Listed(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Who stands where: see `evidence.matched_groups._Cells`."""
+    """Who stands where: see `evidence.matched._Cells`."""
 
     several: bool
     first: NDArray[np.int32]
@@ -170,7 +170,7 @@ def around_for(cells: int, ks: int) -> Around:
 
 
 class Answer(NamedTuple):
-    """Of each k and complainant, what `evidence.matched_groups._Totals` holds."""
+    """Of each k and complainant, what `evidence.matched._Totals` holds."""
 
     weight: NDArray[np.int64]
     marks: NDArray[np.int64]

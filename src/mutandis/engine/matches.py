@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from mutandis.data.by_row import ByRow
 from mutandis.data.equal_rows import group_equal
+from mutandis.engine.nearest import limits_of
 from mutandis.engine.tally import ROOM, Sums
-from mutandis.evidence.groups import Caliper
 from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Queries, group_rows
 
@@ -379,7 +379,7 @@ class Matcher:
             found = nearest.take(first)
         overflow, limits = world.overflow_distance[first], None
         if self.max_distance is not None:
-            limits = Caliper.of(self.max_distance, overflow, metric).limits
+            limits = limits_of(self.max_distance, overflow, metric)
         nearest_of = (each[:, 0] for each in (found.radius, found.inside, found.rim))
         group = Places.of(places, *nearest_of, ties=self.ties, limits=limits)
         listed = _Listed.empty(len(first), self.scale, space.summed.shape[1])

@@ -13,16 +13,15 @@ cuts both N(c) and M(i); a person without matches has no part in the test group.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mutandis.data.equal_rows import group_equal, row_digests
-from mutandis.engine.tally import ROOM, Sums
-from mutandis.evidence.groups import Group, Matching
-from mutandis.evidence.matches import (
+from mutandis.engine.groups import Group, Links, Matching
+from mutandis.engine.matches import (
     IMBALANCE,
     IMBALANCE_BY_K,
     ROUNDING,
@@ -30,8 +29,8 @@ from mutandis.evidence.matches import (
     starts_of,
     totals_of,
 )
+from mutandis.engine.tally import ROOM, Sums
 from mutandis.mapped import empty, in_file, take
-from mutandis.search.engine import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,14 +38,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from mutandis.evidence.groups import Members, NearestGroups
-    from mutandis.evidence.matches import Matches, Scale
+    from mutandis.engine.groups import Nearest
+    from mutandis.engine.matches import Matches, Scale
+    from mutandis.engine.study import Study
     from mutandis.search.cells import NearbySearch
-    from mutandis.search.embedding import LazyEmbedding
+    from mutandis.search.embedding import Embedding
     from mutandis.search.engine import Listing, Queries, Search
-    from mutandis.search.ties import Neighbourhoods
 
-__all__ = ["HasEvidence", "MatchedGroups", "MatchedSpace", "compare_matched", "reach_of"]
+__all__ = ["HasEvidence", "compare_matched", "links_arrays", "links_of", "reach_of"]
 
 # complainants whose groups are added up at a time
 _AT_ONCE = 1024
@@ -107,8 +106,8 @@ class _Cells:
 
 
 def compare_matched(
-    control: NearestGroups,
-    mine: NDArray[np.intp],
+    control: Nearest,
+    study: Study,
     *,
     rows: NDArray[np.intp],
     queries: Queries,
@@ -116,49 +115,55 @@ def compare_matched(
     search: Search | NearbySearch,
     matches: Matches,
     scale: Scale,
-    names: tuple[str, ...],
+    embedding: Embedding,
     worlds: int = 1,
     has_evidence: HasEvidence | None = None,
 ) -> list[tuple[Group, ...]]:
-    """Give the test groups of some complainants, for each k, in one or more worlds.
+    """Return the test groups of some complainants, for each k, in one or more worlds.
 
-    `mine` are their places among all complainants, `rows` those among the rows of the control
-    space, on whose points all rows stand as `standing` says. The matches are those of all rows in
-    one world after the other. Where nothing but verdicts is asked for, `has_evidence` tells from
-    shares for whom more than shares may be worked out; groups of others may count as not
-    comparable.
+    `control` has their control groups, `rows` are their places among the rows of the control space,
+    whose points are `standing`. The matches are those of all rows in one world after the other.
+    Where nothing but verdicts is asked for, `has_evidence` tells from sums for whom more than sums
+    may be computed; groups of others may count as not comparable.
     """
-    # as if people stood on points of their own in each world
+    # as if people had points of their own in each world
     points = int(standing.max()) + 1
     cells = _Cells.of(_repeat(standing, worlds, points), matches.key)
     own = cells.of_row[_repeat(rows, worlds, len(standing))].reshape(worlds, -1)
-    caliper, found = control.caliper, control.found
-    # those who stand on one point and have one counterfactual have the same test groups
-    first, same = group_equal(*own, *(() if caliper is None else (caliper.limits[mine],)))
-    everyone = mine
+    # those at one point who have one counterfactual have the same test groups
+    first, same = group_equal(*own, *(() if control.limits is None else (control.limits,)))
+    everyone = control
     if first is not same:
-        mine, own, queries = mine[first], own[:, first], queries.take(first)
-    if len(mine) < len(found.radius):
-        found = found.take(mine)
-    limits = None if caliper is None else caliper.limits[mine]
+        control, own, queries = control.take(first), own[:, first], queries.take(first)
+    found, limits, size = control.found, control.limits, len(control.found.radius)
 
     def places(rows: NDArray[np.intp] | slice = slice(None)) -> Iterator[Places]:
         counted = [each[rows] for each in (found.radius, found.inside, found.rim)]
         reach = None if limits is None else limits[rows]
-        for index, k in enumerate(control.ks):
+        for index, k in enumerate(study.ks):
             here = (each[:, index] for each in counted)
-            yield Places.of(k, *here, ties=control.ties, limits=reach)
+            yield Places.of(k, *here, ties=study.ties, limits=reach)
+
+    def shares(nearest: Nearest) -> list[Sums]:
+        return [
+            nearest.group(index, k, ties=study.ties, metric=embedding.metric).share
+            for index, k in enumerate(study.ks)
+        ]
 
     parts = max(int(each.down.max(initial=1)) for each in places())
-    totals = _Totals.empty((len(control.ks), worlds * len(mine)), matches, parts, worlds)
-    add = _choose_adder(len(mine) * sum(control.ks), totals)
+    totals = _Totals.empty((len(study.ks), worlds * size), matches, parts, worlds)
+    add = _choose_adder(size * sum(study.ks), totals)
     if has_evidence is not None and add is _add_arrays:
-        among, everywhere = _repeat(everyone, worlds, 0), _repeat(same, worlds, len(mine))
-        add = partial(_add_arrays, asked=_Asked.of(has_evidence, control, among, everywhere))
+        asked = _Asked(
+            has_evidence=has_evidence,
+            control=[Sums.join([each] * worlds) for each in shares(everyone)],
+            same=_repeat(same, worlds, size),
+        )
+        add = partial(_add_arrays, asked=asked)
 
     def use(chosen: NDArray[np.intp], listing: Listing) -> None:
         add(
-            _repeat(chosen, worlds, len(mine)),
+            _repeat(chosen, worlds, size),
             listing.repeat(worlds, points),
             own[:, chosen].ravel(),
             list(places(_repeat(chosen, worlds, 0))),
@@ -168,20 +173,20 @@ def compare_matched(
             totals,
         )
 
-    search.visit(queries, *reach_of(found, limits), use)
+    search.visit(queries, *reach_of(control), use)
     groups = [
         totals.group(
             index,
             matches,
             _repeat(each.down, worlds, 0),
-            _repeat(control.at(index).share.places[mine], worlds, 0),
-            names=names,
+            _repeat(share.places, worlds, 0),
+            names=embedding.names,
         )
-        for index, each in enumerate(places())
+        for index, (each, share) in enumerate(zip(places(), shares(control), strict=True))
     ]
     if worlds == 1:
         return [tuple(groups if first is same else (each.take(same) for each in groups))]
-    everywhere = _repeat(same, worlds, len(mine)).reshape(worlds, -1)
+    everywhere = _repeat(same, worlds, size).reshape(worlds, -1)
     return [tuple(each.take(here) for each in groups) for here in everywhere]
 
 
@@ -192,13 +197,11 @@ def _repeat(numbers: NDArray[Any], worlds: int, apart: int) -> NDArray[Any]:
     return np.asarray(np.add.outer(np.arange(worlds) * apart, numbers)).ravel()
 
 
-def reach_of(
-    found: Neighbourhoods, limits: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give how far the largest groups reach, within a caliper, and how many rows at most."""
-    reach = found.radius.max(axis=1)
-    if limits is not None:
-        reach = np.minimum(reach, limits)
+def reach_of(control: Nearest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how far the largest groups reach, within a caliper, and how many rows at most."""
+    found, reach = control.found, control.found.radius.max(axis=1)
+    if control.limits is not None:
+        reach = np.minimum(reach, control.limits)
     return reach, found.inside.max(axis=1) + found.rim.max(axis=1) + 1
 
 
@@ -324,17 +327,6 @@ class _Asked:
     has_evidence: HasEvidence
     control: Sequence[Sums]  # the control groups of everyone, for each k
     same: NDArray[np.intp]  # the test group of each, which several may have
-
-    @classmethod
-    def of(
-        cls,
-        has_evidence: HasEvidence,
-        control: NearestGroups,
-        everyone: NDArray[np.intp],
-        same: NDArray[np.intp],
-    ) -> _Asked:
-        shares = [control.at(index).share.take(everyone) for index in range(len(control.ks))]
-        return cls(has_evidence=has_evidence, control=shares, same=same)
 
     def find(
         self,
@@ -644,35 +636,35 @@ def _judge(
     return np.where(is_near, unfit, Matching.FAR).astype(np.int16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedSpace:
-    """What is kept of the matches in one stratum: who stands for whom."""
+def links_arrays(links: Links) -> dict[str, Any]:
+    """Return links as arrays that depend on nothing but who matches whom.
 
-    test: NDArray[np.intp]  # the rows of the test space
-    # as `Matches` has them
-    key: NDArray[np.intp]
-    people: Any
-    parts: int
+    Matches are in the order of the first row that has them; people with the same share them.
+    """
+    first, key = group_equal(links.key)
+    indptr, indices, data = _take_sorted(links.people, links.key[first])
+    same_first, same = _group_rows_of(indptr, indices, data)
+    if len(same_first) < len(first):
+        shape = (len(first), links.people.shape[1])
+        people = type(links.people)((data, indices, indptr), shape=shape)
+        indptr, indices, data = _take_sorted(people, same_first)
+    return {
+        "key": take(same, key),
+        "parts": links.parts,
+        "width": links.people.shape[1],
+        "data": data,
+        "indices": indices,
+        "indptr": indptr,
+    }
 
-    def arrays(self) -> dict[str, Any]:
-        """Give it as arrays that depend on nothing but who stands for whom.
 
-        Matches are in the order of the first row that has them; people with the same share them.
-        """
-        first, key = group_equal(self.key)
-        indptr, indices, data = _take_sorted(self.people, self.key[first])
-        same_first, same = _group_rows_of(indptr, indices, data)
-        if len(same_first) < len(first):
-            shape = (len(first), self.people.shape[1])
-            people = type(self.people)((data, indices, indptr), shape=shape)
-            indptr, indices, data = _take_sorted(people, same_first)
-        return {
-            "key": take(same, key),
-            "parts": self.parts,
-            "data": data,
-            "indices": indices,
-            "indptr": indptr,
-        }
+def links_of(arrays: Mapping[str, Any]) -> Links:
+    """Put links together from their arrays."""
+    from scipy.sparse import csr_array
+
+    parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+    people = csr_array(parts, shape=(len(arrays["indptr"]) - 1, arrays["width"]))
+    return Links(key=arrays["key"], people=people, parts=arrays["parts"])
 
 
 def _take_sorted(
@@ -708,127 +700,3 @@ def _group_rows_of(
             everyone = np.arange(len(size))  # digests that are equal by chance
             return everyone, everyone
     return first, group
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchedGroups:
-    """The test groups of the matched comparison, for every complainant and k."""
-
-    at_k: tuple[Group, ...]  # the groups, for each k
-    own: Sums  # the sums over each complainant's own matches, M(c)
-    spaces: tuple[MatchedSpace, ...]  # who stands for whom, by stratum
-    # the control groups, and the search around the complainants' own counterfactuals
-    control: NearestGroups
-    centers: LazyEmbedding
-
-    def at(self, index: int) -> Group:
-        """Give the groups for the index-th k."""
-        return self.at_k[index]
-
-    def with_doubt(self, doubts: Mapping[int, NDArray[np.float64]]) -> MatchedGroups:
-        """Add the variance of the shares that comes from estimates, by the index of k."""
-        at_k = [
-            replace(group, share=replace(group.share, doubt=doubts[index]))
-            for index, group in enumerate(self.at_k)
-        ]
-        return replace(self, at_k=tuple(at_k))
-
-    def arrays(self) -> dict[str, Any]:
-        """Give all that was found as arrays: what `restored` needs."""
-        return {
-            "own": _sums_arrays(self.own),
-            "at_k": [_group_arrays(group) for group in self.at_k],
-            "spaces": [each.arrays() for each in self.spaces],
-        }
-
-    @classmethod
-    def restored(
-        cls,
-        arrays: Mapping[str, Any],
-        control: NearestGroups,
-        centers: LazyEmbedding,
-        tests: Sequence[NDArray[np.intp]],
-    ) -> MatchedGroups:
-        """Put groups together from their arrays; `tests` are the rows of each test space."""
-        from scipy.sparse import csr_array
-
-        embedding = centers.embedding
-        names = embedding.names
-        spaces = []
-        # who stands for whom may have been left out, where no one is to be listed
-        for test, each in zip(tests if arrays["spaces"] else (), arrays["spaces"], strict=True):
-            parts = (each["data"], each["indices"], each["indptr"])
-            width = each.get("width") or len(group_rows(control.points.take(test))[0])
-            people = csr_array(parts, shape=(len(each["indptr"]) - 1, width))
-            spaces.append(
-                MatchedSpace(test=test, key=each["key"], people=people, parts=each["parts"])
-            )
-        return cls(
-            at_k=tuple(_group_of(each, names) for each in arrays["at_k"]),
-            own=_sums_of(arrays["own"]),
-            spaces=tuple(spaces),
-            control=control,
-            centers=centers,
-        )
-
-    def members(self, complainant: int, index: int) -> Members:
-        """List the matches of one complainant's control group, with the places they hold.
-
-        Distances are those from her own counterfactual.
-        """
-        control = self.control
-        space = self.spaces[control.space_of[complainant]]
-        rows, distance = control.others(complainant, control.reach(complainant, index))
-        place = control.place_at(distance, complainant, index)
-        keys = space.key[np.searchsorted(control.spaces[control.space_of[complainant]], rows)]
-        whole = (
-            np.ones(np.count_nonzero(place == 1), dtype=np.int64) @ space.people[keys[place == 1]]
-        )
-        shared = (place > 0) & (place < 1)
-        rest = np.ones(np.count_nonzero(shared), dtype=np.int64) @ space.people[keys[shared]]
-        weight = whole + rest * place.max(where=shared, initial=0.0)
-        points = control.points.take(space.test)
-        point = group_rows(points)[1]
-        held = (weight / np.bincount(point) / space.parts)[point]
-        chosen = np.flatnonzero(held > 0)
-        center = self.centers.place(complainant)
-        apart = control.metric.from_center(center.points, points.take(chosen))
-        distance = control.metric.as_float(apart) + center.overflow_distance[0]
-        return control.identity.members(space.test[chosen], distance, held[chosen])
-
-
-def _sums_arrays(sums: Sums) -> dict[str, Any]:
-    """Return sums as arrays; integers that no array holds are written as text."""
-    names = (f.name for f in fields(Sums))
-    arrays = {n: a for n in names if (a := getattr(sums, n)) is not None}
-    return {n: a.astype(np.str_) if a.dtype == object else a for n, a in arrays.items()}
-
-
-def _sums_of(arrays: Mapping[str, NDArray[Any]]) -> Sums:
-    parts: dict[str, Any] = {f.name: arrays[f.name] for f in fields(Sums) if f.name in arrays}
-    for name, array in parts.items():
-        if array.dtype.kind == "U":
-            integers = [int(text) for text in array.ravel().tolist()]
-            parts[name] = np.array(integers, dtype=object).reshape(array.shape)
-    return Sums(**parts)
-
-
-def _group_arrays(group: Group) -> dict[str, Any]:
-    if group.matching is None:
-        raise TypeError("only matched groups are kept in this way")
-    return {
-        **_sums_arrays(group.share),
-        "rows": group.rows,
-        "radius": group.radius,
-        "n_effective": group.matching.n_effective,
-        "unfit": group.matching.unfit,
-    }
-
-
-def _group_of(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> Group:
-    return Group(
-        share=_sums_of(arrays),
-        rows=arrays["rows"],
-        radius=arrays["radius"],
-        matching=Matching(n_effective=arrays["n_effective"], unfit=arrays["unfit"], names=names),
-    )

@@ -5,7 +5,7 @@ files that every task maps: what it looks at is read, and the system takes the m
 control space is cut into tiles of neighbours. A first task of each tile finds the groups of its
 complainants and the matches of its people; a second one compares them, with the matches that the
 first tasks of tiles around it have found (`search/cells.py`). A task runs the code of an audit on
-one machine (`GroupBuilder`, `compare_matched`). All that it counts are integers that no other tile
+one machine (`Pass`, `compare_matched`). All that it counts are integers that no other tile
 has a part in, so that the number of tiles and workers, their order, and failures change no bit of
 the result.
 """
@@ -22,24 +22,28 @@ import numpy as np
 
 from mutandis.data.columns import Categories, Column, Numbers
 from mutandis.data.population import Population
-from mutandis.evidence.group_builder import (
-    GroupBuilder,
-    PreparedSpace,
-    SharedSpaces,
-    Wanted,
-    name_backends,
+from mutandis.data.spaces import Stratum
+from mutandis.engine.engine import Counts, Engine, Pass, Wanted, name_backends
+from mutandis.engine.groups import Group, Links, Nearest
+from mutandis.engine.matched import compare_matched, reach_of
+from mutandis.engine.matches import MATCHES, Matches, SpaceFacts, in_wholes, parts_for
+from mutandis.engine.methods import Center
+from mutandis.engine.nearest import Aside, PreparedSpace, limits_of, people_of
+from mutandis.engine.pack import (
+    group_arrays,
+    group_of,
+    nearest_arrays,
+    nearest_of,
+    read_integers,
+    sums_arrays,
+    sums_of,
 )
-from mutandis.evidence.groups import Counted
-from mutandis.evidence.matched_groups import MatchedGroups, compare_matched
-from mutandis.evidence.matches import Matches, SpaceFacts, in_wholes, parts_for
-from mutandis.evidence.semantics import Situation
-from mutandis.evidence.spaces import Stratum
+from mutandis.engine.study import Study, World
 from mutandis.mapped import empty, in_file
 from mutandis.search.cells import CELL, Cells, NearbySearch, sort_in_space
 from mutandis.search.choose import ChosenSearch, choose, choose_search
 from mutandis.search.distance import Points
 from mutandis.search.engine import Queries, Space, discard_progress, is_mask
-from mutandis.search.ties import Neighbourhoods, RadiusCounts
 from mutandis.workers import Task, digest, threads_of_task
 
 if TYPE_CHECKING:
@@ -48,13 +52,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from mutandis.evidence.groups import NearestGroups
-    from mutandis.evidence.settings import Similarity
     from mutandis.search.embedding import Embedding
     from mutandis.search.engine import Progress
+    from mutandis.search.ties import Ties
     from mutandis.workers import Workers
 
-__all__ = ["TiledCounts", "count_in_tiles"]
+__all__ = ["count_in_tiles"]
 
 # rows of a control space in a tile: enough that what lies around it is little beside it
 _LARGEST_TILE, _SMALLEST_TILE = 1 << 17, 1 << 14
@@ -67,19 +70,8 @@ _BACKEND, _MATCHES = "backend:", "matches:"
 _WHOLES = f"{_MATCHES}wholes"
 # how the names of files begin that hold the tree over a space, and points where they are measured
 _GROWN, _PLACED = "grown-", "placed-"
-# what is counted of a group
-_COUNTED = tuple(f.name for kind in (Neighbourhoods, RadiusCounts) for f in fields(kind))
 
 _Arrays = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TiledCounts:
-    """What all tiles together have counted, as `GroupBuilder` takes it."""
-
-    counted: Mapping[str, Counted]
-    matched: Mapping[str, Any] | None
-    backends: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +96,8 @@ class _Asked:
     """What the tasks of a stratum have in common: all but the data, which lie in files."""
 
     embedding: Embedding
-    similarity: Similarity
+    ties: Ties
+    max_distance: float | None
     ks: tuple[int, ...]
     wanted: Wanted
     # how many rows the spaces have, and how many levels each name
@@ -119,8 +112,7 @@ class _Asked:
     people: Path
     world: Path
     worlds: tuple[tuple[Path, int], ...]
-    drawn: bool  # whether there are draws: these worlds, or what they are made of
-    weighted: bool  # whether these worlds have weights
+    drawn: bool  # whether these are draws
     complaining: Path
     known: Path | None
 
@@ -131,32 +123,26 @@ class _Asked:
 
 
 def count_in_tiles(
-    situation: Situation,
-    embedding: Embedding,
-    wanted: Wanted,
-    *,
-    control: NearestGroups | None,
-    shared: SharedSpaces | None,
-    progress: Progress,
-) -> TiledCounts:
-    """Count the groups of all complainants on the workers of a situation."""
-    workers = cast("Workers", situation.workers)
-    shared = shared or SharedSpaces()
-    merged = _Merged(situation=situation)
-    for stratum in situation.strata:
-        stored = _stored(situation, embedding, stratum, shared, workers)
-        asked = _ask(situation, embedding, wanted, stored, control=control)
+    engine: Engine, strata: Sequence[Stratum], world: World, wanted: Wanted, progress: Progress
+) -> Counts:
+    """Count the groups of complainants on the workers of an engine."""
+    workers, people = cast("Workers", engine.workers), people_of(strata)
+    control = engine.known_control(people)
+    merged = _Merged(engine=engine, strata=strata, people=people)
+    for stratum in strata:
+        stored = _stored(engine, stratum, workers)
+        asked = _ask(engine, world, wanted, stored, None if control is None else (people, control))
         cuts = _cut(len(stratum.control), workers.rows)
         complaining = np.load(asked.complaining / "complaining.npy")
-        asked_about = wanted.searches(situation.weighted_worlds, known=control is not None)
-        people = (np.add.reduceat(complaining, cuts[:-1], dtype=np.intp) * asked_about).tolist()
+        asked_about = wanted.searches(world, known=control is not None)
+        number = (np.add.reduceat(complaining, cuts[:-1], dtype=np.intp) * asked_about).tolist()
         tiles = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
         tasks = [
             asked.task(search_tile, *tile, people=each)
-            for tile, each in zip(tiles, people, strict=True)
+            for tile, each in zip(tiles, number, strict=True)
         ]
         found = workers.answer(tasks, progress)
-        mine = np.searchsorted(situation.complainants, stratum.control[stored.rows[complaining]])
+        mine = np.searchsorted(people, stratum.control[stored.rows[complaining]])
         merged.note_counts(mine, found, stored)
         if wanted.matched:
             known = tuple(zip(cuts[:-1].tolist(), found, strict=True))
@@ -164,8 +150,9 @@ def count_in_tiles(
             wholes = tuple(lcm(*column) for column in each_in)
             tasks = [asked.task(compare_tile, *tile, known, wholes) for tile in tiles]
             merged.note_matched(mine, workers.answer(tasks, discard_progress))
-            merged.spaces.append(_space_of(stored, found, situation.ks) if wanted.listed else {})
-    return merged.counts(wanted)
+            if wanted.listed:
+                merged.links.append(_links_of(stored, found, engine.study.ks))
+    return merged.counts(world, wanted, control)
 
 
 def _cut(rows: int, held: int) -> NDArray[np.intp]:
@@ -177,15 +164,10 @@ def _cut(rows: int, held: int) -> NDArray[np.intp]:
 # --- what workers read ---
 
 
-def _stored(
-    situation: Situation,
-    embedding: Embedding,
-    stratum: Stratum,
-    shared: SharedSpaces,
-    workers: Workers,
-) -> _StoredStratum:
-    """Store the spaces of a stratum, once for all groupings that share them."""
-    for known in shared.stored:
+def _stored(engine: Engine, stratum: Stratum, workers: Workers) -> _StoredStratum:
+    """Store the spaces of a stratum, once for all worlds."""
+    study, embedding = engine.study, engine.embedding
+    for known in engine.stored:
         same = known.stratum.control is stratum.control and known.stratum.test is stratum.test
         if same:
             return cast("_StoredStratum", replace(known, stratum=stratum))
@@ -193,34 +175,32 @@ def _stored(
     spaces: list[Space] = []
     files, orders, backends = [], [], {}
     for side, rows in (("control", stratum.control), ("test", stratum.test)):
-        points = embedding.apply(situation.population, rows).points
-        space, standing = Space.of(points, situation.marks_of(rows), embedding.metric)
+        points = embedding.apply(study.population, rows).points
+        space, standing = Space.of(points, study.marks(rows), embedding.metric)
         backends[side] = choose(_placed(space), complainants)
         path, order = _store_space(
             workers,
             space,
             standing if side == "control" else None,
-            threads=situation.threads if backends[side] == "compiled" else 0,
+            threads=engine.threads if backends[side] == "compiled" else 0,
         )
         spaces.append(space)
         files.append(path)
         orders.append(order)
     at = stratum.control[orders[0]]
-    people = {name: situation.population.part(name, at) for name in embedding.names}
+    people = {name: study.population.part(name, at) for name in embedding.names}
     stored = _StoredStratum(
         stratum=stratum,
         control=files[0],
         test=files[1],
-        people=_store_people(workers, people, situation.marks_of(at)),
+        people=_store_people(workers, people, study.marks(at)),
         facts=SpaceFacts.of(spaces[1]),
-        levels={
-            name: len(situation.population.categories(name).levels) for name in embedding.nominal
-        },
+        levels={name: len(study.population.categories(name).levels) for name in embedding.nominal},
         rows=orders[0],
         points=orders[1],
         backends=backends,
     )
-    shared.stored.append(stored)
+    engine.stored.append(stored)
     return stored
 
 
@@ -283,38 +263,37 @@ def _store_people(
 
 
 def _ask(
-    situation: Situation,
-    embedding: Embedding,
+    engine: Engine,
+    world: World,
     wanted: Wanted,
     stored: _StoredStratum,
-    *,
-    control: NearestGroups | None,
+    counted: tuple[NDArray[np.intp], Nearest] | None,
 ) -> _Asked:
-    """Store what one grouping has of its own: worlds, complainants, groups known already."""
-    workers = cast("Workers", situation.workers)
-    stratum, rows = stored.stratum, stored.stratum.control[stored.rows]
+    """Store what one pass has of its own: worlds, complainants, groups known already."""
+    workers, study, embedding = cast("Workers", engine.workers), engine.study, engine.embedding
+    population, stratum = study.population, stored.stratum
+    rows = stratum.control[stored.rows]
 
-    def store_world(world: Population) -> Path:
+    def store_world(other: Population) -> Path:
         moved = {}
         for name in embedding.names:
-            column, fact = world.part(name, rows), situation.population.part(name, rows)
+            column, fact = other.part(name, rows), population.part(name, rows)
             if not np.array_equal(column.data, fact.data):
                 moved[name] = column
         return _store_people(workers, moved)
 
     complaining = np.isin(rows, stratum.complainants)
     known = None
-    if control is not None:
-        mine = np.searchsorted(control.own_rows, rows[complaining])
-        arrays = {
-            name: each[mine] if len(each) else each
-            for name, each in control.counted.arrays().items()
-        }
+    if counted is not None:
+        people, control = counted
+        mine = np.searchsorted(people, rows[complaining])
+        arrays = {name: each[mine] for name, each in nearest_arrays(control).items()}
         known = workers.store(digest(arrays), arrays)
     return _Asked(
         embedding=embedding,
-        similarity=situation.similarity,
-        ks=situation.ks,
+        ties=study.ties,
+        max_distance=study.max_distance,
+        ks=study.ks,
         wanted=wanted,
         control_rows=len(stratum.control),
         test_rows=len(stratum.test),
@@ -323,10 +302,9 @@ def _ask(
         control=stored.control,
         test=stored.test,
         people=stored.people,
-        world=store_world(situation.world),
-        worlds=tuple((store_world(world), weight) for world, weight in situation.weighted_worlds),
-        drawn=bool(situation.draws),
-        weighted=bool(situation.worlds),
+        world=store_world(world.point or population),
+        worlds=tuple((store_world(part), weight) for part, weight in world.parts),
+        drawn=world.drawn,
         complaining=workers.store(digest(complaining), {"complaining": complaining}),
         known=known,
     )
@@ -336,7 +314,7 @@ def _ask(
 
 
 class _Tile:
-    """A tile as a worker sees it: a situation of its complainants, on spaces in files."""
+    """A tile as a worker sees it: a study of its complainants, on spaces in files."""
 
     def __init__(self, asked: _Asked, first: int, last: int) -> None:
         self.asked, self.rows = asked, np.arange(first, last)
@@ -354,28 +332,34 @@ class _Tile:
         self.test_search = _open_search(asked, "test")
         self.standing = _mapped(asked.control / "standing.npy")
 
-    def situation(self) -> Situation:
-        asked, people = self.asked, self.people
-        others = [(self._world(path), weight) for path, weight in asked.worlds]
-        return Situation(
-            population=people,
-            counterfactual=self._world(asked.world),
-            attributes=(),
+    def study(self) -> Study:
+        """Make the study of the complainants of the tile."""
+        asked = self.asked
+        return Study(
+            population=self.people,
             strata=(self.stratum,),
-            is_negative=_mapped(asked.people / "marks.npy"),
-            is_negative_cf=None,
+            attributes=(),
+            outcomes=_mapped(asked.people / "marks.npy"),
+            mark=_as_they_are,
             ks=asked.ks,
-            similarity=asked.similarity,
-            threads=threads_of_task(),
-            draws=tuple(world for world, _ in others) if asked.drawn else (),
-            worlds=tuple(others) if asked.weighted else (),
+            ties=asked.ties,
+            max_distance=asked.max_distance,
+        )
+
+    def world(self) -> World:
+        """Read the world that is asked about."""
+        return World(
+            point=self._world(self.asked.world),
+            parts=tuple((self._world(path), weight) for path, weight in self.asked.worlds),
+            drawn=self.asked.drawn,
         )
 
     def _world(self, path: Path) -> Population:
         moved = _columns(self.asked, path)
         return replace(self.people, columns=MappingProxyType({**self.people.columns, **moved}))
 
-    def builder(self, counted: Mapping[str, Counted] | None = None) -> GroupBuilder:
+    def search(self) -> Pass:
+        """Prepare the searches of the tile, of whose rows all are matched."""
         asked = self.asked
         control, test = (_space(asked, side) for side in ("control", "test"))
         spaces = [
@@ -397,55 +381,67 @@ class _Tile:
                 facts=asked.facts,
             ),
         ]
-        return GroupBuilder(
-            self.situation(),
-            asked.embedding,
-            discard_progress,
-            counted=counted,
-            shared=SharedSpaces(embedding=asked.embedding, spaces=spaces),
-            to_match=self.rows,
+        engine = Engine(
+            self.study(),
+            threads=threads_of_task(),
+            embedding=asked.embedding,
+            prepared=spaces,
         )
+        return Pass(engine, (self.stratum,), (), rows=self.rows)
 
     def cells(self) -> Cells:
         """Give the boxes around the points of the control space."""
         names = (f.name for f in fields(Cells))
         return Cells(**{name: np.load(self.asked.control / f"{name}.npy") for name in names})
 
-    def known_control(self, answer: Path) -> Counted:
-        """Give what was counted of the control groups: by the first task, or before."""
-        if self.asked.known is None:
-            return _counted_in(_read(answer, "control:"), "control")
-        mine = slice(self._before, self._before + len(self.stratum.complainants))
-        arrays = {name: _mapped(self.asked.known / f"{name}.npy") for name in _COUNTED}
-        return Counted.of_arrays(
-            {name: each[mine] if len(each) else each for name, each in arrays.items()}
-        )
+    def control_groups(self, answer: Path) -> Nearest:
+        """Return the control groups that the first task has counted, or that were known before."""
+        asked, people = self.asked, self.stratum.complainants
+        if asked.known is None:
+            found = _read(answer, "control:")
+            arrays = {name.removeprefix("control:"): each for name, each in found.items()}
+        else:
+            mine = slice(self._before, self._before + len(people))
+            files = asked.known.glob("*.npy")
+            arrays = {path.stem: _mapped(path)[mine] for path in files}
+        overflow = asked.embedding.apply(self.people, people).overflow_distance
+        limits = None
+        if asked.max_distance is not None:
+            limits = limits_of(asked.max_distance, overflow, asked.embedding.metric)
+        return nearest_of(arrays, overflow, limits)
+
+
+def _as_they_are(marks: NDArray[Any]) -> NDArray[Any]:
+    return marks
 
 
 def search_tile(asked: _Asked, first: int, last: int) -> _Arrays:
     """Find the groups of the complainants of a tile, and the matches of all its people."""
     tile = _Tile(asked, first, last)
-    builder = tile.builder()
-    found: dict[str, NearestGroups] = {}
+    search, world = tile.search(), tile.world()
+    aside, found = Aside(number=MATCHES, rows=tile.rows), dict[str, Nearest]()
     if len(tile.stratum.complainants):
         for center in asked.wanted.centers:
-            found |= builder.test(
-                center, over_draws=asked.wanted.over_draws, matched=asked.wanted.matched
-            )
+            parts = search.test(center, world, asked.wanted, aside)
+            found |= {_name_of(center, number): each for number, each in enumerate(parts)}
     answer: _Arrays = {"complainants": np.array(len(tile.stratum.complainants))}
     if asked.wanted.matched:
-        ((matches, _),) = builder.match()
+        ((matches, _),) = search.match(world, aside)
         answer |= _matches_arrays(matches)
     if len(tile.stratum.complainants) and asked.known is None:
-        found["control"] = builder.control()
+        found["control"] = search.control()
     written: set[int] = set()
-    for what, groups in found.items():
-        if id(groups) not in written:  # a world that weighs more is there more than once
-            written.add(id(groups))
-            arrays = groups.counted.arrays()
+    for what, nearest in found.items():
+        if id(nearest) not in written:  # a world that weighs more is there more than once
+            written.add(id(nearest))
+            arrays = nearest_arrays(nearest)
             answer |= {f"{what}:{name}": each for name, each in arrays.items()}
-    answer |= {f"{_BACKEND}{what}": np.array(name) for what, name in builder.backends.items()}
+    answer |= {f"{_BACKEND}{what}": np.array(name) for what, name in search.backends.items()}
     return answer
+
+
+def _name_of(center: Center, part: int) -> str:
+    return f"{center.value} {part}"
 
 
 def compare_tile(
@@ -457,51 +453,38 @@ def compare_tile(
 ) -> _Arrays:
     """Compare the complainants of a tile with the matches of the people around them.
 
-    `found` are the answers of `search_tile`, each with the first row of its tile; means of
-    marks are counted in parts of `wholes`.
+    `found` are the answers of `search_tile`, each with the first row of its tile; means of marks
+    are counted in parts of `wholes`.
     """
     tile = _Tile(asked, first, last)
-    complainants = tile.stratum.complainants
-    flat: _Arrays = {"complainants": np.array(len(complainants))}
-    if not len(complainants):
+    people = tile.stratum.complainants
+    flat: _Arrays = {"complainants": np.array(len(people))}
+    if not len(people):
         return flat
-    answer = dict(found)[first]
-    builder = tile.builder({"control": tile.known_control(answer)})
-    control = builder.control()
-    points = asked.embedding.apply(tile.people, complainants).points
-    own = tile.standing[complainants]
-    reach = control.found.radius.max(axis=1)
-    if control.caliper is not None:
-        reach = np.minimum(reach, control.caliper.limits)
+    control = tile.control_groups(dict(found)[first])
+    points, own = asked.embedding.apply(tile.people, people).points, tile.standing[people]
     queries = Queries(points=points, own=own, own_negative=np.zeros(len(own), dtype=np.bool_))
+    reach, _ = reach_of(control)
     index = tile.cells().points_near(points, reach.astype(np.float64), asked.embedding.metric)
     start, stop = (np.searchsorted(tile.standing, index, side) for side in ("left", "right"))
-    number = stop - start  # how many rows stand on each point, one after the other
+    number = stop - start  # how many rows lie on each point, one after the other
     rows = np.arange(number.sum()) + np.repeat(start - np.cumsum(number) + number, number)
     matches = _gather(asked, rows, found, wholes)
-    places = np.searchsorted(rows, complainants)
-    scale = builder.scale(tile.stratum, asked.facts)
+    places = np.searchsorted(rows, people)
     (groups,) = compare_matched(
         control,
-        np.arange(len(complainants)),
+        tile.study(),
         rows=places,
         queries=replace(queries, own=np.searchsorted(index, own)),
         standing=np.repeat(np.arange(len(index)), number),
         search=NearbySearch(tile.control_search, index),
         matches=matches,
-        scale=scale,
-        names=asked.embedding.names,
+        scale=tile.search().scale(tile.stratum, tile.world(), asked.facts),
+        embedding=asked.embedding,
     )
-    made = MatchedGroups(
-        at_k=groups,
-        own=matches.sums(places),
-        spaces=(),
-        control=control,
-        centers=control.origins,
-    ).arrays()
-    flat |= {f"own:{name}": each for name, each in made["own"].items()}
-    for index_of_k, arrays in enumerate(made["at_k"]):
-        flat |= {f"{index_of_k}:{name}": each for name, each in arrays.items()}
+    flat |= {f"own:{name}": each for name, each in sums_arrays(matches.sums(places)).items()}
+    for k, group in enumerate(groups):
+        flat |= {f"{k}:{name}": each for name, each in group_arrays(group).items()}
     return flat
 
 
@@ -643,7 +626,7 @@ def _gather(
         keys += len(used)
         for name in _BY_KEY:
             parts[name].append(answer[f"matches:{name}"][used])
-        marks = _read_integers(parts["marks"][-1])
+        marks = read_integers(parts["marks"][-1])
         parts["marks"][-1] = in_wholes(marks, _wholes(answer), wholes)
         for name in _SPARSE:
             parts[name].append(_sparse(answer, name)[used])
@@ -663,30 +646,20 @@ def _gather(
     )
 
 
-def _read_integers(array: NDArray[Any]) -> NDArray[Any]:
-    """Read integers that no array holds, which are written as text."""
-    if array.dtype.kind != "U":
-        return array
-    integers = [int(text) for text in array.ravel().tolist()]
-    return np.array(integers, dtype=object).reshape(array.shape)
-
-
 # --- all tiles together ---
-
-
-def _counted_in(answer: Mapping[str, Any], what: str) -> Counted:
-    return Counted.of_arrays({name: answer[f"{what}:{name}"] for name in _COUNTED})
 
 
 @dataclass(slots=True)
 class _Merged:
     """The answers of all tiles of all strata, in the order of complainants."""
 
-    situation: Situation
+    engine: Engine
+    strata: Sequence[Stratum]
+    people: NDArray[np.intp]
     counted: dict[str, _Arrays] = field(default_factory=dict)
     own: _Arrays = field(default_factory=dict)
     at_k: list[_Arrays] = field(default_factory=list)
-    spaces: list[_Arrays] = field(default_factory=list)
+    links: list[Links] = field(default_factory=list)
     backends: dict[str, list[str]] = field(default_factory=dict)
 
     def note_counts(
@@ -697,7 +670,7 @@ class _Merged:
             for key, array in answer.items():
                 what, _, name = key.partition(":")
                 if array.ndim:
-                    _write(self.counted.setdefault(what, {}), name, rows, array, self._size)
+                    _write(self.counted.setdefault(what, {}), name, rows, array, len(self.people))
         for what in {key for path in found for key in _backends_in(path)}:
             name = stored.backends["control" if what == "control" else "test"]
             if name == "compiled":
@@ -708,31 +681,51 @@ class _Merged:
     def note_matched(self, mine: NDArray[np.intp], found: Sequence[Path]) -> None:
         """Write down the matched groups of a stratum."""
         if not self.at_k:
-            self.at_k = [{} for _ in self.situation.ks]
+            self.at_k = [{} for _ in self.engine.study.ks]
         for rows, answer in _by_tile(mine, found):
             for key, array in answer.items():
                 what, _, name = key.partition(":")
                 into = self.own if what == "own" else self.at_k[int(what)]
-                _write(into, name, rows, array, self._size)
+                _write(into, name, rows, array, len(self.people))
 
-    @property
-    def _size(self) -> int:
-        return len(self.situation.complainants)
-
-    def counts(self, wanted: Wanted) -> TiledCounts:
-        """Give everything that was written down."""
+    def counts(self, world: World, wanted: Wanted, control: Nearest | None) -> Counts:
+        """Return everything that was written down."""
+        population = self.engine.study.population
+        if control is None:
+            control = self._nearest("control", population)
+            self.engine.remember_control(self.people, control)
+        test: dict[Center, tuple[Nearest, ...]] = {}
+        for center in wanted.centers:
+            if center is Center.FACTUAL or not wanted.over_parts:
+                around = population if center is Center.FACTUAL else world.point or population
+                test[center] = (self._nearest(_name_of(center, 0), around),)
+                continue
+            parts: list[Nearest] = []
+            for part, weight in world.parts:
+                parts += [self._nearest(_name_of(center, len(parts)), part)] * weight
+            test[center] = tuple(parts)
         matched = None
         if wanted.matched:
-            spaces = self.spaces if wanted.listed else []
-            matched = {"own": self.own, "at_k": self.at_k, "spaces": spaces}
-        return TiledCounts(
-            counted={what: Counted.of_arrays(each) for what, each in self.counted.items()},
+            names = self.engine.embedding.names
+            groups: tuple[Group, ...] = tuple(group_of(each, names) for each in self.at_k)
+            matched = groups, sums_of(self.own)
+        return Counts(
+            control=control,
+            test=test,
             matched=matched,
+            links=tuple(self.links),
             backends={
-                what: name_backends(names, self.situation.strata)
-                for what, names in self.backends.items()
+                what: name_backends(names, self.strata) for what, names in self.backends.items()
             },
         )
+
+    def _nearest(self, what: str, world: Population) -> Nearest:
+        embedding, study = self.engine.embedding, self.engine.study
+        overflow = embedding.apply(world, self.people).overflow_distance
+        limits = None
+        if study.max_distance is not None:
+            limits = limits_of(study.max_distance, overflow, embedding.metric)
+        return nearest_of(self.counted[what], overflow, limits)
 
 
 def _backends_in(path: Path) -> dict[str, str]:
@@ -756,10 +749,7 @@ def _by_tile(
 def _write(
     into: _Arrays, name: str, rows: NDArray[np.intp], array: NDArray[Any], size: int
 ) -> None:
-    if name in {f.name for f in fields(RadiusCounts)} and not len(array):
-        into.setdefault(name, array)  # nothing is counted within a caliper where there is none
-        return
-    array = _read_integers(array)
+    array = read_integers(array)
     if array.dtype == object:
         into |= {name: into[name].astype(object)} if name in into else {}
     if name not in into:
@@ -767,9 +757,9 @@ def _write(
     into[name][rows] = array
 
 
-def _space_of(stored: _StoredStratum, found: Sequence[Path], ks: tuple[int, ...]) -> _Arrays:
-    """Give who stands for whom in a stratum, in the order of its rows."""
-    from scipy.sparse import vstack
+def _links_of(stored: _StoredStratum, found: Sequence[Path], ks: tuple[int, ...]) -> Links:
+    """Put together who matches whom in a stratum, in the order of its rows."""
+    from scipy.sparse import csr_array, vstack
 
     keys, parts, number = [], [], 0
     for path in found:
@@ -781,5 +771,6 @@ def _space_of(stored: _StoredStratum, found: Sequence[Path], ks: tuple[int, ...]
     people.indices = stored.points[people.indices]
     key = np.empty(len(stored.rows), dtype=np.intp)
     key[stored.rows] = np.concatenate(keys)
-    arrays = {name: in_file(getattr(people, name)) for name in _CSR}
-    return arrays | {"key": in_file(key), "parts": parts_for(max(ks)), "width": len(stored.points)}
+    arrays = tuple(in_file(getattr(people, name)) for name in _CSR)
+    matrix = csr_array(arrays, shape=(number, len(stored.points)))
+    return Links(key=in_file(key), people=matrix, parts=parts_for(max(ks)))

@@ -1,0 +1,203 @@
+"""The people of one complainant's groups, listed when a page asks for them.
+
+Nothing of this is kept by a search: all distances from one center are measured once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mutandis.data.by_row import ByRow
+from mutandis.engine.groups import Pair
+from mutandis.engine.methods import Center
+from mutandis.engine.nearest import limits_of
+from mutandis.search.embedding import LazyEmbedding
+from mutandis.search.engine import group_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mutandis.data.population import Population
+    from mutandis.data.spaces import Stratum
+    from mutandis.engine.engine import Engine
+    from mutandis.engine.groups import Links
+    from mutandis.engine.methods import Method
+    from mutandis.engine.study import World
+    from mutandis.search.embedding import Embedded
+
+__all__ = ["Listed", "Lister", "Members"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed(ByRow):
+    """Some people of one group.
+
+    Parameters
+    ----------
+    rows
+        Their rows in the table.
+    distance
+        How far each of them is from the search center.
+    place
+        The part of a place that each holds: 1, or less where several share the last places.
+    """
+
+    rows: NDArray[np.intp]
+    distance: NDArray[np.float64]
+    place: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members(ByRow):
+    """The people in one complainant's group.
+
+    Parameters
+    ----------
+    ids
+        Their ids, nearest first; people at the same distance in the order of their ids.
+    distance
+        How far they are from the search center.
+    place
+        The part of a place that each holds: 1, or less where several share the last places.
+    is_negative
+        Whether they were refused; of a score, its steps.
+    is_center
+        Marks the search center, where it is counted in.
+    """
+
+    ids: NDArray[Any]
+    distance: NDArray[np.float64]
+    place: NDArray[np.float64]
+    is_negative: NDArray[Any]
+    is_center: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """Count the people."""
+        return len(self.ids)
+
+
+@dataclass(slots=True, kw_only=True)
+class Lister:
+    """Lists groups in one world; `links` tell who matches whom, by stratum."""
+
+    engine: Engine
+    world: World
+    links: tuple[Links, ...] = ()
+    points: LazyEmbedding = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare to place the rows of the table."""
+        population = self.engine.study.population
+        self.points = LazyEmbedding(embedding=self.engine.embedding, population=population)
+
+    def people(self, row: int, method: Method, index: int) -> Pair[Listed]:
+        """List the people of both groups of a complainant at the index-th k, without centers."""
+        number, stratum = next(
+            (number, stratum)
+            for number, stratum in enumerate(self.engine.study.strata)
+            if row in stratum.complainants
+        )
+        k, population = self.engine.study.ks[index], self.engine.study.population
+        control = self._nearest(self._center(population, row), stratum.control, k, own=row)
+        if method.matched:
+            test = self._matched(row, stratum, self.links[number], control)
+        elif method.center is Center.FACTUAL:
+            test = self._nearest(self._center(population, row), stratum.test, k)
+        elif self.world.parts:
+            test = self._average(row, stratum, k, counted=int(method.count_centers))
+        else:
+            test = self._nearest(self._center(self._point, row), stratum.test, k)
+        return Pair(control=control, test=test)
+
+    def part_weights(self, row: int, index: int) -> NDArray[np.float64]:
+        """Return how much a place in the group of each part counts, where centers are counted."""
+        stratum = next(each for each in self.engine.study.strata if row in each.complainants)
+        return self._parts(row, stratum, self.engine.study.ks[index], counted=1)[1]
+
+    @property
+    def _point(self) -> Population:
+        return self.world.point or self.engine.study.population
+
+    def _center(self, world: Population, row: int) -> Embedded:
+        return self.engine.embedding.apply(world, np.array([row]))
+
+    def _nearest(self, center: Embedded, space: NDArray[np.intp], k: int, own: int = -1) -> Listed:
+        """List the k nearest in a space, apart from a complainant's own row."""
+        rows, distance, place = self._places(center, space, k, own)
+        near = place > 0
+        apart = self.engine.embedding.metric.as_float(distance[near]) + center.overflow_distance[0]
+        return Listed(rows=rows[near], distance=apart, place=place[near])
+
+    def _places(
+        self, center: Embedded, space: NDArray[np.intp], k: int, own: int = -1
+    ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.float64]]:
+        """Return the other rows of a space, how far they are, and their places in a group of k."""
+        study, metric = self.engine.study, self.engine.embedding.metric
+        distance = metric.from_center(center.points, self.points.take(space))
+        rows = space
+        if own >= 0:
+            others = space != own
+            rows, distance = space[others], distance[others]
+        radius = int(np.partition(distance, k - 1)[k - 1])
+        if study.max_distance is not None:
+            limit = int(limits_of(study.max_distance, center.overflow_distance, metric)[0])
+            if radius > limit:
+                return rows, distance, np.asarray(distance <= limit, dtype=np.float64)
+        on_rim = 1.0
+        if study.ties == "fair":
+            inside, rim = np.count_nonzero(distance < radius), np.count_nonzero(distance == radius)
+            on_rim = (k - inside) / rim
+        place = np.where(distance < radius, 1.0, np.where(distance == radius, on_rim, 0.0))
+        return rows, distance, place
+
+    def _parts(
+        self, row: int, stratum: Stratum, k: int, *, counted: int
+    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+        """Return the places in each part of a mixture, and how much they count in each."""
+        places: list[NDArray[np.float64]] = []
+        for part, weight in self.world.parts:
+            here = self._places(self._center(part, row), stratum.test, k)[2]
+            places += [here] * weight
+        # means are averaged: a place in a larger group is a smaller part of it
+        sizes = np.array([round(float(each.sum())) for each in places])
+        weights = (sizes.min() + counted) / np.maximum(sizes + counted, 1)
+        return places, weights * bool(sizes.min())
+
+    def _average(self, row: int, stratum: Stratum, k: int, *, counted: int) -> Listed:
+        """List everyone in the groups of the parts, with their places on average.
+
+        Distances are those from the counterfactual that is shown.
+        """
+        places, weights = self._parts(row, stratum, k, counted=counted)
+        total = sum(each * part for each, part in zip(places, weights, strict=True))
+        place = np.asarray(total / len(places), dtype=np.float64)
+        near = place > 0
+        return self._seen_from(self._center(self._point, row), stratum.test[near], place[near])
+
+    def _seen_from(
+        self, center: Embedded, rows: NDArray[np.intp], place: NDArray[np.float64]
+    ) -> Listed:
+        metric = self.engine.embedding.metric
+        apart = metric.from_center(center.points, self.points.take(rows))
+        distance = metric.as_float(apart) + center.overflow_distance[0]
+        return Listed(rows=rows, distance=distance, place=place)
+
+    def _matched(self, row: int, stratum: Stratum, links: Links, control: Listed) -> Listed:
+        """List the matches of a control group, with the places that they hold.
+
+        Distances are those from the complainant's own counterfactual.
+        """
+        keys = links.key[np.searchsorted(stratum.control, control.rows)]
+        whole, shared = control.place == 1, control.place < 1
+        ones = np.ones(len(keys), dtype=np.int64)
+        weight = ones[whole] @ links.people[keys[whole]]
+        rest = ones[shared] @ links.people[keys[shared]]
+        weight = weight + rest * control.place.max(where=shared, initial=0.0)
+        point = group_rows(self.points.take(stratum.test))[1]
+        held = (weight / np.bincount(point) / links.parts)[point]
+        chosen = np.flatnonzero(held > 0)
+        center = self._center(self._point, row)
+        return self._seen_from(center, stratum.test[chosen], held[chosen])
