@@ -33,6 +33,7 @@ import pytest
 from hypothesis import settings
 
 import mutandis as mm
+from tests.tables import LOAN
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -156,16 +157,7 @@ def plan_loan() -> Callable[..., mm.Plan]:
 
     def plan(table: pd.DataFrame, **options: Any) -> mm.Plan:
         chosen: dict[str, Any] = {
-            "outcome": "LoanApproval",
-            "negative": -1,
-            "protected": mm.Protection("Gender", value=1, reference=0),
-            "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-            "worldview": mm.Worldview(
-                {
-                    "AnnualSalary": mm.Linear("Gender"),
-                    "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-                }
-            ),
+            **LOAN,
         }
         return mm.plan(table, **(chosen | options))
 

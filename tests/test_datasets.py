@@ -7,6 +7,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
+from tests.tables import LOAN
 
 
 def test_columns_and_size() -> None:
@@ -74,16 +75,7 @@ def test_what_cannot_be_drawn() -> None:
 def test_an_audit_of_generated_data_finds_the_built_in_discrimination() -> None:
     found = mm.audit(
         mm.datasets.loan(n=1500, seed=2),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        worldview=mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender"),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
+        **LOAN,
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15,),
     )

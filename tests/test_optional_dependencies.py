@@ -45,14 +45,7 @@ import mutandis as mm
 
 found = mm.audit(
     mm.datasets.loan(n=400, seed=1),
-    outcome="LoanApproval",
-    negative=-1,
-    protected=mm.Protection("Gender", value=1, reference=0),
-    attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-    worldview=mm.Worldview({
-        "AnnualSalary": mm.Linear("Gender"),
-        "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-    }),
+    **LOAN,
     decision="AnnualSalary + 5 * AccountBalance > 225000",
     ks=(5,),
     uncertainty=mm.Uncertainty(refits=2, placebo=2),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,8 @@ from hypothesis import strategies as st
 import mutandis as mm
 from mutandis.errors import PlanError
 from mutandis.evidence.findings import Verdict
+from tests.oracle import Gower, exact, marked, nearest, total
+from tests.tables import LOAN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,74 +63,6 @@ def audit(table: pd.DataFrame, other: pd.DataFrame, **options: Any) -> mm.Audit:
     return mm.audit(table, **{**chosen, **options})
 
 
-class Person(NamedTuple):
-    x: int
-    job: str
-    refused: bool
-
-
-def persons(table: pd.DataFrame) -> list[Person]:
-    return [
-        Person(int(x), job, ok == "no")
-        for x, job, ok in zip(table["x"], table["job"], table["ok"], strict=True)
-    ]
-
-
-class Counted(NamedTuple):
-    refused: Fraction
-    places: Fraction
-    rows: int
-
-    def share(self) -> Fraction | None:
-        return self.refused / self.places if self.places else None
-
-    def joined_by(self, center: Person) -> Counted:
-        return Counted(self.refused + center.refused, self.places + 1, self.rows + 1)
-
-
-def distance(a: Person, b: Person) -> Fraction:
-    return (Fraction(abs(a.x - b.x), 4) + (a.job != b.job)) / 2
-
-
-def oracle(center: Person, space: list[Person], k: int, caliper: Fraction, *, ties: str) -> Counted:
-    """Sort everybody, and follow the definition word by word."""
-    near = sorted((distance(center, other), other.refused) for other in space)
-    radius = near[k - 1][0]
-    if radius > caliper:
-        left = [refused for apart, refused in near if apart <= caliper]
-        return Counted(Fraction(sum(left)), Fraction(len(left)), len(left))
-    inside = [refused for apart, refused in near if apart < radius]
-    rim = [refused for apart, refused in near if apart == radius]
-    rows = len(inside) + len(rim)
-    if ties == "all":
-        return Counted(Fraction(sum(inside) + sum(rim)), Fraction(rows), rows)
-    part = Fraction(k - len(inside), len(rim))
-    return Counted(sum(inside) + part * sum(rim), Fraction(k), rows)
-
-
-def check_group(row: dict[str, Any], name: str, counted: Counted, caliper: float) -> None:
-    assert row[f"n_{name}"] == counted.places
-    assert row[f"rows_{name}"] == counted.rows
-    share = counted.share()
-    if share is None:
-        assert np.isnan(row[f"p_{name}"])
-        assert np.isnan(row[f"radius_{name}"])
-    else:
-        assert row[f"p_{name}"] == float(share)
-        # a group that holds the center alone has no radius
-        assert not row[f"radius_{name}"] > caliper
-
-
-def check_verdict(row: dict[str, Any], control: Counted, test: Counted, tau: Fraction) -> bool:
-    """Check the verdict of somebody with enough people; tell whether there is evidence."""
-    first, second = control.share(), test.share()
-    assert first is not None
-    assert second is not None
-    assert row["delta_p"] == float(first - second)
-    assert (row["verdict"] != "no-evidence") == (first - second > tau)
-    return first - second > tau
-
-
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(
@@ -151,34 +84,45 @@ def test_every_number_follows_from_the_definition(
     tau: float,
 ) -> None:
     table, other = data
-    found = audit(
-        table,
-        other,
-        similarity=mm.Similarity(max_distance=caliper, min_group=min_group, ties=ties),
-        tau=tau,
-    )
-    factual, would_be = persons(table), persons(other)
-    women = [index for index, woman in enumerate(table["woman"]) if woman]
-    men = [person for person, woman in zip(factual, table["woman"], strict=True) if not woman]
+    similarity = mm.Similarity(max_distance=caliper, min_group=min_group, ties=ties)
+    found = audit(table, other, similarity=similarity, tau=tau)
+    facts, would_be = (list(zip(each["x"], each["job"], strict=True)) for each in (table, other))
+    refused, refused_cf = ((each["ok"] == "no").tolist() for each in (table, other))
+    gower = Gower(facts, ("continuous", "nominal"))
+    women = np.flatnonzero(table["woman"] == 1).tolist()
+    men = np.flatnonzero(table["woman"] == 0).tolist()
     rows = found.findings(method, k=k).to_dict("records")
     assert [row["id"] for row in rows] == women
     cases = 0
     for who, row in zip(women, rows, strict=True):
-        center = factual[who] if method == "st" else would_be[who]
-        others = [factual[woman] for woman in women if woman != who]
-        limit = Fraction(str(caliper))
-        control = oracle(factual[who], others, k, limit, ties=ties)
-        test = oracle(center, men, k, limit, ties=ties)
-        enough = min(control.places, test.places) >= min_group
+        spaces = (
+            gower.among(facts[who], [woman for woman in women if woman != who]),
+            gower.among((facts if method == "st" else would_be)[who], men),
+        )
+        groups = [nearest(each, k, ties=ties, caliper=exact(caliper)) for each in spaces]
+        sizes, negatives = [total(each) for each in groups], [marked(g, refused) for g in groups]
+        enough = min(sizes) >= min_group
+        listed = [len(each) for each in groups]
         if method == "cst_with":
-            control, test = control.joined_by(factual[who]), test.joined_by(center)
-        check_group(row, "control", control, caliper)
-        check_group(row, "test", test, caliper)
+            sizes, listed = [each + 1 for each in sizes], [each + 1 for each in listed]
+            negatives = [negatives[0] + refused[who], negatives[1] + refused_cf[who]]
+        shares = [up / size if size else None for up, size in zip(negatives, sizes, strict=True)]
+        for place, name in enumerate(("control", "test")):
+            assert row[f"n_{name}"] == sizes[place]
+            assert row[f"rows_{name}"] == listed[place]
+            share = shares[place]
+            np.testing.assert_equal(row[f"p_{name}"], np.nan if share is None else float(share))
+            # an empty group, or one that holds the center alone, has no radius
+            assert share is not None or np.isnan(row[f"radius_{name}"])
+            assert not row[f"radius_{name}"] > caliper
         assert (row["verdict"] == "insufficient") == (not enough)
-        if enough:
-            cases += check_verdict(row, control, test, Fraction(str(tau)))
-        else:
+        if not enough:
             assert all(np.isnan(row[each]) for each in ("ci_low", "ci_high", "p_value", "q_value"))
+            continue
+        delta_p = shares[0] - shares[1]  # type: ignore[operator]
+        assert row["delta_p"] == float(delta_p)
+        assert (row["verdict"] != "no-evidence") == (delta_p > exact(tau))
+        cases += delta_p > exact(tau)
     counts = found.counts().set_index(["method", "k"])
     assert counts.loc[(method, k), "cases"] == cases
 
@@ -397,16 +341,7 @@ def test_the_published_loans_as_the_docs_tell_it(data_folder: Path) -> None:
     table = pd.read_csv(data_folder / "loan_application.csv", sep="|")
     found = mm.audit(
         table,
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        worldview=mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender"),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
+        **LOAN,
         ks=(15,),
         similarity=mm.Similarity(max_distance=0.02, min_group=5),
     )
@@ -426,23 +361,14 @@ def test_the_published_loans_as_the_docs_tell_it(data_folder: Path) -> None:
 # --- what is refused ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), "near", True])
-def test_a_caliper_is_a_distance(value: Any) -> None:
-    with pytest.raises(PlanError, match=r"max_distance=.* is not allowed. Give the largest dist"):
-        alone(similarity=mm.Similarity(max_distance=value))
-
-
-@pytest.mark.parametrize("value", [0, -3, 1.5, "few", True])
-def test_min_group_counts_people(value: Any) -> None:
-    with pytest.raises(PlanError, match=r"min_group=.* is not allowed. Give the fewest people"):
-        alone(similarity=mm.Similarity(min_group=value))
-
-
-def test_settings_are_recorded() -> None:
-    recorded = [
-        alone(similarity=mm.Similarity(max_distance=0.25, min_group=2)).provenance.settings[
-            "similarity"
-        ][name]
-        for name in ("max_distance", "min_group")
-    ]
-    assert recorded == [0.25, 2]
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("max_distance", [-0.1, float("nan"), float("inf"), "near", True], "the largest dist"),
+        ("min_group", [0, -3, 1.5, "few", True], "the fewest people"),
+    ],
+)
+def test_settings_out_of_range_are_refused(name: str, values: list[Any], said: str) -> None:
+    for value in values:
+        with pytest.raises(PlanError, match=rf"{name}=.* is not allowed. Give {said}"):
+            alone(similarity=mm.Similarity(**{name: value}))

@@ -6,32 +6,24 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
-import polars as pl
 import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError, RootError, UnknownColumnError
+from tests.tables import LOAN
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BANK = mm.Worldview({"AnnualSalary": mm.Linear("Gender")})
-REGULATOR = mm.Worldview(
-    {
-        "AnnualSalary": mm.Linear("Gender"),
-        "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-    }
-)
+REGULATOR = LOAN["worldview"]
 EARNED = mm.Worldview(dict(REGULATOR.equations), resolving=("AnnualSalary",))
 THREE = {"bank": BANK, "regulator": REGULATOR, "earned": EARNED}
 
 
 def settings(**changes: Any) -> dict[str, Any]:
     return {
-        "outcome": "LoanApproval",
-        "negative": -1,
-        "protected": mm.Protection("Gender", value=1, reference=0),
-        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        **LOAN,
         "worldview": BANK,
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
         "methods": ["st", "cst_without", "cst_with", "cf"],
@@ -90,13 +82,6 @@ def test_a_worldview_may_look_at_columns_the_plan_did_not_read(decisions: pd.Dat
     compared = mm.compare_worldviews(plan, {"bank": BANK, "older": older})
     alone = mm.audit(wider, **settings(worldview=older)).findings()
     assert compared.table()["delta_p_older"].tolist() == alone["delta_p"].tolist()
-
-
-def test_frames_come_back_in_the_callers_type(decisions: pd.DataFrame) -> None:
-    frame = pl.DataFrame(decisions.to_dict("list"))
-    compared = mm.compare_worldviews(mm.plan(frame, **settings()), THREE)
-    assert isinstance(compared.table(), pl.DataFrame)
-    assert isinstance(compared.summary(), pl.DataFrame)
 
 
 def test_the_plot_is_plain_svg_and_the_same_each_time(decisions: pd.DataFrame) -> None:

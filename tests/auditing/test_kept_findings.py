@@ -14,14 +14,12 @@ import pytest
 import mutandis as mm
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.evidence.findings import Verdict
+from tests.tables import LOAN
 
 
 def audited(**changes: Any) -> mm.Audit:
     settings: dict[str, Any] = {
-        "outcome": "LoanApproval",
-        "negative": -1,
-        "protected": mm.Protection("Gender", value=1, reference=0),
-        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        **LOAN,
         "worldview": mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
         "uncertainty": mm.Uncertainty(refits=2),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.outcomes.measures import MEASURES
+from tests.tables import LOAN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,16 +28,7 @@ def table() -> pd.DataFrame:
 def audit(table: Any, measure: Any, **options: Any) -> mm.Audit:
     evidence = {"measure": measure, "primary": ("cst_matched", 20), **options.pop("evidence", {})}
     arguments: dict[str, Any] = {
-        "outcome": "LoanApproval",
-        "negative": -1,
-        "protected": mm.Protection("Gender", value=1, reference=0),
-        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        "worldview": mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender"),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
+        **LOAN,
         "decision": "AnnualSalary * 3 + AccountBalance * 5 > 225000",
         "ks": (20,),
         "tau": TAUS.get(measure, 0.0),
@@ -97,27 +88,6 @@ def test_what_is_run_on_top_follows(found: mm.Audit) -> None:
     assert (shares.notna() == evidence).all()
 
 
-@pytest.mark.few("risk-ratio")
-def test_sentences_say_it(found: mm.Audit) -> None:
-    measure = found.plan.settings.measure
-    case = found.case(first(found))
-    said = case.explain_pattern()
-    assert f"{measure.symbol} " in said
-    assert (
-        f"{'more' if measure.worse_above else 'less'} than τ = {found.plan.settings.tau:g}" in said
-    )
-    assert measure.symbol in str(case)
-    html = found.report().html
-    condition = measure.condition(found.plan.settings.tau, worse=True)
-    assert condition.replace(">", "&gt;").replace("<", "&lt;") in html
-    assert f"interval of the {measure.symbol}" in html
-    document = found.case_file(first(found))
-    assert measure.formula.partition(" ")[0] in document.to_html()
-    data = json.loads(document.to_json())
-    assert data["measure"] == measure.name
-    assert data["figures"][0]["measured"] is not None
-
-
 def first(found: mm.Audit) -> Any:
     rows = found.findings()
     return rows.loc[rows["verdict"] == "significant-adjusted", "id"].iloc[0]
@@ -150,17 +120,6 @@ def test_better_treatment(table: pd.DataFrame, measure: Any) -> None:
     some = rows.loc[evidence, "id"].iloc[0] if evidence.any() else rows["id"].iloc[0]
     said = found.case(some).explain_pattern()
     assert "1/τ = " in said
-
-
-def test_the_order_of_rows_changes_nothing(table: pd.DataFrame) -> None:
-    numbered = table.assign(number=np.arange(len(table)))
-    here, there = (
-        audit(each, "odds-ratio", id="number", uncertainty=mm.Uncertainty(placebo=0))
-        .findings()
-        .sort_values("id", ignore_index=True)
-        for each in (numbered, numbered.sample(frac=1, random_state=1))
-    )
-    assert here.equals(there)
 
 
 def test_the_weakest_ground_is_the_one_of_the_measure() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import mutandis as mm
 from mutandis.errors import PlanError
+from tests.tables import LOAN
 
 Reports = list[tuple[int, int]]
 OPEN = mm.Worldview({"AnnualSalary": mm.Count("Gender")})
@@ -17,10 +18,7 @@ OPEN = mm.Worldview({"AnnualSalary": mm.Count("Gender")})
 
 def audited(progress: Any, **changes: Any) -> mm.Audit:
     settings: dict[str, Any] = {
-        "outcome": "LoanApproval",
-        "negative": -1,
-        "protected": mm.Protection("Gender", value=1, reference=0),
-        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        **LOAN,
         "worldview": mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
         "uncertainty": mm.Uncertainty(refits=2),

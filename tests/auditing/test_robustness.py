@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from dataclasses import replace
 from importlib import import_module
@@ -17,18 +16,10 @@ import pytest
 import mutandis as mm
 from mutandis.auditing.tipping import RULES, describe_verdict, find_curve
 from mutandis.errors import MutandisWarning, PlanError
+from tests.tables import LOAN
 
 SETTINGS: dict[str, Any] = {
-    "outcome": "LoanApproval",
-    "negative": -1,
-    "protected": mm.Protection("Gender", value=1, reference=0),
-    "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-    "worldview": mm.Worldview(
-        {
-            "AnnualSalary": mm.Linear("Gender"),
-            "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-        }
-    ),
+    **LOAN,
     "ks": (10, 20, 30),
     "methods": ["st", "cst_matched"],
     "uncertainty": mm.Uncertainty(refits=4, placebo=0),
@@ -60,35 +51,6 @@ def test_findings_of_the_headline_say_how_robust_they_are(found: mm.Audit) -> No
     assert set(table["grade"].dropna()) == set(RULES)
     assert (table["robustness"].notna() == table["tipping"].notna()).all()
     assert "tipping" not in found.findings("st").columns
-
-
-def test_the_line_says_what_the_table_says(found: mm.Audit) -> None:
-    """Written again from the columns, for every verdict."""
-    table = found.findings().set_index("id")
-    strength = {"evidence": 1, "significant": 2, "significant-adjusted": 3}
-    by_k = {
-        k: found.findings("cst_matched", k=k).set_index("id")["verdict"].map(strength).fillna(0)
-        for k in found.ks
-    }
-    primary = found.plan.settings.primary[1]
-    seen = set()
-    for who, row in table[table["tipping"].notna()].iterrows():
-        line = row["robustness"]
-        percent = round(100 * row["tipping"])
-        words = {0: "even if none of", 100: "only if all of"}.get(
-            percent, f"as long as at least {percent}% of"
-        )
-        assert line.startswith(f"holds {words} the effect of 'Gender' is real, ")
-        assert f"in {row['verdict_share']:.0%} of refits" in line
-        stays = [k for k in found.ks if by_k[k][who] >= by_k[primary][who]]
-        if len(stays) == 3:
-            assert line.endswith("at every k from 10 to 30")
-        else:
-            sizes = line.partition("at k = ")[2].partition(" but not at k = ")
-            assert sizes[0] == ", ".join(map(str, stays))
-            assert sizes[2] == ", ".join(str(k) for k in found.ks if k not in stays)
-        seen.add(len(stays))
-    assert seen == {1, 2, 3}
 
 
 @pytest.mark.parametrize(
@@ -191,25 +153,6 @@ def test_a_redacted_case_file_says_nothing_of_it(found: mm.Audit) -> None:
     assert document.robustness is None
     assert document.parts[0].curve == ()
     assert "Robustness" not in document.to_html()
-
-
-def test_the_report_counts_grades_and_draws_them(found: mm.Audit) -> None:
-    report = found.report()
-    table = found.findings()
-    assert "tipping" in report.plots
-    for grade, number in table["grade"].value_counts().items():
-        assert f">{grade}: {number:,}</text>" in report.plots["tipping"]
-    for verdict in ("significant-adjusted", "evidence"):
-        counts = table[table["verdict"] == verdict]["grade"].value_counts()
-        cells = [f'<td class="number">{counts.get(grade, 0)}</td>' for grade in RULES]
-        row = r"\s*".join([f'<th scope="row">{verdict}</th>', *cells, "</tr>"])
-        assert re.search(row, report.html)
-
-
-def test_the_summary_counts_grades(found: mm.Audit) -> None:
-    table = found.findings()
-    grades = table[table["verdict"] == "significant-adjusted"]["grade"].value_counts()
-    assert f"{grades['robust']} robust (stand with 50% of it), " in repr(found)
 
 
 def test_the_setting_turns_it_off() -> None:

@@ -118,6 +118,7 @@ def test_who_computes_is_not_on_record(tmp_path: Path) -> None:
     assert alone.plan.settings == shared.plan.settings
 
 
+@pytest.mark.slow
 def test_a_cluster_of_an_audit_ends_with_it() -> None:
     pytest.importorskip("distributed")
     options = dict(table())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from statistics import fmean
@@ -16,32 +15,11 @@ import mutandis as mm
 from mutandis.errors import DecisionError, OutcomeError, PlanError
 from mutandis.outcomes.score import ScoreKind
 from mutandis.rooms.compliance import impact_ratios
+from tests.tables import Table, audit_people, nearest_people
+from tests.tables import people_with_rates as made_up
 
-WOMEN = mm.Protection("woman", value=1, reference=0)
 RATE = mm.Score("rate", worse="higher")
-
-Table = dict[str, Any]
-MakeTable = Callable[..., Table]
-MakeAudit = Callable[..., mm.Audit]
-MakeWeights = Callable[..., dict[int, Fraction]]
-
-
-@pytest.fixture(scope="session")
-def made_up(make_people: Callable[..., tuple[Table, np.random.Generator]]) -> MakeTable:
-    """Make interest rates that rise with debt, and are higher for women."""
-
-    def make(seed: int = 1, rows: int = 240, *, coarse: bool = True) -> Table:
-        table, rng = make_people(seed, rows, coarse=coarse)
-        woman, income, debt = (np.array(table[name]) for name in ("woman", "income", "debt"))
-        rate = 5 - 0.1 * income + 0.2 * debt + 0.4 * woman + rng.gamma(2, 0.3, rows)
-        return table | {"rate": np.round(rate, 2).tolist()}
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def audit(audit_people: MakeAudit) -> MakeAudit:
-    return partial(audit_people, outcome=RATE)
+audit = partial(audit_people, outcome=RATE)
 
 
 def moments(table: Table, weights: dict[int, Fraction]) -> tuple[Fraction, Fraction]:
@@ -54,9 +32,7 @@ def moments(table: Table, weights: dict[int, Fraction]) -> tuple[Fraction, Fract
 
 
 @pytest.mark.parametrize("k", [8, 20])
-def test_means_and_variances_are_those_by_hand(
-    made_up: MakeTable, audit: MakeAudit, weights_by_hand: MakeWeights, k: int
-) -> None:
+def test_means_and_variances_are_those_by_hand(k: int) -> None:
     table = made_up(2)
     found = audit(table)
     women = [i for i, w in enumerate(table["woman"]) if w]
@@ -71,8 +47,8 @@ def test_means_and_variances_are_those_by_hand(
     for place in (0, 5, 31, 79):
         her = women[place]
         others = [each for each in women if each != her]
-        control = moments(table, weights_by_hand(table, her, others, k))
-        test = moments(table, weights_by_hand(table, her, men, k))
+        control = moments(table, nearest_people(table, her, others, k))
+        test = moments(table, nearest_people(table, her, men, k))
         assert rows.loc[her, "mean_control"] == float(control[0])
         assert rows.loc[her, "mean_test"] == float(test[0])
         assert rows.loc[her, "delta"] == float(control[0] - test[0])
@@ -80,9 +56,7 @@ def test_means_and_variances_are_those_by_hand(
         assert variance == pytest.approx(float(control[1]), rel=1e-12)
 
 
-def test_welch_is_that_of_scipy_where_no_place_is_shared(
-    made_up: MakeTable, audit: MakeAudit
-) -> None:
+def test_welch_is_that_of_scipy_where_no_place_is_shared() -> None:
     table = made_up(3, coarse=False)
     found = audit(table, tau=0.1)
     rates = np.array(table["rate"])
@@ -99,9 +73,7 @@ def test_welch_is_that_of_scipy_where_no_place_is_shared(
         assert (rows.loc[her, "ci_low"] >= 0.1) == (rows.loc[her, "p_value"] <= 0.05)
 
 
-def test_matched_means_are_those_by_hand(
-    made_up: MakeTable, audit: MakeAudit, weights_by_hand: MakeWeights
-) -> None:
+def test_matched_means_are_those_by_hand() -> None:
     """Σ_j w_j y_j / Σ_j w_j with w_j = Σ_i u_i s_ij, in fractions, m = 5."""
     table = made_up(4)
     moved = [x + 1 if w else x for x, w in zip(table["income"], table["woman"], strict=True)]
@@ -109,10 +81,10 @@ def test_matched_means_are_those_by_hand(
     found = audit(table, worldview=None, counterfactuals=counterfactuals, tau=0.25)
     women = [i for i, w in enumerate(table["woman"]) if w]
     men = [i for i, w in enumerate(table["woman"]) if not w]
-    matches = {i: weights_by_hand(table, i, men, 5, income=moved[i]) for i in women}
+    matches = {i: nearest_people(table, i, men, 5, income=moved[i]) for i in women}
     rows = found.findings("cst_matched", k=8).set_index("id")
     for her in women[:12]:
-        control = weights_by_hand(table, her, [i for i in women if i != her], 8)
+        control = nearest_people(table, her, [i for i in women if i != her], 8)
         weights: dict[int, Fraction] = {}
         for i, u in control.items():
             for j, s in matches[i].items():
@@ -125,7 +97,7 @@ def test_matched_means_are_those_by_hand(
         assert bool(rows.loc[her, "own_case"]) == worse
 
 
-def test_lower_is_the_mirror_of_higher(made_up: MakeTable, audit: MakeAudit) -> None:
+def test_lower_is_the_mirror_of_higher() -> None:
     table = made_up(5)
     turned = table | {"rate": [round(10 - each, 2) for each in table["rate"]]}
     one, two = audit(table), audit(turned, outcome=mm.Score("rate", worse="lower"))
@@ -138,9 +110,7 @@ def test_lower_is_the_mirror_of_higher(made_up: MakeTable, audit: MakeAudit) -> 
         )
 
 
-def test_the_other_direction_is_that_of_exchanged_ends(
-    made_up: MakeTable, audit: MakeAudit
-) -> None:
+def test_the_other_direction_is_that_of_exchanged_ends() -> None:
     table = made_up(6)
     better = audit(table, evidence=mm.Evidence(direction="positive"))
     turned = audit(table, outcome=mm.Score("rate", worse="lower"))
@@ -151,9 +121,7 @@ def test_the_other_direction_is_that_of_exchanged_ends(
 
 
 @pytest.mark.parametrize("factor", [0.01, 100, 12])
-def test_units_rescale_differences_and_nothing_else(
-    made_up: MakeTable, audit: MakeAudit, factor: float
-) -> None:
+def test_units_rescale_differences_and_nothing_else(factor: float) -> None:
     table = made_up(7)
     other = table | {"rate": [round(each * factor, 6) for each in table["rate"]]}
     one, two = audit(table, tau=0.2), audit(other, tau=round(0.2 * factor, 6))
@@ -167,23 +135,7 @@ def test_units_rescale_differences_and_nothing_else(
         )
 
 
-@pytest.mark.slow
-def test_shuffling_the_rows_changes_no_number(made_up: MakeTable, audit: MakeAudit) -> None:
-    table = made_up(8)
-    order = np.random.default_rng(0).permutation(len(table["woman"]))
-    named = table | {"who": list(range(len(order)))}
-    shuffled = {name: [column[i] for i in order] for name, column in named.items()}
-    doubt = mm.Uncertainty(refits=2, placebo=2)
-    one, two = (audit(each, id="who", uncertainty=doubt) for each in (named, shuffled))
-    for method in one.methods:
-        first, second = (a.findings(method, k=20).set_index("id").sort_index() for a in (one, two))
-        assert first.equals(second)
-    assert one.noise_floor.as_dict() == two.noise_floor.as_dict()
-
-
-def test_searches_of_machine_code_give_the_same_sums(
-    made_up: MakeTable, audit: MakeAudit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_searches_of_machine_code_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     from mutandis.engine import nearest
     from mutandis.search.brute import BruteSearch
     from mutandis.search.kernel_search import CompiledSearch
@@ -202,7 +154,7 @@ def test_searches_of_machine_code_give_the_same_sums(
         assert found[0].findings(method, k=20).equals(found[1].findings(method, k=20))
 
 
-def test_a_decision_maker_scores_counterfactuals(made_up: MakeTable, audit: MakeAudit) -> None:
+def test_a_decision_maker_scores_counterfactuals() -> None:
     table = made_up(10)
     rule = "5 - 0.1 * income + 0.2 * debt"
     found = audit(table, decision=rule, tau=0.05)
@@ -227,9 +179,7 @@ def test_a_decision_maker_scores_counterfactuals(made_up: MakeTable, audit: Make
         audit(table, decision=lambda frame: ["high"] * len(frame))
 
 
-def test_means_of_few_people_are_compared_and_not_tested(
-    made_up: MakeTable, audit: MakeAudit
-) -> None:
+def test_means_of_few_people_are_compared_and_not_tested() -> None:
     found = audit(made_up(11))
     few, enough = found.findings("st", k=8), found.findings("st", k=20)
     assert few["p_value"].isna().all()
@@ -238,67 +188,6 @@ def test_means_of_few_people_are_compared_and_not_tested(
     assert "too few people to be tested" in found.case(
         few.loc[few["verdict"] == "evidence", "id"].iloc[0]
     ).explain("st", 8)
-
-
-def test_results_open_again_and_pages_speak_of_scores(
-    made_up: MakeTable, audit: MakeAudit, tmp_path: Any
-) -> None:
-    labels = mm.Labels(columns={"rate": "interest rate"})
-    table = made_up(12)
-    found = audit(
-        table,
-        decision="5 - 0.1 * income + 0.2 * debt",
-        tau=0.1,
-        uncertainty=mm.Uncertainty(refits=2, placebo=2),
-    ).with_labels(labels)
-    found.save(tmp_path / "results")
-    opened = mm.open_results(tmp_path / "results")
-    for method in found.methods:
-        for k in (8, 20):
-            assert opened.findings(method, k=k).equals(found.findings(method, k=k))
-    assert opened.counts().equals(found.counts())
-    page = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
-    assert "mean interest rate" in page
-    assert "higher is worse" in page
-    id = int(found.findings()["id"].iloc[0])  # noqa: A001
-    document = opened.case_file(id)
-    case = document.to_html()
-    assert "Mean interest rate" in case
-    figures = document.as_dict()["figures"][0]
-    assert {"mean_control", "mean_test", "delta"} <= set(figures)
-    for text in (page, case, str(opened.case(id)), opened.case(id).explain()):
-        assert "refused" not in text.replace("refused to", "")
-        assert "granted" not in text
-        assert "Δp" not in text
-    assert "of the variation on record open" in page
-    assert opened.with_record == found.with_record
-    redacted = opened.case_file(id, redact=True)
-    assert redacted.primary.p_control == "withheld"
-    assert mm.verify_results(tmp_path / "results").differences == ()
-
-
-def test_placebo_and_tipping_work_on_scores(made_up: MakeTable, audit: MakeAudit) -> None:
-    table = made_up(13, rows=300)
-    found = audit(table, uncertainty=mm.Uncertainty(refits=0, placebo=2))
-    method, k = found.plan.settings.primary
-    assert found.noise_floor.largest <= found.count(method, k)["significant_adjusted"]
-    tipping = found.tipping()
-    cases = found.findings()["verdict"].isin(["evidence", "significant", "significant-adjusted"])
-    assert (tipping["tipping"].notna() == cases).all()
-    lines = found.placebo(repeats=2, ks=(20,)).table()
-    assert set(lines["kind"]) == {"a", "b"}
-
-
-def test_several_grounds_take_scores(made_up: MakeTable, audit: MakeAudit) -> None:
-    table = made_up(14, rows=400)
-    table["old"] = [i % 2 for i in range(400)]
-    grounds = [WOMEN, mm.Protection("old", value=1, reference=0)]
-    worldview = mm.Worldview({"income": mm.Linear("woman", "old"), "debt": mm.Linear("woman")})
-    found = audit(table, protected=grounds, combine="multiple", worldview=worldview)
-    rows = found.findings("cst_without", k=20)
-    parts = rows[["delta_woman", "delta_old"]]
-    assert rows["delta"].tolist() == parts.min(axis=1).tolist()
-    assert "mean_control" in rows
 
 
 @pytest.mark.parametrize(
@@ -313,13 +202,13 @@ def test_several_grounds_take_scores(made_up: MakeTable, audit: MakeAudit) -> No
     ],
 )
 def test_what_does_not_belong_to_scores_is_refused(
-    made_up: MakeTable, audit: MakeAudit, changes: dict[str, Any], error: type[Exception], said: str
+    changes: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
         audit(made_up(), **changes)
 
 
-def test_scores_need_numbers_that_differ(made_up: MakeTable, audit: MakeAudit) -> None:
+def test_scores_need_numbers_that_differ() -> None:
     table = made_up()
     with pytest.raises(OutcomeError, match="the same number in every row"):
         audit(table | {"rate": [1.0] * len(table["rate"])})
@@ -345,9 +234,7 @@ def test_steps_are_exact_where_decimals_are() -> None:
     assert fmean(rough.values(steps)) == pytest.approx(fmean(many), abs=float(rough.step))
 
 
-def test_impact_ratios_of_a_score_are_those_of_doing_better_than_the_median(
-    made_up: MakeTable, audit: MakeAudit
-) -> None:
+def test_impact_ratios_of_a_score_are_those_of_doing_better_than_the_median() -> None:
     table = made_up(15)
     found = impact_ratios(audit(table))
     rates = np.array(table["rate"])

@@ -18,20 +18,13 @@ from mutandis.engine.methods import METHODS
 from mutandis.engine.tally import Sums
 from mutandis.errors import MutandisWarning, PlanError
 from mutandis.outcomes.intervals import TESTS
+from tests.oracle import Gower, Matched, Row, World, share, total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GRADES = ("low", "mid", "high")
 JOBS = ("clerk", "cook", "guard")
-KINDS = ("continuous", "ordinal", "nominal")
-Row = tuple[Any, ...]
-
-
-def exact(row: Row) -> Row:
-    """A number and a rank as fractions, and a name."""
-    a, b, c = row
-    return Fraction(str(a)), Fraction(GRADES.index(b)), c
 
 
 @dataclass
@@ -45,143 +38,73 @@ class Oracle:
     k: int
     caliper: Fraction | None = None
     matched: bool = True
+    kinds: Sequence[Any] = ("continuous", GRADES, "nominal")
 
     def __post_init__(self) -> None:
         self.men = [row for row in range(len(self.rows)) if row not in set(self.women)]
-        numbers = [row[0] for row in self.rows]
-        self.span = max(numbers) - min(numbers)
-        self.known: dict[Any, tuple[dict[int, Fraction], Fraction] | None] = {}
+        self.distance = Gower(self.rows, self.kinds)
+        self.known: dict[Any, Matched] = {}
 
-    def apart(self, here: Row, there: Row) -> Fraction:
-        numbers, ranks = abs(here[0] - there[0]) / self.span, abs(here[1] - there[1]) / 2
-        return Fraction(numbers + ranks + (here[2] != there[2])) / 3
-
-    def nearest(self, center: Row, space: Sequence[int], k: int) -> dict[int, Fraction]:
-        apart = {row: self.apart(center, self.rows[row]) for row in space}
-        radius = sorted(apart.values())[k - 1]
-        if self.caliper is not None and radius > self.caliper:
-            return {row: Fraction(1) for row in space if apart[row] <= self.caliper}
-        inside = {row: Fraction(1) for row in space if apart[row] < radius}
-        rim = [row for row in space if apart[row] == radius]
-        return inside | dict.fromkeys(rim, Fraction(k - len(inside), len(rim)))
-
-    def worlds(self, person: int, part: Fraction, held: str) -> list[tuple[Row, Fraction]]:
-        """Where a person stands, with weights that add up to one."""
+    def world(self, person: int, part: Fraction, held: str) -> World:
+        """Return the counterfactual rows of a person, with weights that add up to one."""
         found = []
-        fact = self.rows[person]
+        fact, switched = self.rows[person], min(part, Fraction(1))
         for draw in self.draws:
             other = [
                 fact[place] if "abc"[place] == held else cell
                 for place, cell in enumerate(draw[person])
             ]
-            switched = min(part, Fraction(1))
             for names, weight in ((fact, 1 - switched), (other, switched)):
-                a, b = (fact[place] + part * (other[place] - fact[place]) for place in (0, 1))
+                cells = tuple(
+                    names[place] if kind == "nominal" else self._between(person, other, place, part)
+                    for place, kind in enumerate(self.kinds)
+                )
                 if weight:
-                    found.append(((a, b, names[2]), weight / len(self.draws)))
+                    found.append((cells, weight / len(self.draws)))
         return found
 
-    def match(
-        self, person: int, part: Fraction, held: str
-    ) -> tuple[dict[int, Fraction], Fraction] | None:
-        if (person, part, held) not in self.known:
-            self.known[person, part, held] = self._match(person, part, held)
-        return self.known[person, part, held]
-
-    def _match(
-        self, person: int, part: Fraction, held: str
-    ) -> tuple[dict[int, Fraction], Fraction] | None:
-        whole: dict[int, Fraction] = {}
-        distance = Fraction(0)
-        for place, weight in self.worlds(person, part, held):
-            found = self.nearest(place, self.men, min(5, len(self.men)))
-            if not found:
-                return None
-            for row, share in found.items():
-                held_part = weight * share / sum(found.values())
-                whole[row] = whole.get(row, Fraction(0)) + held_part
-                distance += held_part * self.apart(place, self.rows[row])
-        return whole, distance
+    def _between(self, person: int, other: Any, place: int, part: Fraction) -> Fraction:
+        here, there = (
+            self.distance.number(place, each[place]) for each in (self.rows[person], other)
+        )
+        return here + part * (there - here)
 
     def p_value(self, person: int, part: Fraction, held: str = "") -> float | None:
-        """The p-value of evidence, None where there is none or groups cannot be compared."""
-        others = [row for row in self.women if row != person]
-        control = self.nearest(self.rows[person], others, self.k)
-        if not control:
-            return None
-        size = sum(control.values(), Fraction(0))
-        p_control = sum(u for row, u in control.items() if self.refused[row]) / size
+        """Return the p-value of evidence; None without evidence or comparable groups."""
+        if (part, held) not in self.known:
+            self.known[part, held] = Matched(
+                distance=self.distance,
+                world=lambda row: self.world(row, part, held),
+                caliper=self.caliper,
+            )
+        matched = self.known[part, held]
         if not self.matched:
-            return self.unmatched_p_value(person, part, p_control, size)
-        radius = sorted(self.apart(self.rows[person], self.rows[row]) for row in others)[self.k - 1]
-        if self.caliper is not None:
-            radius = min(radius, self.caliper)
-        test, filled, near = self.matched_group(control, radius, part, held)
-        if 2 * near < size or not filled or not self.balanced(control, test, part, held):
+            return self._unmatched(matched, person)
+        found = matched.compare(person, self.women, self.men, self.k)
+        p_control, p_test = share(found.control, self.refused), share(found.test, self.refused)
+        if found.unfit != "" or p_control is None or p_test is None or not p_control > p_test:
             return None
-        p_test = sum((w for row, w in test.items() if self.refused[row]), Fraction(0)) / filled
-        if not p_control > p_test:
-            return None
-        effective = min(filled**2 / sum(w * w for w in test.values()), 2 * size)
+        size = total(found.control)
+        effective = min(found.n_effective, 2 * size)
         return _score_test(p_control, float(size), p_test, float(effective))
 
-    def matched_group(
-        self, control: dict[int, Fraction], radius: Fraction, part: Fraction, held: str
-    ) -> tuple[dict[int, Fraction], Fraction, Fraction]:
-        """The places of men, those of women who have matches, and those whose are near."""
-        test: dict[int, Fraction] = {}
-        filled = near = Fraction(0)
-        for row, place in control.items():
-            known = self.match(row, part, held)
-            if known is not None:
-                filled += place
-                near += place * (known[1] <= radius)
-                for man, share in known[0].items():
-                    test[man] = test.get(man, Fraction(0)) + place * share
-        return test, filled, near
-
-    def unmatched_p_value(
-        self, person: int, part: Fraction, p_control: Fraction, size: Fraction
-    ) -> float | None:
+    def _unmatched(self, matched: Matched, person: int) -> float | None:
+        others = [row for row in self.women if row != person]
+        control = matched.group(self.rows[person], others, self.k)
+        p_control = share(control, self.refused)
+        if p_control is None:
+            return None
         p_test, sizes = Fraction(0), []
-        for place, weight in self.worlds(person, part, ""):
-            found = self.nearest(place, self.men, self.k)
-            if not found:
+        for cells, weight in matched.world(person):
+            group = matched.group(cells, self.men, self.k)
+            found = share(group, self.refused)
+            if found is None:
                 return None
-            sizes.append(sum(found.values(), Fraction(0)))
-            refused = sum(u for row, u in found.items() if self.refused[row])
-            p_test += weight * refused / sizes[-1]
+            sizes.append(total(group))
+            p_test += weight * found
         if not p_control > p_test:
             return None
-        return _score_test(p_control, float(size), p_test, float(min(sizes)))
-
-    def balanced(
-        self, control: dict[int, Fraction], test: dict[int, Fraction], part: Fraction, held: str
-    ) -> bool:
-        size, filled = sum(control.values(), Fraction(0)), sum(test.values(), Fraction(0))
-        allowed = min(Fraction(1, 16), 4 / size)
-        for place, kind in enumerate(KINDS):
-            for level in JOBS if kind == "nominal" else (None,):
-
-                def value(cell: Any, level: Any = level) -> Fraction:
-                    return Fraction(cell if level is None else cell == level)
-
-                sides = (
-                    [(w / filled, value(self.rows[row][place])) for row, w in test.items()],
-                    [
-                        (u / size * weight, value(cells[place]))
-                        for row, u in control.items()
-                        for cells, weight in self.worlds(row, part, held)
-                    ],
-                )
-                means = [sum(w * x for w, x in side) for side in sides]
-                spread = sum(
-                    sum(w * x * x for w, x in side) - mean**2
-                    for side, mean in zip(sides, means, strict=True)
-                )
-                if (means[0] - means[1]) ** 2 > allowed * spread / 2:
-                    return False
-        return True
+        return _score_test(p_control, float(total(control)), p_test, float(min(sizes)))
 
 
 @cache
@@ -282,8 +205,8 @@ def test_the_tipping_point_is_that_of_the_definition(
         )
         table = found.tipping()
     oracle = Oracle(
-        rows=[exact(row) for row in facts],
-        draws=[[exact(row) for row in would_be]],
+        rows=facts,
+        draws=[would_be],
         refused=refused,
         women=range(women),
         k=k,
@@ -382,15 +305,15 @@ def test_open_counterfactuals_are_those_of_the_definition() -> None:
         numbers = population.numbers("x").tolist()
         jobs = population.categories("job")
         names = [str(jobs.levels[code]) for code in jobs.codes.tolist()]
-        # the oracle has a rank between: one for all, which says nothing
-        return [(Fraction(x), Fraction(0), job) for x, job in zip(numbers, names, strict=True)]
+        return [(Fraction(x), job) for x, job in zip(numbers, names, strict=True)]
 
-    oracle = TwoAttributes(
+    oracle = Oracle(
         rows=rows(found.plan.population),
         draws=[rows(draw) for draw in found.world.draws],
         refused=(people["granted"] == "no").tolist(),
         women=np.flatnonzero(people["A"] == 1).tolist(),
         k=k,
+        kinds=("continuous", "nominal"),
     )
     findings, table = found.evaluate(), found.tipping()
     bounds = findings.p_value_bound()
@@ -405,13 +328,6 @@ def test_open_counterfactuals_are_those_of_the_definition() -> None:
                 break
             step -= 1
         assert table["tipping"].iloc[place] == step / 20
-
-
-class TwoAttributes(Oracle):
-    """A number and a name."""
-
-    def apart(self, here: Row, there: Row) -> Fraction:
-        return Fraction(abs(here[0] - there[0]) / self.span + (here[2] != there[2])) / 2
 
 
 def test_several_grounds_stand_together() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from mutandis.engine.methods import METHODS
 from mutandis.engine.study import World
 from mutandis.engine.tally import Sums, average
 from mutandis.errors import MutandisWarning
+from tests.oracle import Gower, fractions, marked, nearest, total
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,20 +32,9 @@ if TYPE_CHECKING:
 
 KS = (3, 7)
 OPEN = ("cst_without", "cst_with", "cf")
-Row = tuple[float, float]
 
 
 # --- an average of shares ---------------------------------------------------------------------
-
-
-def fractions(share: Sums) -> list[Fraction | None]:
-    wholes = (
-        int(size) * int(split) for size, split in zip(share.places, share.parts[:, 0], strict=True)
-    )
-    return [
-        Fraction(int(up), whole) if whole else None
-        for up, whole in zip(share.marks[:, 0], wholes, strict=True)
-    ]
 
 
 @pytest.mark.parametrize("largest", [4, 60, 5000])
@@ -76,31 +65,6 @@ def test_a_mean_counts_as_the_smallest_group() -> None:
 
 
 # --- groups, beside the definition ------------------------------------------------------------
-
-
-def distances(center: Row, rows: Sequence[Row], spans: Sequence[Fraction]) -> list[Fraction]:
-    return [
-        sum(
-            (
-                abs(Fraction(x) - Fraction(y)) / s
-                for x, y, s in zip(center, row, spans, strict=True)
-            ),
-            Fraction(0),
-        )
-        / 2
-        for row in rows
-    ]
-
-
-def nearest(apart: Sequence[Fraction], k: int, ties: str, caliper: Any) -> dict[int, Fraction]:
-    """The places that rows hold in the group of the k nearest."""
-    radius = sorted(apart)[k - 1]
-    if caliper is not None and radius > caliper:
-        return {row: Fraction(1) for row, far in enumerate(apart) if far <= caliper}
-    inside = [row for row, far in enumerate(apart) if far < radius]
-    rim = [row for row, far in enumerate(apart) if far == radius]
-    part = Fraction(1) if ties == "all" else Fraction(k - len(inside), len(rim))
-    return dict.fromkeys(inside, Fraction(1)) | dict.fromkeys(rim, part)
 
 
 def random_tally(
@@ -165,12 +129,9 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
         people = study.population
         men = np.flatnonzero(~people.categories("woman").codes.astype(bool))
         a, b = people.numbers("a"), people.numbers("b")
-        spans = [Fraction(float(np.ptp(column))) for column in (a, b)]
-        rows = list(zip(a[men].tolist(), b[men].tolist(), strict=True))
-        refused = study.outcomes[men]
+        gower = Gower(list(zip(a.tolist(), b.tolist(), strict=True)), ("continuous",) * 2)
+        refused = study.outcomes.tolist()
         assert drawn.decided_parts is not None
-        # many draws share a center on the grid
-        apart = cache(partial(distances, rows=rows, spans=spans))
         for index, k in enumerate(KS):
             found = {name: tally.at(METHODS[name], index).test for name in OPEN}
             told = {name: fractions(each.share) for name, each in found.items()}
@@ -178,15 +139,12 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
                 groups = []
                 for world in drawn.draws:
                     center = (float(world.numbers("a")[row]), float(world.numbers("b")[row]))
-                    groups.append(nearest(apart(center), k, similarity.ties, caliper))
-                sizes = [sum(group.values(), Fraction(0)) for group in groups]
-                negatives = [
-                    sum((p for r, p in group.items() if refused[r]), Fraction(0))
-                    for group in groups
-                ]
+                    apart = gower.among(center, men.tolist())
+                    groups.append(nearest(apart, k, ties=similarity.ties, caliper=caliper))
+                sizes = [total(group) for group in groups]
+                negatives = [marked(group, refused) for group in groups]
                 own = [int(each) for each in drawn.decided_parts[:, place]]
-                share = told["cf"][place]
-                assert share == Fraction(sum(own), draws)
+                assert told["cf"][place] == Fraction(sum(own), draws)
                 assert found["cf"].share.places[place] == 1
                 with_own = [
                     (n + c) / (s + 1) for n, c, s in zip(negatives, own, sizes, strict=True)
@@ -202,7 +160,7 @@ def test_the_paper_s_methods_average_over_draws(options: dict[str, Any]) -> None
                     continue
                 pairs = zip(negatives, sizes, strict=True)
                 assert without == sum(n / s for n, s in pairs) / draws
-                _check_members(engine, drawn, int(study.people[place]), index, groups, men)
+                _check_members(engine, drawn, int(study.people[place]), index, groups)
     assert (empty > 0) == ("max_distance" in options)
 
 
@@ -212,15 +170,14 @@ def _check_members(
     row: int,
     index: int,
     groups: Sequence[dict[int, Fraction]],
-    men: NDArray[np.intp],
 ) -> None:
-    """Each member holds the mean of her places, measured in the smallest group."""
-    least = min(sum(group.values(), Fraction(0)) for group in groups)
+    """Each member holds the mean of its places, measured in the smallest group."""
+    least = min(map(total, groups))
     held: dict[int, Fraction] = {}
     for group in groups:
-        for row, part in group.items():
-            more = part * least / sum(group.values()) / len(groups)
-            held[int(men[row])] = held.get(int(men[row]), Fraction(0)) + more
+        for member, part in group.items():
+            more = part * least / total(group) / len(groups)
+            held[member] = held.get(member, Fraction(0)) + more
     people = Lister(engine=engine, world=world).people(row, METHODS["cst_without"], index).test
     listed = dict(zip(people.rows.tolist(), people.place.tolist(), strict=True))
     assert listed == pytest.approx({row: float(part) for row, part in held.items()})
@@ -368,16 +325,3 @@ def test_a_saved_audit_answers_as_before(audited: mm.Audit, tmp_path: Path) -> N
     for method in ("cst_without", "cst_matched"):
         assert again.support(method, k=5).equals(audited.support(method, k=5))
         assert again.case(who).balance(method, 5) == audited.case(who).balance(method, 5)
-
-
-def test_shuffled_rows_change_nothing(audited: mm.Audit) -> None:
-    table = people().reset_index(names="id")
-    whole = audit_people(table, id="id")
-    shuffled = audit_people(table.sample(frac=1, random_state=1), id="id")
-    for method in whole.methods:
-        one, other = (each.findings(method, k=20).set_index("id") for each in (whole, shuffled))
-        assert one.sort_index().equals(other.sort_index())
-    assert (
-        whole.findings("cst_with", k=20)["p_test"].tolist()
-        == audited.findings("cst_with", k=20)["p_test"].tolist()
-    )

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
-from mutandis.engine.members import Members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mutandis.engine.members import Members
 
 KS = (1, 3, 4)
 # how many a protected row is matched with
@@ -178,33 +179,6 @@ def test_search_centers_are_listed_where_they_count() -> None:
                 other = groups.test.is_negative[groups.test.is_center]
                 assert mine.tolist() == [decided.loc[who, "outcome"] == "no"]
                 assert other.tolist() == [decided.loc[who, "outcome_cf"] == "no"]
-
-
-def test_with_centers_the_denominator_is_k_plus_one() -> None:
-    found = audit(crowd(6))
-    for k in KS:
-        without, with_ = found.findings("cst_without", k=k), found.findings("cst_with", k=k)
-        assert set(without["n_control"]) | set(without["n_test"]) == {k}
-        assert set(with_["n_control"]) | set(with_["n_test"]) == {k + 1}
-        refused = (with_["outcome"] == "no").astype(int)
-        expected = (without["p_control"] * k + refused) / (k + 1)
-        assert with_["p_control"].tolist() == pytest.approx(expected.tolist(), abs=1e-15)
-        assert (with_["rows_control"] == without["rows_control"] + 1).all()
-        assert (with_["radius_test"] == without["radius_test"]).all()
-
-
-def test_members_can_be_put_together() -> None:
-    one: Mapping[str, Any] = {
-        "ids": np.array([7]),
-        "distance": np.array([0.5]),
-        "place": np.array([1.0]),
-        "is_negative": np.array([True]),
-        "is_center": np.array([False]),
-    }
-    both = Members.join([Members(**one), Members(**{**one, "ids": np.array([8])})])
-    assert len(both) == 2
-    assert both.ids.tolist() == [7, 8]
-    assert both.distance.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("continuous", [True, False])

@@ -17,7 +17,7 @@ from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.columns import Categories, Numbers
 from mutandis.engine.engine import Engine
 from mutandis.engine.groups import Matching
-from mutandis.engine.matches import MATCHES, SpaceFacts, draw_values
+from mutandis.engine.matches import SpaceFacts, draw_values
 from mutandis.engine.methods import CST_MATCHED
 from mutandis.engine.pack import tally_arrays
 from mutandis.engine.study import World
@@ -25,6 +25,17 @@ from mutandis.errors import MutandisWarning
 from mutandis.search.distance import Metric, Points
 from mutandis.search.embedding import Embedded
 from mutandis.search.engine import Space
+from tests.oracle import (
+    Compared,
+    Gower,
+    Matched,
+    benjamini_hochberg,
+    exact,
+    fractions,
+    marked,
+    share,
+    total,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,174 +46,6 @@ if TYPE_CHECKING:
 KS = (3, 7, 12)
 JOBS = ("clerk", "cook", "guard")
 GRADES = ("low", "mid", "high")
-Row = tuple[Any, ...]
-
-
-class Oracle:
-    """Everything by the definition; people are tuples of cells."""
-
-    def __init__(
-        self,
-        rows: Sequence[Row],
-        worlds: Sequence[Sequence[Row]],
-        refused: Sequence[bool],
-        *,
-        kinds: Sequence[str],
-        weights: Sequence[Fraction],
-        ties: str = "fair",
-        caliper: Fraction | None = None,
-    ) -> None:
-        self.rows, self.worlds, self.refused = rows, worlds, refused
-        self.kinds, self.weights = kinds, weights
-        self.ties, self.caliper = ties, caliper
-        self.known: dict[int, tuple[dict[int, Fraction], Fraction] | None] = {}
-        self.apart: dict[tuple[Row, Row], Fraction] = {}  # on a grid, many rows are equal
-        columns = list(zip(*rows, strict=True))
-        self.spans = []
-        for kind, column in zip(kinds, columns, strict=True):
-            if kind == "continuous":
-                cells = [Fraction(str(cell)) for cell in column]
-                self.spans.append(max(cells) - min(cells))
-            else:
-                self.spans.append(Fraction(len(GRADES) - 1 if kind == "ordinal" else 1))
-            if len(set(column)) == 1:
-                self.spans[-1] = Fraction(0)
-
-    def number(self, attribute: int, cell: Any) -> Fraction:
-        if self.kinds[attribute] == "ordinal":
-            return Fraction(GRADES.index(cell))
-        return Fraction(str(cell))
-
-    def distance(self, here: Row, there: Row) -> Fraction:
-        if (here, there) not in self.apart:
-            self.apart[here, there] = self.measure(here, there)
-        return self.apart[here, there]
-
-    def measure(self, here: Row, there: Row) -> Fraction:
-        total = Fraction(0)
-        for place, (one, other) in enumerate(zip(here, there, strict=True)):
-            if self.spans[place] == 0:
-                continue
-            if self.kinds[place] == "nominal":
-                apart = Fraction(one != other)
-            else:
-                apart = abs(self.number(place, one) - self.number(place, other))
-                apart /= self.spans[place]
-            total += self.weights[place] * apart
-        return total / sum(self.weights)
-
-    def group(self, center: Row, space: Sequence[int], k: int) -> dict[int, Fraction]:
-        """The places that the rows of a space hold in the group of the k nearest."""
-        apart = {row: self.distance(center, self.rows[row]) for row in space}
-        radius = sorted(apart.values())[k - 1]
-        if self.caliper is not None and radius > self.caliper:
-            return {row: Fraction(1) for row in space if apart[row] <= self.caliper}
-        inside = [row for row in space if apart[row] < radius]
-        rim = [row for row in space if apart[row] == radius]
-        part = Fraction(1) if self.ties == "all" else Fraction(k - len(inside), len(rim))
-        return {row: Fraction(1) for row in inside} | dict.fromkeys(rim, part)
-
-    def matches(
-        self, person: int, test: Sequence[int]
-    ) -> tuple[dict[int, Fraction], Fraction] | None:
-        """M(i), whose parts add up to one, and its mean distance; None if some world has none."""
-        if person not in self.known:
-            self.known[person] = self.match(person, test)
-        return self.known[person]
-
-    def match(
-        self, person: int, test: Sequence[int]
-    ) -> tuple[dict[int, Fraction], Fraction] | None:
-        places = min(MATCHES, len(test))
-        whole: dict[int, Fraction] = {}
-        apart = Fraction(0)
-        for world in self.worlds:
-            found = self.group(world[person], test, places)
-            if not found:
-                return None
-            total = sum(found.values()) * len(self.worlds)
-            for row, place in found.items():
-                whole[row] = whole.get(row, Fraction(0)) + place / total
-                apart += place / total * self.distance(world[person], self.rows[row])
-        return whole, apart
-
-    def compare(
-        self, person: int, control: Sequence[int], test: Sequence[int], k: int
-    ) -> dict[str, Any]:
-        others = [row for row in control if row != person]
-        members = self.group(self.rows[person], others, k)
-        size = sum(members.values(), Fraction(0))
-        weights: dict[int, Fraction] = {}
-        near = Fraction(0)
-        apart = [self.distance(self.rows[person], self.rows[row]) for row in members]
-        radius = sorted(self.distance(self.rows[person], self.rows[row]) for row in others)[k - 1]
-        if self.caliper is not None:
-            radius = min(radius, self.caliper)
-        assert max(apart, default=Fraction(0)) <= radius
-        matched = Fraction(0)
-        for row, place in members.items():
-            known = self.matches(row, test)
-            if known is None:
-                continue
-            found, mean = known
-            matched += place
-            near += place * (mean <= radius)
-            for other, part in found.items():
-                weights[other] = weights.get(other, Fraction(0)) + place * part
-        if not matched:
-            return {"p_test": None, "rows": 0, "unfit": "far"}
-        negatives = sum(w for row, w in weights.items() if self.refused[row])
-        unfit = "far" if 2 * near < size else ""
-        if not unfit:
-            unfit = self.imbalance(members, size, weights, matched)
-        return {
-            "p_test": Fraction(negatives) / matched,
-            "rows": len(weights),
-            "n_effective": float(matched**2 / sum(w**2 for w in weights.values())),
-            "unfit": unfit,
-        }
-
-    def imbalance(
-        self,
-        members: Mapping[int, Fraction],
-        size: Fraction,
-        weights: Mapping[int, Fraction],
-        matched: Fraction,
-    ) -> str:
-        """The attribute whose averages differ most, of those that differ too much."""
-        allowed = min(Fraction(1, 16), 4 / size)
-        worst, name = Fraction(1), ""
-        for place, kind in enumerate(self.kinds):
-            if self.spans[place] == 0:
-                continue
-            levels: Sequence[Any] = JOBS if kind == "nominal" else (None,)
-            for level in levels:
-
-                def value(
-                    cell: Any, level: Any = level, kind: str = kind, place: int = place
-                ) -> Fraction:
-                    return (
-                        Fraction(cell == level) if kind == "nominal" else self.number(place, cell)
-                    )
-
-                test = [(w / matched, value(self.rows[r][place])) for r, w in weights.items()]
-                control = [
-                    (u / size / len(self.worlds), value(world[r][place]))
-                    for r, u in members.items()
-                    for world in self.worlds
-                ]
-                means = [sum(w * x for w, x in side) for side in (test, control)]
-                spread = sum(
-                    sum(w * x * x for w, x in side) - mean**2
-                    for side, mean in zip((test, control), means, strict=True)
-                )
-                shift = means[0] - means[1]
-                if shift == 0:
-                    continue
-                excess = Fraction(10**9) if spread == 0 else shift**2 / (allowed * spread / 2)
-                if excess > worst:
-                    worst, name = excess, "abc"[place]
-        return name
 
 
 def random_table(
@@ -271,18 +114,42 @@ def group_all(
         return tally, engine.study
 
 
-def described(group: Group, complainant: int) -> dict[str, Any]:
-    share, matching = group.share, group.matching
+def oracle_of(
+    facts: dict[str, list[Any]],
+    worlds: Sequence[dict[str, list[Any]]],
+    *,
+    weights: Sequence[float] = (1.0, 1.0, 1.0),
+    ties: str = "fair",
+    caliper: float | None = None,
+) -> Matched:
+    """Compare by the definition; several worlds are draws."""
+    rows, *drawn = (
+        list(zip(each["a"], each["b"], each["c"], strict=True)) for each in (facts, *worlds)
+    )
+    return Matched(
+        distance=Gower(rows, ("continuous", GRADES, "nominal"), weights),
+        world=lambda person: [(world[person], Fraction(1, len(drawn))) for world in drawn],
+        ties=ties,
+        caliper=None if caliper is None else exact(caliper),
+    )
+
+
+def reason(unfit: int | str) -> str:
+    return unfit if isinstance(unfit, str) else "abc"[unfit]
+
+
+def check_group(group: Group, place: int, wanted: Compared, refused: Sequence[bool]) -> None:
+    matching = group.matching
     assert matching is not None
-    code = int(matching.unfit[complainant])
-    whole = int(share.places[complainant]) * int(share.parts[complainant, 0])
-    unfit = "" if code == 0 else "far" if code == Matching.FAR else matching.names[abs(code) - 1]
-    return {
-        "p_test": Fraction(int(share.marks[complainant, 0]), whole) if whole else None,
-        "rows": int(group.rows[complainant]),
-        "n_effective": float(matching.n_effective[complainant]),
-        "unfit": unfit,
-    }
+    code = int(matching.unfit[place])
+    names = matching.names
+    assert reason(wanted.unfit) == (
+        "" if code == 0 else "far" if code == Matching.FAR else names[abs(code) - 1]
+    )
+    assert fractions(group.share)[place] == share(wanted.test, refused)
+    assert group.rows[place] == len(wanted.test)
+    if wanted.filled:
+        assert matching.n_effective[place] == pytest.approx(float(wanted.n_effective), rel=1e-5)
 
 
 CASES = [
@@ -306,7 +173,7 @@ CASES = [
 def test_the_matched_comparison_is_that_of_the_definition(
     options: dict[str, Any], block: int
 ) -> None:
-    """390 audits in all, every k, a sample of complainants."""
+    """Every k, for a sample of complainants of three tables."""
     for repeat in range(3):
         rng = np.random.default_rng([block, repeat, len(str(options))])
         size = int(rng.integers(45, 90))
@@ -318,40 +185,25 @@ def test_the_matched_comparison_is_that_of_the_definition(
         women[: size // 3], women[-14:] = 1, 2
         refused = rng.random(size) < 0.4
         weights = options.get("weights", (1.0, 1.0, 1.0))
-        similarity = mm.Similarity(
-            ties=options.get("ties", "fair"), max_distance=options.get("caliper")
-        )
+        ties, caliper = options.get("ties", "fair"), options.get("caliper")
         tally, study = group_all(
-            facts, worlds, women=women, refused=refused, weights=weights, similarity=similarity
+            facts,
+            worlds,
+            women=women,
+            refused=refused,
+            weights=weights,
+            similarity=mm.Similarity(ties=ties, max_distance=caliper),
         )
-
-        def tuples(cells: dict[str, list[Any]]) -> list[Row]:
-            return list(zip(cells["a"], cells["b"], cells["c"], strict=True))
-
-        caliper = options.get("caliper")
-        oracle = Oracle(
-            tuples(facts),
-            [tuples(world) for world in worlds],
-            refused.tolist(),
-            kinds=("continuous", "ordinal", "nominal"),
-            weights=[Fraction(str(weight)) for weight in weights],
-            ties=similarity.ties,
-            caliper=None if caliper is None else Fraction(str(caliper)),
-        )
+        oracle = oracle_of(facts, worlds, weights=weights, ties=ties, caliper=caliper)
         men = np.flatnonzero(women == 0).tolist()
         everyone = study.people
         for place in rng.choice(len(everyone), 3, replace=False).tolist():
             person = int(everyone[place])
             control = np.flatnonzero(women == women[person]).tolist()
             for index, k in enumerate(KS):
-                group = tally.at(CST_MATCHED, index).test
-                found = described(group, place)
                 wanted = oracle.compare(person, control, men, k)
-                assert found["p_test"] == wanted["p_test"]
-                assert found["rows"] == wanted["rows"]
-                assert found["unfit"] == wanted["unfit"]
-                if wanted["p_test"] is not None:
-                    assert found["n_effective"] == pytest.approx(wanted["n_effective"], rel=1e-5)
+                group = tally.at(CST_MATCHED, index).test
+                check_group(group, place, wanted, refused.tolist())
 
 
 @pytest.mark.parametrize("options", CASES)
@@ -467,46 +319,52 @@ def spaces_of(design: str, statuses: Sequence[tuple[str, str]], person: int) -> 
     return [by_race, ((sex,), where(lambda _, s: s == sex), where(lambda _, s: s == "m"))]
 
 
-def score_test(control: Fraction, size: Fraction, found: Mapping[str, Any], sign: int) -> float:
-    """The score test of no difference (Miettinen and Nurminen), one-sided."""
-    people = min(found["n_effective"], 2 * float(size))
-    total = float(size) + people
-    pooled = (float(size * control) + people * float(found["p_test"])) / total
-    variance = pooled * (1 - pooled) * (1 / float(size) + 1 / people) * total / (total - 1)
+def score_test(control: Fraction, test: Fraction, sizes: tuple[float, float], sign: int) -> float:
+    """Return the p-value of Miettinen and Nurminen's score test of no difference, one-sided."""
+    size, people = sizes
+    together = size + people
+    pooled = (size * float(control) + people * float(test)) / together
+    variance = pooled * (1 - pooled) * (1 / size + 1 / people) * together / (together - 1)
     if variance == 0:
         return float("nan")
-    return float(norm.sf(sign * float(control - found["p_test"]) / variance**0.5))
+    return float(norm.sf(sign * float(control - test) / variance**0.5))
 
 
-def answer(oracle: Oracle, person: int, spaces: Any, k: int, *, sign: int, tau: str) -> Any:
-    """One complainant under one intervention, by the definition."""
+def answer(
+    oracle: Matched,
+    person: int,
+    spaces: Any,
+    k: int,
+    *,
+    refused: Sequence[bool],
+    sign: int,
+    tau: str,
+) -> dict[str, Any]:
+    """Compare one complainant under one intervention by the definition."""
     _, control, test = spaces
-    members = oracle.group(oracle.rows[person], [row for row in control if row != person], k)
-    size = sum(members.values(), Fraction(0))
     found = oracle.compare(person, control, test, k)
     own = oracle.matches(person, test)
-    p_own = None
-    if own is not None:
-        p_own = sum((part for row, part in own[0].items() if oracle.refused[row]), Fraction(0))
-    concerned = oracle.refused[person] == (sign > 0)
+    p_own = None if own is None else marked(own[0], refused)
     own_case = None if p_own is None else sign * p_own < sign * Fraction(1, 2)
-    result = {
-        "p_control": None,
+    p_control, p_test = share(found.control, refused), share(found.test, refused)
+    result: dict[str, Any] = {
+        "p_control": p_control,
+        "p_test": p_test,
         "delta_p": None,
-        "insufficient": found["unfit"] != "" or not size,
+        "rows": len(found.test),
+        "unfit": reason(found.unfit),
+        "insufficient": found.unfit != "" or not found.control,
         "evidence": False,
         "p_own": p_own,
-        "own_case": own_case if concerned else False,
-        **found,
+        "own_case": own_case if refused[person] == (sign > 0) else False,
     }
-    if size:
-        refused = sum((u for row, u in members.items() if oracle.refused[row]), Fraction(0))
-        result["p_control"] = refused / size
-    if size and found["p_test"] is not None:
-        delta_p = result["delta_p"] = result["p_control"] - found["p_test"]
+    if p_control is not None and p_test is not None:
+        delta_p = result["delta_p"] = p_control - p_test
+        size = float(total(found.control))
+        people = min(float(found.n_effective), 2 * size)
         result["evidence"] = not result["insufficient"] and sign * delta_p > Fraction(tau)
-        result["p_value"] = score_test(result["p_control"], size, found, sign)
-        result["n_effective"] = min(found["n_effective"], 2 * float(size))
+        result["p_value"] = score_test(p_control, p_test, (size, people), sign)
+        result["n_effective"] = people
     return result
 
 
@@ -526,16 +384,6 @@ def combined(parts: Sequence[Any], sign: int) -> Any:
         "own_case": False if False in answers else None if None in answers else True,
         "p_own": None if None in shares else sign * max(sign * share for share in shares),
     }
-
-
-def adjusted(p_values: Sequence[float]) -> list[float]:
-    """Benjamini and Hochberg's q-values."""
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    smallest, found = 1.0, [1.0] * len(p_values)
-    for rank in range(len(order), 0, -1):
-        smallest = min(smallest, p_values[order[rank - 1]] * len(order) / rank)
-        found[order[rank - 1]] = smallest
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -583,24 +431,18 @@ class Drawn:
                 **DESIGNS[self.design],
             )
 
-    def oracle(self, status: tuple[str, ...]) -> Oracle:
-        """The oracle for the intervention that takes a status away."""
+    def oracle(self, status: tuple[str, ...]) -> Matched:
+        """Return the oracle for the intervention that takes a status away."""
         cells = self.would_be
         if self.design == "multiple":
             shift = sum(SHIFTS[each] for each in status)
             cells = {**self.facts, "a": [cell - shift for cell in self.facts["a"]]}
-        rows, world = (
-            list(zip(each["a"], each["b"], each["c"], strict=True)) for each in (self.facts, cells)
-        )
-        caliper = self.similarity.get("max_distance")
-        return Oracle(
-            rows,
-            [world],
-            self.refused,
-            kinds=("continuous", "ordinal", "nominal"),
-            weights=[Fraction(str(weight)) for weight in self.weights],
+        return oracle_of(
+            self.facts,
+            [cells],
+            weights=self.weights,
             ties=self.similarity.get("ties", "fair"),
-            caliper=None if caliper is None else Fraction(str(caliper)),
+            caliper=self.similarity.get("max_distance"),
         )
 
 
@@ -637,12 +479,12 @@ def check_audit(design: str, direction: Any, search: str, repeat: int) -> None:
         similarity=options,
     )
     audit, sign = drawn.audit(), 1 if direction == "negative" else -1
-    oracles: dict[tuple[str, ...], Oracle] = {}
+    oracles: dict[tuple[str, ...], Matched] = {}
     for k in KS[:2]:
         found = audit.findings(k=k).to_dict("records")
-        # whoever cannot be compared counts with p = 1
+        # those who cannot be compared count with p = 1
         known = [1.0 if row["verdict"] == "insufficient" else row["p_value"] for row in found]
-        for row, q_value in zip(found, adjusted(known), strict=True):
+        for row, q_value in zip(found, benjamini_hochberg(known), strict=True):
             wanted = float("nan") if row["verdict"] == "insufficient" else q_value
             np.testing.assert_allclose(row["q_value"], wanted, rtol=1e-12)
         for place in rng.choice(len(found), 3, replace=False).tolist():
@@ -651,7 +493,15 @@ def check_audit(design: str, direction: Any, search: str, repeat: int) -> None:
                 if spaces[0] not in oracles:
                     oracles[spaces[0]] = drawn.oracle(spaces[0])
                 parts.append(
-                    answer(oracles[spaces[0]], person, spaces, k, sign=sign, tau=str(drawn.tau))
+                    answer(
+                        oracles[spaces[0]],
+                        person,
+                        spaces,
+                        k,
+                        refused=drawn.refused,
+                        sign=sign,
+                        tau=str(drawn.tau),
+                    )
                 )
             check_row(found[place], combined(parts, sign), tested=drawn.tau == 0)
 

@@ -95,17 +95,6 @@ def test_more_refusals_in_the_control_group_are_never_less_significant(
         assert (table[:, 1:] <= table[:, :-1]).all()
 
 
-def test_power_agrees_with_a_simulation() -> None:
-    rng = np.random.default_rng(11)
-    k, repeats = 30, 20_000
-    controls, tests = (share(rng.binomial(k, p, repeats), k) for p in (0.65, 0.35))
-    rule = replace(RULE, tau=Fraction("0.05"))
-    found = REFUSED.compare(controls, tests, rule, depth="bounds").significant.mean()
-    expected = power(0.65, 0.35, k=k, tau=0.05)
-    assert 0.5 < expected < 0.9
-    assert found == pytest.approx(expected, abs=4 * (0.25 / repeats) ** 0.5)
-
-
 def test_the_smallest_k_is_the_one_after_the_last_that_fails() -> None:
     options: dict[str, Any] = {"alpha": 0.05, "tau": 0.0, "interval": "miettinen-nurminen"}
     curve = [enumerated(0.8, 0.3, significant(k, **options)) for k in range(1, 41)]

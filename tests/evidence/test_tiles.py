@@ -194,13 +194,13 @@ _SLOW = {"robustness"}
     "audit",
     [pytest.param(each, marks=pytest.mark.slow) if each in _SLOW else each for each in AUDITS],
 )
-@pytest.mark.few("numbers", "names and draws", "multiple", "learned names")
+@pytest.mark.few("names and draws", "multiple")
 def test_tiles_change_no_number(audit: str, tmp_path: Path, small_arrays_in_files: None) -> None:
     check_tiles(make_plan(audit), tmp_path)
 
 
 @pytest.mark.parametrize("audit", AUDITS)
-@pytest.mark.few("names and draws", "two values")
+@pytest.mark.few("two values")
 def test_trees_in_files_change_no_number(
     audit: str, tmp_path: Path, small_arrays_in_files: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

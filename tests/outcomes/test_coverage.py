@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import comb
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -109,11 +108,3 @@ def test_ratios_are_covered_and_their_tests_keep_their_level(benchmark: Any, nam
             size = benchmark.size_of_ratio_test(name, k, tau)
             assert size.mean() < 0.052
             assert size.max() < 0.075
-
-
-def test_the_plot_shows_every_interval_and_k(benchmark: Any) -> None:
-    rows = {15: (0.9, 0.88, 0.92), 30: (0.9, 0.89, 0.91)}
-    drawn = benchmark.plot_coverage({"score": rows, "wald": {15: (0.86, 0.8, 0.9)}}, nominal=0.9)
-    root = ET.fromstring(drawn.svg)  # noqa: S314 - our own
-    texts = {"".join(node.itertext()).strip() for node in root.iter() if node.tag.endswith("text")}
-    assert {"score", "wald", "k = 15", "k = 30", "coverage"} <= texts

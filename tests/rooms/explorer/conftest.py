@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from tests.tables import LOAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,16 +64,7 @@ def loan(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     """Give an audit of loans with all methods, saved and opened again."""
     found = mm.audit(
         mm.datasets.loan(n=600, seed=1),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        worldview=mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender"),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
+        **LOAN,
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(10, 20),
         uncertainty=mm.Uncertainty(refits=2, placebo=2),

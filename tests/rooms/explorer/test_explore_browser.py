@@ -189,7 +189,6 @@ def _try_worldview(page: Any, audit: Audit) -> None:
     assert "worldview" in Path(download.value.path()).read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["loan", "law_school", "mortgage"])
 def test_a_visitor_goes_from_the_overview_to_another_worldview(
     open_page: Open, name: str, request: pytest.FixtureRequest
@@ -202,7 +201,6 @@ def test_a_visitor_goes_from_the_overview_to_another_worldview(
     _try_worldview(page, audit)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_pages_fit_and_can_be_read_by_all(
     open_page: Open, loan: Audit, scheme: str, width: int

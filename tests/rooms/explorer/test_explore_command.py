@@ -48,6 +48,7 @@ def _started(*arguments: str) -> Iterator[tuple[Any, str]]:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_it_prints_its_address_and_ends_with_ctrl_c(results: Path) -> None:
     pytest.importorskip("uvicorn", reason="the extra `explorer` is not installed")
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
@@ -70,6 +71,7 @@ def test_it_prints_its_address_and_ends_with_ctrl_c(results: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_said_to_be(results: Path) -> None:
     pytest.importorskip("uvicorn", reason="the extra `explorer` is not installed")
     with socket.socket() as taken:

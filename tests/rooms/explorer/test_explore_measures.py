@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mutandis as mm
+from tests.tables import LOAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,16 +22,7 @@ def ratio(request: pytest.FixtureRequest) -> Audit:
     measure, tau = request.param
     return mm.audit(
         mm.datasets.loan(n=400, seed=1),
-        outcome="LoanApproval",
-        negative=-1,
-        protected=mm.Protection("Gender", value=1, reference=0),
-        attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
-        worldview=mm.Worldview(
-            {
-                "AnnualSalary": mm.Linear("Gender"),
-                "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-            }
-        ),
+        **LOAN,
         ks=(10,),
         tau=tau,
         evidence=mm.Evidence(measure=measure),

@@ -275,6 +275,7 @@ def _port(address: str) -> int:
     return urlsplit(address).port or 0
 
 
+@pytest.mark.slow
 def test_it_listens_on_this_machine_alone(address: str) -> None:
     assert urlsplit(address).hostname == "127.0.0.1"
     others = {
@@ -287,6 +288,7 @@ def test_it_listens_on_this_machine_alone(address: str) -> None:
             socket.create_connection((each, _port(address)), timeout=2)
 
 
+@pytest.mark.slow
 def test_a_slow_client_is_hung_up_on(
     address: str, loan: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +346,7 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("many_files")
 def test_a_thousand_requests_at_once_are_answered_or_refused(address: str, capfd: Any) -> None:
     port, token = _port(address), address.partition("token=")[2]

@@ -13,6 +13,7 @@ from mutandis.rooms.explorer.pages import Asked, Explorer
 from mutandis.rooms.explorer.people import VERDICTS
 from mutandis.rooms.explorer.two_audits import TwoAudits
 from mutandis.rooms.explorer.view import Lens
+from tests.tables import LOAN
 
 if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
 def _loan(rows: Any = None, **changes: Any) -> Audit:
     table = mm.datasets.loan(n=600, seed=1)
     given: dict[str, Any] = {
-        "outcome": "LoanApproval",
-        "negative": -1,
-        "protected": mm.Protection("Gender", value=1, reference=0),
-        "attributes": {"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        **LOAN,
         "worldview": mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
         "ks": (20,),
@@ -59,12 +57,7 @@ def test_an_audit_beside_itself_has_no_differences(first: Audit) -> None:
 
 
 def test_another_worldview_changes_counterfactuals_and_those_compared_with(first: Audit) -> None:
-    worldview = mm.Worldview(
-        {
-            "AnnualSalary": mm.Linear("Gender"),
-            "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
-        }
-    )
+    worldview = LOAN["worldview"]
     other = _loan(worldview=worldview)
     two = _compared(first, other)
     assert {each.kind for each in two.reasons()} == {"worldview"}
