@@ -45,7 +45,14 @@ import mutandis as mm
 
 found = mm.audit(
     mm.datasets.loan(n=400, seed=1),
-    **LOAN,
+    outcome="LoanApproval",
+    negative=-1,
+    protected=mm.Protection("Gender", value=1, reference=0),
+    attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+    worldview=mm.Worldview({
+        "AnnualSalary": mm.Linear("Gender"),
+        "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+    }),
     decision="AnnualSalary + 5 * AccountBalance > 225000",
     ks=(5,),
     uncertainty=mm.Uncertainty(refits=2, placebo=2),

@@ -59,69 +59,49 @@ def test_weights_are_the_decimals_that_were_written(weight: float, exact: Fracti
     assert attribute.exact_weight == exact
 
 
-@pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), "2", None, True])
-def test_unusable_weights_are_refused(weight: Any) -> None:
-    with pytest.raises(PlanError, match=r"'salary' has weight .* positive numbers"):
-        read_attributes({"salary": {"kind": "continuous", "weight": weight}})
-
-
-@pytest.mark.parametrize("levels", [(), ("low",)])
-def test_an_ordinal_attribute_needs_two_levels(levels: tuple[str, ...]) -> None:
-    with pytest.raises(PlanError, match=rf"'grade' is ordinal but has {len(levels)} declared"):
-        Attribute(name="grade", kind=AttributeKind.ORDINAL, levels=levels)
-
-
-def test_only_an_ordinal_attribute_has_levels() -> None:
-    with pytest.raises(PlanError, match="'job' is nominal and cannot have levels"):
-        Attribute(name="job", kind=AttributeKind.NOMINAL, levels=("clerk", "cook"))
+def _levels(levels: Any, kind: str = "ordinal") -> Any:
+    return {"grade": {"kind": kind, "levels": levels}}
 
 
 @pytest.mark.parametrize(
-    ("levels", "message"),
+    ("declared", "said"),
     [
-        (["low", "mid", "low"], "declares a level twice"),
-        ([1, 2, 1.0], "declares a level twice"),
-        ("low", "levels of type str"),
-        ({"low", "high"}, "levels of type set"),
-        (3, "levels of type int"),
-        (["low", None], "missing value as a level"),
-        ([1.0, float("nan")], "missing value as a level"),
-        ([["low"], ["high"]], "not plain values"),
+        *(
+            (
+                {"salary": {"kind": "continuous", "weight": weight}},
+                "'salary' has weight .* positive",
+            )
+            for weight in (0, -1, float("nan"), float("inf"), "2", None, True)
+        ),
+        (_levels(()), "'grade' is ordinal but has 0 declared"),
+        (_levels(("low",)), "'grade' is ordinal but has 1 declared"),
+        (_levels(("clerk", "cook"), "nominal"), "'grade' is nominal and cannot have levels"),
+        (_levels(["low", "mid", "low"]), "declares a level twice"),
+        (_levels([1, 2, 1.0]), "declares a level twice"),
+        (_levels("low"), "levels of type str"),
+        (_levels({"low", "high"}), "levels of type set"),
+        (_levels(3), "levels of type int"),
+        (_levels(["low", None]), "missing value as a level"),
+        (_levels([1.0, float("nan")]), "missing value as a level"),
+        (_levels([["low"], ["high"]]), "not plain values"),
+        *(
+            ({"salary": kind}, "unknown kind .* Allowed: continuous, ordinal, nominal")
+            for kind in ("numeric", "Continuous", 3)
+        ),
+        ({"salary": None}, "'salary' has no kind"),
+        ({"salary": {"weight": 2.0}}, "'salary' has no kind"),
+        (
+            {"salary": {"kind": "continuous", "scale": 1, "bounds": (0, 1)}},
+            r"unknown settings \['bounds', 'scale'\]",
+        ),
+        (
+            {"income": Attribute(name="salary", kind=AttributeKind.CONTINUOUS)},
+            "'salary' is declared under the name 'income'",
+        ),
+        ({}, "No attributes to compare people on"),
+        (["salary"], "not as list"),
     ],
 )
-def test_unusable_levels_are_refused(levels: Any, message: str) -> None:
-    with pytest.raises(PlanError, match=message):
-        read_attributes({"grade": {"kind": "ordinal", "levels": levels}})
-
-
-@pytest.mark.parametrize("kind", ["numeric", "Continuous", 3])
-def test_unknown_kinds_are_refused_with_the_allowed_ones(kind: Any) -> None:
-    with pytest.raises(PlanError, match=r"unknown kind .* Allowed: continuous, ordinal, nominal"):
-        read_attributes({"salary": kind})
-
-
-@pytest.mark.parametrize("declaration", [None, {"weight": 2.0}])
-def test_a_kind_is_not_guessed(declaration: Any) -> None:
-    with pytest.raises(PlanError, match="'salary' has no kind"):
-        read_attributes({"salary": declaration})
-
-
-def test_unknown_settings_are_named() -> None:
-    with pytest.raises(PlanError, match=r"unknown settings \['bounds', 'scale'\]"):
-        read_attributes({"salary": {"kind": "continuous", "scale": 1, "bounds": (0, 1)}})
-
-
-def test_a_name_is_the_same_in_both_places() -> None:
-    salary = Attribute(name="salary", kind=AttributeKind.CONTINUOUS)
-    with pytest.raises(PlanError, match="'salary' is declared under the name 'income'"):
-        read_attributes({"income": salary})
-
-
-def test_there_is_something_to_compare_people_on() -> None:
-    with pytest.raises(PlanError, match="No attributes to compare people on"):
-        read_attributes({})
-
-
-def test_a_list_of_names_says_nothing_of_kinds() -> None:
-    with pytest.raises(PlanError, match="not as list"):
-        read_attributes(cast("Any", ["salary"]))
+def test_declarations_that_are_refused(declared: Any, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        read_attributes(declared)

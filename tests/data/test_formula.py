@@ -565,10 +565,3 @@ def test_any_pieces_of_the_language_parse_or_are_refused(pieces: list[str], gap:
         )
     except FormulaError:
         pass
-
-
-def test_a_formula_names_its_columns_in_order() -> None:
-    formula = Formula.parse("0.3 * AnnualSalary - 2000 * Gender")
-    assert formula.names == ("AnnualSalary", "Gender")
-    columns = {"AnnualSalary": np.array([10000.0, 20000.0]), "Gender": np.array([1, 0])}
-    assert formula.evaluate(columns).tolist() == [1000.0, 6000.0]

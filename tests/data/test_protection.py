@@ -76,31 +76,21 @@ def test_values_are_read_from_any_container(value: object, values: tuple[Any, ..
     assert hash(protection) == hash(Protection("status", value=values, reference="reference"))
 
 
-@pytest.mark.parametrize("value", ["white", ["black", "white"]])
-def test_the_reference_is_not_protected(value: Any) -> None:
-    with pytest.raises(PlanError, match="reference 'white' is also a protected value"):
-        Protection("status", value=value, reference="white")
-
-
-def test_equal_numbers_are_the_same_status() -> None:
-    with pytest.raises(PlanError, match="reference 1 is also a protected value"):
-        Protection("status", value=[1.0, 2.0], reference=1)
-
-
-def test_an_empty_list_does_not_mean_everybody() -> None:
-    with pytest.raises(PlanError, match="empty list of protected values"):
-        Protection("status", value=[], reference="white")
-
-
-@pytest.mark.parametrize("value", [["black", "black"], [1, 1.0]])
-def test_a_value_is_named_once(value: Any) -> None:
-    with pytest.raises(PlanError, match="names a value twice"):
-        Protection("status", value=value, reference="white")
-
-
-def test_there_is_a_reference() -> None:
-    with pytest.raises(PlanError, match="has no reference"):
-        Protection("status", value="black", reference=None)
+@pytest.mark.parametrize(
+    ("value", "reference", "said"),
+    [
+        ("white", "white", "reference 'white' is also a protected value"),
+        (["black", "white"], "white", "reference 'white' is also a protected value"),
+        ([1.0, 2.0], 1, "reference 1 is also a protected value"),
+        ([], "white", "empty list of protected values"),
+        (["black", "black"], "white", "names a value twice"),
+        ([1, 1.0], "white", "names a value twice"),
+        ("black", None, "has no reference"),
+    ],
+)
+def test_protections_that_are_refused(value: Any, reference: Any, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        Protection("status", value=value, reference=reference)
 
 
 @pytest.mark.parametrize("value", ["Black", ["black", "Black"]])
