@@ -13,12 +13,10 @@ from mutandis.errors import (
     CycleError,
     EquationError,
     GroupSizeError,
-    InputError,
     MissingValuesError,
     MutandisError,
     OutcomeError,
     PlanError,
-    ProtectionError,
     RootError,
     UnknownColumnError,
 )
@@ -357,35 +355,6 @@ def test_missing_and_infinite_values_with_column_and_count() -> None:
 
 def test_missing_values_in_columns_that_nobody_needs_are_nobodys_business() -> None:
     assert len(plan(TABLE.assign(who=None)).population) == SIZE
-
-
-def test_outcomes_are_binary() -> None:
-    three = refused(OutcomeError, TABLE.assign(granted=["no", "yes", "maybe"] * 8))
-    assert three.startswith("Outcome 'granted' has 3 distinct values ('maybe', 'no', 'yes')")
-    one = refused(OutcomeError, TABLE.assign(granted="no"))
-    assert one.startswith("Outcome 'granted' has 1 distinct value ('no'), not two.")
-    assert "negative='never' is not a value" in refused(OutcomeError, negative="never")
-
-
-def test_nobody_is_protected_or_nobody_is_the_reference() -> None:
-    protected = mm.Protection("gender", value="x", reference="m")
-    assert refused(ProtectionError, protected=protected).startswith("No protected rows: 'gender'")
-    protected = mm.Protection("gender", value="f", reference="x")
-    assert refused(ProtectionError, protected=protected).startswith("No reference rows: 'gender'")
-    men = TABLE[TABLE["gender"] == "m"]
-    protected = mm.Protection("gender", reference="m")
-    assert refused(ProtectionError, men, protected=protected).startswith("No protected rows")
-
-
-def test_ids_are_unique_and_complete() -> None:
-    assert "Ids must be unique" in refused(InputError, id="job")
-    ids: list[Any] = [None, *TABLE["who"][1:]]
-    assert "1 missing values" in refused(InputError, TABLE.assign(who=ids), id="who")
-
-
-def test_no_table() -> None:
-    assert refused(InputError, None).startswith("Cannot read a table from NoneType.")
-    assert refused(InputError, TABLE.iloc[:0]).startswith("The table has no rows.")
 
 
 def test_no_message_quotes_a_cell() -> None:

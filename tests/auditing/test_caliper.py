@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import mutandis as mm
 from mutandis.errors import PlanError
-from mutandis.evidence.findings import Verdict
 from tests.oracle import Gower, exact, marked, nearest, total
 from tests.tables import LOAN
 
@@ -268,29 +267,6 @@ def test_a_center_out_of_reach_is_beyond_every_caliper_it_should_be() -> None:
     )
     assert far.findings("cst_without", k=2)["n_test"].tolist()[0] == 1
     assert far.findings("cst_without", k=2)["radius_test"][0] == pytest.approx(49.0)
-
-
-def test_all_verdicts_can_be_reached() -> None:
-    rng = np.random.default_rng(3)
-    size = 400
-    x = rng.integers(0, 40, size).astype(float)
-    woman = (np.arange(size) % 2).astype(int)
-    chance = np.where(woman == 1, np.clip((40 - x) / 40, 0, 1), 0.05)
-    x[-2:] = 80, 120  # nobody is near these two
-    table = pd.DataFrame(
-        {"woman": woman, "x": x, "ok": np.where(rng.random(size) < chance, "no", "yes")}
-    )
-    found = mm.audit(
-        table,
-        outcome="ok",
-        negative="no",
-        protected=mm.Protection("woman", value=1, reference=0),
-        attributes={"x": "continuous"},
-        ks=(15,),
-        similarity=mm.Similarity(max_distance=0.1, min_group=3),
-    )
-    verdicts = found.findings("st", k=15)["verdict"]
-    assert set(verdicts) == {verdict.value for verdict in Verdict}
 
 
 def test_too_few_people_on_one_attribute_leave_the_whole_claim_open() -> None:

@@ -112,18 +112,6 @@ def test_a_decision_on_status_sees_the_reference_whatever_the_table_says() -> No
     assert without_status.findings("cf", k=2).equals(found.findings("cf", k=2))
 
 
-def test_columns_keep_their_own_type() -> None:
-    table = TABLE.assign(job=TABLE["job"].astype("category"))
-    kinds = []
-
-    def decide(frame: pd.DataFrame) -> Any:
-        kinds.append(str(frame["job"].dtype))
-        return frame["salary"] > 18
-
-    audit(WOULD_BE.assign(job=table["job"]), table=table, decision=decide)
-    assert kinds == ["category", "category"]
-
-
 def test_search_centers_are_those_of_the_table() -> None:
     found = audit(WOULD_BE)
     case = found.case(7)
@@ -314,14 +302,3 @@ def test_neither_table_is_modified() -> None:
     assert table.equals(TABLE)
     assert would_be.equals(WOULD_BE)
     assert found.counterfactuals()["salary"].tolist() == WOULD_BE["salary"].tolist()
-
-
-def test_later_changes_of_the_table_do_not_reach_the_audit() -> None:
-    memory = WOULD_BE["salary"].to_numpy().copy()
-    columns = {"salary": pd.Series(memory, copy=False), "job": WOULD_BE["job"]}
-    would_be = pd.DataFrame(columns, copy=False)
-    assert np.shares_memory(would_be["salary"].to_numpy(), memory)
-    found = audit(would_be, decision="salary > 18")
-    memory[:] = 0
-    assert found.counterfactuals()["salary"].tolist() == WOULD_BE["salary"].tolist()
-    assert found.case(7).counterfactual == {"salary": 21.5, "job": "clerk"}

@@ -59,33 +59,6 @@ def test_returned_arrays_cannot_be_written_to(as_frame: AsFrame, applicants: Tab
         cast("Any", people.dropped)["salary"] = 1
 
 
-def test_later_changes_of_a_pandas_frame_do_not_arrive(
-    applicants: Table, columns_of: ColumnsOf
-) -> None:
-    frame = pd.DataFrame(applicants)
-    people = Population.from_frame(frame, columns=["salary", "job"], id="note")
-    frame.loc[0, "salary"] = 99.0
-    frame.loc[0, "gender"] = 99
-    frame.loc[0, "note"] = "z"
-    frame["job"] = "king"
-    del frame["gender"]
-    assert people.numbers("salary").tolist() == applicants["salary"]
-    assert people.ids.tolist() == applicants["note"]
-    assert columns_of(people.frame()) == applicants
-
-
-def test_later_changes_of_a_polars_frame_do_not_arrive(
-    applicants: Table, columns_of: ColumnsOf
-) -> None:
-    frame = pl.DataFrame(applicants)
-    people = Population.from_frame(frame, columns=["salary", "job"])
-    frame[0, "salary"] = 99.0
-    frame[0, "gender"] = 99
-    frame.drop_in_place("note")
-    assert people.numbers("salary").tolist() == applicants["salary"]
-    assert columns_of(people.frame()) == applicants
-
-
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize(
     "make",
