@@ -16,6 +16,7 @@ The data is not part of this package. It is read from a folder that the user nam
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -276,52 +277,34 @@ class _Nearest:
         return np.broadcast_to(np.arange(self.rows.shape[1]) < places, self.rows.shape)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Points:
-    """The rows of one world: codes of nominal attributes, and z-scores of that world alone."""
+def _find_nearest(
+    centers: Floats, everyone: Floats, *, nominal: int, own: Rows, space: Rows, width: int
+) -> _Nearest:
+    """Find the nearest rows of each complainant; equal complainants are searched once."""
+    # from larger to smaller row numbers, so that a stable sort breaks ties as published
+    space, width = space[::-1], min(width, len(space))
+    _, first, same = np.unique(centers[:, own], axis=1, return_index=True, return_inverse=True)
+    found, distances = np.empty((len(first), width), np.intp), np.empty((len(first), width))
+    for query, row in enumerate(own[first]):
+        # mismatches first, then differences in column order: the last bits depend on it
+        distance = np.zeros(len(space))
+        for place, (center, column) in enumerate(zip(centers[:, row], everyone, strict=True)):
+            apart = column[space] - center
+            distance += apart != 0 if place < nominal else np.abs(apart)
+        near = np.flatnonzero(distance <= np.partition(distance, width - 1)[width - 1])
+        chosen = near[np.argsort(distance[near], kind="stable")[:width]]
+        found[query], distances[query] = space[chosen], distance[chosen]
+    return _Nearest(own=own[:, None], rows=found[same], distance=distances[same])
 
-    codes: NDArray[np.intp]
-    scores: Floats
 
-    @classmethod
-    def of(cls, run: Run, table: pd.DataFrame) -> _Points:
-        codes = [pd.factorize(table[name])[0] for name in run.nominal]
+def _place(run: Run, table: pd.DataFrame) -> Floats:
+    """Return codes of nominal attributes and z-scores of this world, a row per attribute."""
+    places: list[Any] = [pd.factorize(table[name])[0] for name in run.nominal]
+    for name in run.equations:
         # each column by itself: another order of summation changes the last bits and so the ties
-        scores = [_standardise(table[name].to_numpy(dtype=np.float64)) for name in run.equations]
-        return cls(codes=np.reshape(codes, (len(codes), len(table))), scores=np.array(scores))
-
-    def distance(self, row: int, others: _Points, space: Rows) -> Floats:
-        """Sum mismatches first, then differences in column order: the last bits depend on it."""
-        total = np.zeros(len(space))
-        for own, codes in zip(self.codes[:, row], others.codes, strict=True):
-            total += codes[space] != own
-        for own, scores in zip(self.scores[:, row], others.scores, strict=True):
-            total += np.abs(scores[space] - own)
-        return total
-
-    def nearest(self, complainants: Rows, others: _Points, space: Rows, width: int) -> _Nearest:
-        """Find the nearest rows of each complainant; equal complainants are searched once."""
-        backwards, width = space[::-1], min(width, len(space))
-        values = np.vstack([self.codes, self.scores])[:, complainants] + 0.0
-        _, first, same = np.unique(values, axis=1, return_index=True, return_inverse=True)
-        found: list[Rows] = []
-        distances: list[Floats] = []
-        for row in complainants[first]:
-            distance = self.distance(row, others, backwards)
-            near = np.flatnonzero(distance <= np.partition(distance, width - 1)[width - 1])
-            # from larger to smaller row numbers, so that a stable sort breaks ties as published
-            chosen = near[np.argsort(distance[near], kind="stable")[:width]]
-            found.append(backwards[chosen])
-            distances.append(distance[chosen])
-        return _Nearest(
-            own=complainants[:, None],
-            rows=np.array(found)[same],
-            distance=np.array(distances)[same],
-        )
-
-
-def _standardise(values: Floats) -> Floats:
-    return np.asarray((values - values.mean()) / (values.std() or 1.0))
+        values = table[name].to_numpy(dtype=np.float64)
+        places.append((values - values.mean()) / (values.std() or 1.0))
+    return np.array(places, dtype=np.float64) + 0.0  # the two zeros become one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,12 +370,12 @@ def compare(
     moved = find_counterfactuals(run, table)
     complainants = np.flatnonzero(table[run.protected] == run.value)
     reference = np.flatnonzero(table[run.protected] == run.reference)
-    facts, others = _Points.of(run, table), _Points.of(run, moved)
-    width = max(ks) + 1
+    facts, others = _place(run, table), _place(run, moved)
+    near = partial(_find_nearest, nominal=len(run.nominal), own=complainants, width=max(ks) + 1)
     groups = _Groups(
-        control=facts.nearest(complainants, facts, complainants, width),
-        factual=facts.nearest(complainants, facts, reference, width),
-        counterfactual=others.nearest(complainants, facts, reference, width),
+        control=near(facts, facts, space=complainants),
+        factual=near(facts, facts, space=reference),
+        counterfactual=near(others, facts, space=reference),
         refused=(table[run.outcome] == run.negative).to_numpy(),
         refused_cf=~run.decide(moved),
     )
