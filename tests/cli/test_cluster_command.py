@@ -152,6 +152,7 @@ def test_a_folder_that_others_may_have_written(config: Path, what: str) -> None:
     assert os.path.lexists(folder)
 
 
+@pytest.mark.slow
 def test_a_cluster_says_where_it_can_be_watched(config: Path) -> None:
     pytest.importorskip("distributed")
 

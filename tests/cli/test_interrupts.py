@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from tests.conftest import Server
 
+# programs are started and ended by signals
+pytestmark = pytest.mark.slow
+
 CONFIG = """\
 data: {source: loan.csv}
 outcome: {column: LoanApproval, negative: -1}
@@ -126,13 +129,12 @@ def assert_ends(process: subprocess.Popen[str], number: signal.Signals) -> None:
     ("hang", "patch", "number"),
     [
         pytest.param("compute()", READ, signal.SIGINT, id="reading, in C"),
-        pytest.param(DUCKDB, READ, signal.SIGTERM, id="reading, in DuckDB", marks=pytest.mark.slow),
+        pytest.param(DUCKDB, READ, signal.SIGTERM, id="reading, in DuckDB"),
         pytest.param(THREADS, SEARCH, signal.SIGTERM, id="searching, in threads"),
         pytest.param(SWALLOW, PLACEBO, signal.SIGTERM, id="where the exception is lost"),
-        pytest.param("compute()", DRAW, signal.SIGINT, id="drawing, in C", marks=pytest.mark.slow),
+        pytest.param("compute()", DRAW, signal.SIGINT, id="drawing, in C"),
     ],
 )
-@pytest.mark.few("searching, in threads")
 def test_a_signal_ends_what_does_not_return(
     folder: Path, hang: str, patch: str, number: signal.Signals
 ) -> None:
@@ -165,7 +167,6 @@ def test_a_signal_ends_a_query_of_sqlite(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.few("15")
 def test_a_signal_ends_a_query_of_postgresql(
     folder: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:

