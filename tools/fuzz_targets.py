@@ -17,12 +17,12 @@ import numpy as np
 import yaml
 
 import mutandis as mm
+from mutandis.config.schema import Evidence, Settings, Similarity, Uncertainty
 from mutandis.data.expression import FUNCTIONS
 from mutandis.data.formula import Formula
 from mutandis.decision.maker import decide
 from mutandis.decision.threshold import with_threshold
 from mutandis.errors import MutandisError
-from mutandis.evidence.settings import Evidence, Settings, Similarity, Uncertainty
 from mutandis.files import results_folder
 from mutandis.files.sources import column_names, read_source
 from mutandis.files.table_files import hash_file

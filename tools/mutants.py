@@ -43,9 +43,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "engine/matched.py": (GOLDEN, "tests/evidence/test_matched.py"),
     "evidence/multiplicity.py": ("tests/evidence/test_multiplicity.py", GOLDEN),
     "evidence/scores.py": (GOLDEN, "tests/auditing/test_scores.py"),
-    "evidence/settings.py": (
-        "tests/auditing/test_audit_plan.py", "tests/files/test_audit_file.py", "tests/test_api.py",
-    ),
+    "config/schema.py": ("tests/config", "tests/auditing/test_audit_plan.py", "tests/test_api.py"),
     "data/spaces.py": ("tests/evidence/test_spaces.py", GOLDEN),
     "files/case_files.py": ("tests/cli/test_case_command.py",),
     "files/results_folder.py": (

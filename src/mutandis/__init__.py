@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mutandis.auditing.plan import Plan, audit, plan
     from mutandis.auditing.worldview_comparison import compare_worldviews
     from mutandis.auditing.worldview_variants import vary_worldview
+    from mutandis.config.schema import Evidence, Similarity, Uncertainty
     from mutandis.data.attribute import Attribute, AttributeKind
     from mutandis.data.labels import Labels
     from mutandis.data.population import Population
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from mutandis.errors import MutandisError, MutandisWarning
     from mutandis.evidence.findings import Verdict
     from mutandis.evidence.power import analyse_power as power
-    from mutandis.evidence.settings import Evidence, Similarity, Uncertainty
     from mutandis.files.audit_file import read_plan
     from mutandis.files.saved_audit import open_results
     from mutandis.files.verification import verify_results
@@ -109,7 +109,7 @@ _HOMES = {
     "errors": "MutandisError MutandisWarning",
     "evidence.findings": "Verdict",
     "evidence.power": "power",
-    "evidence.settings": "Evidence Similarity Uncertainty",
+    "config.schema": "Evidence Similarity Uncertainty",
     "files.audit_file": "read_plan",
     "files.saved_audit": "open_results",
     "files.verification": "verify_results",

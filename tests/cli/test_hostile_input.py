@@ -372,7 +372,7 @@ def test_a_damaged_packed_table(folder: Path) -> None:
         ("loan.csv", 'loan.csv, missing_text: ["\\udc80"]', "half a character"),
         ("source: loan.csv", 'url: "sqlite:///x.db", query: "\\ud800"', "half a character"),
         ("attributes: {", 'attributes: {"\\ud800": continuous, ', "half a character"),
-        ("continuous,", f"{{kind: continuous, weight: {'9' * 400}}},", "A number is needed"),
+        ("continuous,", f"{{kind: continuous, weight: {'9' * 400}}},", "Give a number"),
     ],
 )
 def test_values_that_nothing_can_hold(folder: Path, old: str, new: str, said: str) -> None:

@@ -19,8 +19,7 @@ from mutandis.errors import (
     SettingsError,
     WorldviewError,
 )
-from mutandis.files.graph_files import read_dot, read_gml, worldview_from_graph
-from mutandis.files.worldview_file import read_worldview
+from mutandis.files.worldview_files import read_dot, read_gml, read_worldview, worldview_from_graph
 from mutandis.scm import Linear, Worldview
 
 if TYPE_CHECKING:

@@ -15,8 +15,6 @@ from mutandis.files.initial_config import (
     profile_columns,
     unfavourable,
 )
-from mutandis.files.worldview_file import name_protected
-from mutandis.files.yaml_nodes import plain_data, read_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,7 +154,7 @@ def test_a_draft_is_an_audit_file(tmp_path: Path) -> None:
     )
     assert settings["attributes"] == {
         "salary": "continuous",
-        "grade": {"kind": "ordinal", "levels": (1, 2, 3, 4), "weight": 1.0},
+        "grade": {"kind": "ordinal", "levels": (1, 2, 3, 4)},
         "debt": "continuous",
     }
     assert settings["missing"] == "drop"
@@ -290,9 +288,3 @@ def test_association_against_numbers_by_hand() -> None:
     # counts (2, 0), (1, 3); expected (1, 1), (2, 2): χ² = 1 + 1 + 0.5 + 0.5 = 3, V = √(3/6)
     assert association(frame, profile, "y") == pytest.approx(0.5**0.5)
     assert not gives_away(frame, profile, "y")
-
-
-def test_protected_stands_for_one_or_several() -> None:
-    node = read_yaml("a: {parents: [$protected, b]}\nlatent: {u: {equations: {c: {parents: []}}}}")
-    assert plain_data(name_protected(node, ["no"]))["a"] == {"parents": ["no", "b"]}
-    assert plain_data(name_protected(node, ["x", "y"]))["a"] == {"parents": ["x", "y", "b"]}

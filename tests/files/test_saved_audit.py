@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import mutandis as mm
+from mutandis.config.yaml import read_yaml
 from mutandis.errors import DecisionError, OutputError
-from mutandis.files.yaml_nodes import plain_data, read_yaml
 from mutandis.report.report import Report
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_the_record_says_that_no_file_was_read(tmp_path: Path, id: str | None) -
     audit(id=id).save(tmp_path / "out")
     record = json.loads((tmp_path / "out" / "audit.json").read_text(encoding="utf-8"))
     expected = {"source": "(memory)"} if id is None else {"source": "(memory)", "id": id}
-    assert plain_data(read_yaml(record["config"]["text"]))["data"] == expected
+    assert read_yaml(record["config"]["text"]).data["data"] == expected
     assert record["source"]["kind"] == "memory"
 
 

@@ -15,7 +15,7 @@ from mutandis.replication.eaamo import RUNS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mutandis.evidence.settings import MethodName
+    from mutandis.config.schema import MethodName
 
 LAW = RUNS[2]
 KS = (15, 30, 50, 100)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from mutandis.evidence.settings import MethodName
+    from mutandis.config.schema import MethodName
 
 KS = (15, 30, 50, 100)
 METHODS: tuple[MethodName, ...] = ("st", "cst_without", "cst_with", "cf")

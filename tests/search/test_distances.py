@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mutandis.config.schema import Similarity
 from mutandis.data.attribute import Attribute, AttributeKind
 from mutandis.data.population import Population
 from mutandis.errors import PlanError
-from mutandis.evidence.settings import Similarity
 from mutandis.registry import names
 from mutandis.search.brute import BruteSearch
 from mutandis.search.choose import choose_search

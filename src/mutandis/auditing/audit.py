@@ -16,13 +16,13 @@ from mutandis.auditing.case import Case
 from mutandis.auditing.doubt import REFITS, refits_of
 from mutandis.auditing.group_comparison import compare_groups
 from mutandis.auditing.members import list_members
+from mutandis.config.schema import settle_interval
 from mutandis.data.columns import Numbers, plain_value, plain_values
 from mutandis.data.equal_rows import number_equal
 from mutandis.engine.groups import Pair
 from mutandis.engine.methods import METHODS
 from mutandis.errors import PlanError, UnknownIdError, printable
 from mutandis.evidence.findings import Digest, Findings
-from mutandis.evidence.settings import settle_interval
 from mutandis.evidence.support import measure_balance, measure_support
 from mutandis.frames import columns_of, open_frame, to_frame
 from mutandis.verdicts.multiplicity import adjust

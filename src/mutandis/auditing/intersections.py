@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.config.schema import MethodName
     from mutandis.data.protection import Protection
     from mutandis.data.spaces import Combine
-    from mutandis.evidence.settings import MethodName
 
 __all__ = ["AuditIntersections", "audit_intersections"]
 

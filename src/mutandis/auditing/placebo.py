@@ -24,12 +24,12 @@ import numpy as np
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.protections import draw_spaces
 from mutandis.auditing.run import run_quietly
+from mutandis.config.schema import Uncertainty
 from mutandis.data.columns import Categories
 from mutandis.data.spaces import check_group_sizes, restrict_complainants
 from mutandis.engine.engine import Engine
 from mutandis.errors import GroupSizeError, PlanError
 from mutandis.evidence.null_outcomes import model_null_outcomes
-from mutandis.evidence.settings import Uncertainty
 from mutandis.frames import columns_of, to_frame
 from mutandis.numeric.order import canonical_order
 

@@ -18,6 +18,13 @@ from mutandis.auditing.protections import (
     draw_spaces,
     read_protections,
 )
+from mutandis.config.schema import (
+    Evidence,
+    Settings,
+    Similarity,
+    Uncertainty,
+    settle_interval,
+)
 from mutandis.data.attribute import MISSING, Attribute, AttributeKind, read_attributes
 from mutandis.data.columns import Numbers
 from mutandis.data.labels import PLAIN, Labels
@@ -27,13 +34,6 @@ from mutandis.decision.maker import BooleanMaker, LevelMaker, required_columns
 from mutandis.decision.model import as_decision_maker, as_scoring_maker
 from mutandis.engine.methods import METHODS, Method
 from mutandis.errors import PlanError, printable
-from mutandis.evidence.settings import (
-    Evidence,
-    Settings,
-    Similarity,
-    Uncertainty,
-    settle_interval,
-)
 from mutandis.frames import EncodedTable, open_frame
 from mutandis.outcomes.declaration import DECLARATIONS, read_declaration
 from mutandis.outcomes.outcome import Rule
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.check import PlanCheck
     from mutandis.auditing.progress import Report
+    from mutandis.config.schema import MethodName
     from mutandis.data.attribute import AttributeDeclaration
     from mutandis.data.population import Missing
     from mutandis.data.protection import Protection
     from mutandis.data.spaces import Combine
     from mutandis.decision.maker import DecisionMaker
-    from mutandis.evidence.settings import MethodName
     from mutandis.outcomes.declaration import Declaration
     from mutandis.outcomes.outcome import Outcome
     from mutandis.outcomes.words import Words

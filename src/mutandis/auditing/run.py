@@ -18,6 +18,7 @@ from mutandis.auditing.group_comparison import evidence_by
 from mutandis.auditing.multiple import run_multiple
 from mutandis.auditing.progress import follow_run
 from mutandis.auditing.provenance import record
+from mutandis.config.fields import Size, check
 from mutandis.data.columns import frozen
 from mutandis.data.population import as_overlay, patch_rows
 from mutandis.decision.agreement import compare_with_record
@@ -26,7 +27,6 @@ from mutandis.decision.rule import Rule
 from mutandis.engine.engine import Engine
 from mutandis.engine.study import Study, World
 from mutandis.errors import MutandisWarning
-from mutandis.evidence.settings import read_whole
 from mutandis.mapped import arrays_in_files
 from mutandis.search.engine import discard_progress
 from mutandis.workers import open_workers
@@ -61,7 +61,7 @@ def run_plan(
     scratch: str | PathLike[str] | None = None,
 ) -> Audit:
     """Run a plan, and show its progress; the parameters are those of `Plan.run`."""
-    number = -1 if threads in (None, -1) else read_whole(1)("threads", threads)
+    number = -1 if threads in (None, -1) else check("threads", Size, threads)
     folder = None if scratch is None else Path(scratch)
     with ExitStack() as stack:
         workers = stack.enter_context(open_workers(cluster, folder, memory, threads=number))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.plan import Plan
+    from mutandis.config.schema import MethodName, Settings
     from mutandis.engine.methods import Method
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.settings import MethodName, Settings
     from mutandis.pictures.picture import Picture
     from mutandis.scm import Worldview
 

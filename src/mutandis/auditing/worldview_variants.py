@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mutandis.auditing.worldview_comparison import WorldviewVerdicts, exchange_worldview
+from mutandis.config.schema import AS_GIVEN
 from mutandis.data.attribute import AttributeKind
 from mutandis.errors import MutandisError, MutandisWarning, PlanError
-from mutandis.evidence.settings import AS_GIVEN
 from mutandis.scm.additive import Linear
 from mutandis.scm.categorical import Categorical
 from mutandis.scm.ordinal import Ordinal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -50,10 +51,11 @@ def init(
 
     On a terminal it asks for the outcome and the protected attribute where they are not clear.
     """
+    from mutandis.config.fields import placed
+    from mutandis.config.sections import DataSection, open_source
     from mutandis.files.initial_config import draft_config, profile_columns
-    from mutandis.files.sources import read_data_section, read_source
+    from mutandis.files.sources import read_source
     from mutandis.files.text_files import write_atomically
-    from mutandis.files.yaml_nodes import read_yaml, write_yaml
     from mutandis.frames import check_columns
 
     _check_target(out, force=force)
@@ -66,7 +68,8 @@ def init(
         "id": id,
     }
     section = _data_section(data, reading, out)
-    source, _ = read_data_section(read_yaml(write_yaml(section)), folder=out.parent)
+    with placed(None):
+        source = open_source(DataSection(**section), folder=out.parent)
     table = read_source(source).to_pandas()
     check_columns(filter(None, (known[role] for role in _ROLES)), list(table.columns))
     if not len(table):
@@ -76,6 +79,14 @@ def init(
     text = draft_config(table, data=section, title=source.name, **known)
     write_atomically(out, text)
     _show_next(data, out, text)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of audit files, for editors that complete and check them."""
+    from mutandis.config.schema import audit_file_schema
+
+    echo(json.dumps(audit_file_schema(), indent=2))
 
 
 def _check_target(out: Path, *, force: bool) -> None:
@@ -105,7 +116,7 @@ def _data_section(data: str, reading: Mapping[str, str | None], out: Path) -> di
 
 
 def _show_next(data: str, out: Path, text: str) -> None:
-    from mutandis.files.audit_file import FILL_IN
+    from mutandis.config.schema import FILL_IN
 
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     blank = [

@@ -21,6 +21,7 @@ _COMMANDS = (
     "demo",
     "init",
     "check",
+    "schema",
     "audit",
     "explore",
     "case",

@@ -75,7 +75,7 @@ def _compare_plan(
 ) -> _Compared:
     from mutandis.auditing.worldview_comparison import compare_worldviews
     from mutandis.auditing.worldview_variants import merge_worldviews, vary_worldview
-    from mutandis.evidence.settings import AS_GIVEN
+    from mutandis.config.schema import AS_GIVEN
     from mutandis.files.audit_file import read_plan
 
     plan = read_plan(config, trust_code=trust_code)
@@ -94,7 +94,7 @@ def _compare_saved(
     folder: Path, others: Sequence[Path], *, variants: bool, sign: Path | None, trust_code: bool
 ) -> _Compared:
     """Compare with what the results know already as well, and put the answer into them."""
-    from mutandis.evidence.settings import AS_GIVEN
+    from mutandis.config.schema import AS_GIVEN
     from mutandis.files.results_folder import read_key
     from mutandis.files.saved_audit import open_results, save_again
 
@@ -119,7 +119,7 @@ def _compare_saved(
 def _read(paths: Sequence[Path], taken: set[str], *, trust_code: bool) -> dict[str, Worldview]:
     """Read a worldview from each file: its own, or that of an audit file."""
     from mutandis.files.audit_file import read_plan
-    from mutandis.files.worldview_file import read_worldview
+    from mutandis.files.worldview_files import read_worldview
 
     found: dict[str, Worldview] = {}
     for path in paths:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from mutandis.config.schema import FILL_IN
+from mutandis.config.worldview import PROTECTED
+from mutandis.config.yaml import write_flow
 from mutandis.data.columns import plain_value
 from mutandis.errors import InputError, listed, shown
-from mutandis.files.audit_file import FILL_IN
-from mutandis.files.worldview_file import PROTECTED
-from mutandis.files.yaml_nodes import write_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -263,7 +263,7 @@ def _leave_out_leaks(guesses: Sequence[Guess], table: pd.DataFrame) -> list[Gues
 
 def _leave_out_unnameable(guess: Guess) -> Guess:
     # one character may take up to ten in quotes
-    if len(guess.name) * 10 <= _KEY or len(_scalar(guess.name)) <= _KEY:
+    if len(guess.name) * 10 <= _KEY or len(write_flow(guess.name)) <= _KEY:
         return guess
     return _leave_out(guess, "its name is too long; rename it")
 
@@ -281,13 +281,8 @@ def _leave_out_weakest(guesses: Sequence[Guess], table: pd.DataFrame) -> list[Gu
     return [_leave_out(guess, _BEYOND) if guess.name in weak else guess for guess in guesses]
 
 
-def _scalar(value: Any) -> str:
-    """Write one value so that YAML gives it back, on one line."""
-    return write_yaml({"a": [value]})[len("{a: [") : -len("]}\n")]
-
-
 def _flow(**entries: Any) -> str:
-    return "{" + ", ".join(f"{key}: {_scalar(value)}" for key, value in entries.items()) + "}"
+    return write_flow(entries)
 
 
 def _comment(text: str, first: str = "# ", further: str = "# ") -> list[str]:
@@ -351,7 +346,7 @@ class _Draft:
         if any(guess.profile.missing for guess in used):
             said += _comment(_MISSING)
             entries["missing"] = "drop"
-        return [*said, f"data: {_flow(**entries)}"]
+        return [*said, f"data: {write_flow(entries)}"]
 
     def _outcome(self) -> list[str]:
         chosen = _of_role(self._guesses, "outcome")
@@ -392,10 +387,11 @@ class _Draft:
 
     def _protected(self) -> list[str]:
         others = [guess for guess in self._guesses if guess.why == _GROUND]
+        status = _status(_of_role(self._guesses, "protected"), self._reference)
         return [
             *_comment(_PROTECTED_LINE),
             *_candidates("Others that sound like protected grounds", others),
-            f"protected: {_flow(**_status(_of_role(self._guesses, 'protected'), self._reference))}",
+            f"protected: {write_flow(status)}",
         ]
 
     def _attributes(self) -> Iterator[str]:
@@ -410,10 +406,10 @@ class _Draft:
         yield "attributes:" if self._compared else f"attributes: {{{FILL_IN}: continuous}}"
         for guess in self._compared:
             comment = f"  # {guess.why}" if guess.why else ""
-            levels = ", ".join(_scalar(level) for level in guess.profile.levels)
+            levels = ", ".join(write_flow(level) for level in guess.profile.levels)
             ordinal = f"{{kind: ordinal, levels: [{levels}]}}"
             kind = ordinal if guess.role == "ordinal" else guess.role
-            yield f"  {_scalar(guess.name)}: {kind}{comment}"
+            yield f"  {write_flow(guess.name)}: {kind}{comment}"
 
     def _reasons(self) -> Iterator[str]:
         """List what is left out, by reason."""
@@ -433,7 +429,7 @@ class _Draft:
             never_negative = guess.role == "continuous" and guess.profile.lowest >= 0
             bounds = ", bounds: [0, null]" if never_negative else ""
             lines.append(
-                f"  {_scalar(guess.name)}: {{equation: {_EQUATIONS[guess.role]}, "
+                f"  {write_flow(guess.name)}: {{equation: {_EQUATIONS[guess.role]}, "
                 f"parents: [{PROTECTED}]{bounds}}}"
             )
         return lines

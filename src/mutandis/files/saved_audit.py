@@ -32,6 +32,7 @@ from mutandis.auditing.provenance import Provenance, current_versions, hash_popu
 from mutandis.auditing.run import study_of
 from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise_grades
 from mutandis.auditing.worldview_comparison import WorldviewVerdicts
+from mutandis.config.yaml import read_yaml, write_yaml
 from mutandis.data.columns import Categories, Numbers, frozen, jsonable, plain_value
 from mutandis.data.population import Population, patch_rows
 from mutandis.decision.agreement import RecordAgreement
@@ -66,7 +67,6 @@ from mutandis.files.results_folder import (
 )
 from mutandis.files.table_files import hash_file
 from mutandis.files.text_files import write_csv
-from mutandis.files.yaml_nodes import plain_data, read_yaml, write_yaml
 from mutandis.frames import columns_of, open_frame
 from mutandis.limits import explain_limit, limit, open_regular, unpacked_bytes
 from mutandis.search.ties import Neighbourhoods
@@ -77,10 +77,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.plan import Plan
+    from mutandis.config.schema import Settings
     from mutandis.data.columns import Column
     from mutandis.engine.study import Study
     from mutandis.evidence.findings import Findings
-    from mutandis.evidence.settings import Settings
     from mutandis.files.results_folder import AuditRecord, RecordKey
     from mutandis.scm import Diagnosis
 
@@ -240,7 +240,7 @@ def _record(
             "folder": os.path.relpath(base.resolve(), out.resolve()),
             "text": text,
         },
-        "settings": plain_data(read_yaml(text)),
+        "settings": read_yaml(text).data,
         "labels": audit.plan.labels.as_dict(),
         "source": {"kind": "memory", "sha256": ""} if origin is None else dict(origin.source),
         "files": {} if origin is None else dict(origin.files),

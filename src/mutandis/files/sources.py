@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-from urllib.parse import quote
 
-from mutandis.errors import InputError, listed
+from mutandis.config.sections import database
+from mutandis.errors import InputError
 from mutandis.files.duckdb_reader import fetch, file_columns, open_files
 from mutandis.files.table_files import TableFiles
-from mutandis.files.yaml_nodes import (
-    Items,
-    YamlNode,
-    located,
-    one_of,
-    read_flag,
-    read_keys,
-    read_name,
-)
-from mutandis.registry import find, is_known, names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutandis.files.duckdb_reader import Relation
-    from mutandis.files.yaml_nodes import Reader
     from mutandis.frames import EncodedTable
 
 __all__ = [
@@ -36,7 +25,6 @@ __all__ = [
     "TablePath",
     "as_source",
     "column_names",
-    "read_data_section",
     "read_source",
     "source_of",
 ]
@@ -153,83 +141,12 @@ def source_of(description: Mapping[str, Any], *, folder: Path) -> Source:
         raise fault
     try:
         if description["kind"] == "database":
-            return _database(**settings, folder=folder)
+            made: DatabaseTable = database(**settings, folder=folder)
+            return made
         path = settings.pop("source")
         return TableFiles(path=path, **settings, missing_text=tuple(missing), folder=folder)
     except (KeyError, TypeError):
         raise fault from None
-
-
-def _read_texts(node: YamlNode) -> tuple[str, ...]:
-    """Read one text, or a list of them."""
-    items = node.items if isinstance(node, Items) else (node,)
-    return tuple(read_name(item) for item in items)
-
-
-_FILE_KEYS: Mapping[str, Reader] = {
-    "separator": read_name,
-    "decimal": one_of(".", ","),
-    "encoding": read_name,
-    "header": read_flag,
-    "missing_text": _read_texts,
-}
-_DATABASE_KEYS: Mapping[str, Reader] = {"query": read_name, "password_env": read_name}
-_DATA: Mapping[str, Reader] = {
-    "source": read_name,
-    "url": read_name,
-    "id": read_name,
-    "missing": one_of("error", "drop"),
-    **_DATABASE_KEYS,
-    **_FILE_KEYS,
-}
-
-
-def read_data_section(node: YamlNode, *, folder: Path) -> tuple[Source, dict[str, Any]]:
-    """Read where the table is, relative to a folder, and the arguments `id` and `missing`."""
-    read = read_keys(node, _DATA, what="the section 'data'")
-    with located(node.place):
-        source = _read_source_keys(read, node, folder)
-    return source, {"id": read.get("id"), "missing": read.get("missing", "error")}
-
-
-def _read_source_keys(read: Mapping[str, Any], node: YamlNode, folder: Path) -> Source:
-    path, url = read.get("source"), read.get("url")
-    if (path is None) == (url is None):
-        raise node.place.error(
-            "Say where the table is, in one way: 'source' names a file, a folder or a pattern, "
-            "'url' a database."
-        )
-    if path is not None and is_url(path):
-        raise node.place.error(
-            "'source' holds an address and not a path. Write the address of a database as 'url', "
-            "without a password, and the query beside it."
-        )
-    if path is not None and path.lower().endswith(_DATABASES):
-        url = f"sqlite:///{quote(path)}"
-    for key in _DATABASE_KEYS if url is None else _FILE_KEYS:
-        if key in read:
-            what = "databases" if url is None else "files"
-            raise node.place.error(f"{key!r} is about {what}, and the table is in none. Drop it.")
-    if url is None:
-        written = {key: read[key] for key in _FILE_KEYS if key in read}
-        return TableFiles(path=path or "", folder=folder, **written)
-    if "query" not in read:
-        raise node.place.error(
-            "A database needs a 'query': one SELECT, such as SELECT * FROM loans."
-        )
-    # sorted by id, so that the same rows have the same hash whatever order the server likes
-    written = {key: read[key] for key in _DATABASE_KEYS if key in read}
-    return _database(url=url, order_by=read.get("id"), folder=folder, **written)
-
-
-def _database(*, url: str, **settings: Any) -> DatabaseTable:
-    scheme = url.partition("://")[0].lower()
-    if not is_url(url) or not is_known("table", scheme):
-        # what is written may be a password
-        known = listed([f"{each}://" for each in names("table")])
-        raise InputError(f"The url cannot be read. It begins with one of {known}.")
-    made: DatabaseTable = find("table", scheme)(url=url, **settings)
-    return made
 
 
 def is_url(text: str) -> bool:

@@ -149,7 +149,7 @@ class Worldview(Declaration):
         >>> worldview.names
         ('gender', 'salary', 'balance')
         """
-        from mutandis.files.worldview_file import read_worldview
+        from mutandis.files.worldview_files import read_worldview
 
         return read_worldview(source)
 
@@ -171,7 +171,7 @@ class Worldview(Declaration):
         >>> Worldview.from_graph(nx.DiGraph([("gender", "salary"), ("salary", "balance")]))
         Worldview({'salary': Linear('gender'), 'balance': Linear('salary')})
         """
-        from mutandis.files.graph_files import worldview_from_graph
+        from mutandis.files.worldview_files import worldview_from_graph
 
         return worldview_from_graph(graph)
 
@@ -222,7 +222,7 @@ class Worldview(Declaration):
         """
         from pathlib import Path
 
-        from mutandis.files.worldview_file import write_worldview
+        from mutandis.config.worldview import write_worldview
 
         text = write_worldview(self)
         if path is not None:

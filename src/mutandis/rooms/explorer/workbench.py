@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from mutandis.auditing.plan import plan as make_plan
+from mutandis.config.worldview import FAMILIES, describe_equation
 from mutandis.data.columns import plain_value
 from mutandis.data.protection import Protection
 from mutandis.decision.maker import describe_maker
 from mutandis.errors import PlanError
-from mutandis.files.worldview_file import FAMILIES
 from mutandis.outcomes.declaration import declare
 from mutandis.rooms.explorer.jobs import Job
 from mutandis.rooms.explorer.view import Lens
 from mutandis.scm import Worldview
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from mutandis.auditing.plan import Plan
     from mutandis.scm.family import Equation
 
 __all__ = ["ROLES", "Draft", "Trial", "editable"]
+
+
+def _keys(family: Any) -> Collection[str]:
+    return signature(family).parameters.keys()
+
 
 ROLES = {
     "moves": "moves with its causes",
@@ -31,9 +37,9 @@ ROLES = {
 }
 """What an attribute can be."""
 
-_BY_NAME = {family.name: family for family in FAMILIES}
+_NAMES = {family: name for name, family in FAMILIES.items()}
 # without a formula of its own, a family needs nothing but causes
-_PLAIN = tuple(family.name for family in FAMILIES if family.required == "parents")
+_PLAIN = tuple(name for name, each in FAMILIES.items() if "formula" not in _keys(each))
 
 
 def editable(plan: Plan) -> str:
@@ -70,7 +76,7 @@ class Draft:
                 off.add((_whole(attribute), _whole(cause)))
             elif kind == "role" and value in ROLES:
                 roles[_whole(number)] = value
-            elif kind == "family" and value in _BY_NAME:
+            elif kind == "family" and value in FAMILIES:
                 families[_whole(number)] = value
             elif name == "reference":
                 reference = _whole(value)
@@ -121,7 +127,7 @@ class Draft:
 
     def family(self, number: int) -> str:
         """Name the family of an equation; empty for one that no file can hold."""
-        own = next((f.name for f in FAMILIES if f.maker is type(self.equation(number))), "")
+        own = _NAMES.get(type(self.equation(number)), "")
         return self.families.get(number, own)
 
     def choices(self, number: int) -> tuple[str, ...]:
@@ -195,20 +201,21 @@ class Draft:
         equation = self.equation(number)
         if causes == self.causes(number) and number not in self.families:
             return equation
-        old = next((f for f in FAMILIES if f.maker is type(equation)), None)
-        if old is None or old.name not in _PLAIN:
+        old = _NAMES.get(type(equation), "")
+        if old not in _PLAIN:
             raise PlanError(
                 f"The equation for {self.children[number]!r} cannot be changed here: its causes "
                 "are written in a formula or in an object. Make the attribute a root, or change "
                 "the audit file."
             )
-        family = _BY_NAME[self.family(number)]
-        settings = old.settings_of(equation)
+        name = self.family(number)
         # bounds and levels mean the same in all families that know them
-        shared = {k: v for k, v in settings.items() if k in family.keys and k != "parents"}
-        if family is not old:
-            shared = {k: v for k, v in shared.items() if k in {"bounds", "levels"}}
-        return family.maker(*causes, **shared)
+        kept = set(_keys(FAMILIES[name]))
+        kept &= kept if name == old else {"bounds", "levels"}
+        settings = describe_equation(self.children[number], equation)
+        shared = {k: v for k, v in settings.items() if k in kept and k != "parents"}
+        changed: Equation = FAMILIES[name](*causes, **shared)
+        return changed
 
     def changes(self) -> list[str]:
         """Say in words what is drafted."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from mutandis.errors import PlanError
-from mutandis.files.audit_file import write_plan
-from mutandis.files.worldview_file import (
-    FAMILIES,
+from mutandis.config.worldview import (
     PROTECTED,
-    name_protected,
-    worldview_from_node,
+    describe_equation,
+    make_worldview,
     write_worldview,
 )
-from mutandis.files.yaml_nodes import Entries, read_yaml
+from mutandis.config.yaml import read_yaml
+from mutandis.errors import PlanError
+from mutandis.files.audit_file import write_plan
 
 if TYPE_CHECKING:
     from mutandis.rooms.explorer.workbench import Draft
@@ -70,9 +69,7 @@ def _change_equations(document: Any, draft: Draft) -> None:
         if child not in wanted.equations:
             del equations[child]
         elif number in draft.families:
-            equation = wanted.equations[child]
-            family = next(each for each in FAMILIES if each.maker is type(equation))
-            _replace_items(equations[child], family.settings_of(equation))
+            _replace_items(equations[child], describe_equation(child, wanted.equations[child]))
         elif any(each == number for each, _ in draft.off):
             parents, kept = equations[child]["parents"], draft.kept(number)
             names = [_kept_names(each, kept, statuses) for each in parents]
@@ -120,11 +117,8 @@ def _replace_worldview(document: Any, draft: Draft) -> None:
 
 
 def _says(text: str, draft: Draft, wanted: Worldview) -> bool:
-    node = read_yaml(text)
     statuses = [each.attribute for each in draft.plan.protections]
-    if not isinstance(node, Entries) or "worldview" not in node.entries:
-        return False
     try:
-        return worldview_from_node(name_protected(node.entries["worldview"], statuses)) == wanted
+        return make_worldview(read_yaml(text).data["worldview"], statuses) == wanted
     except Exception:  # noqa: BLE001 - then it is written in another way
         return False

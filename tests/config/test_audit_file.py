@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pandas as pd
-import pytest
 
 import mutandis as mm
-from mutandis.errors import MutandisError
 from mutandis.files.audit_file import read_arguments
 from mutandis.files.sources import TableFiles
 
@@ -44,7 +42,6 @@ def test_everything_that_is_written_reaches_the_audit(tmp_path: Path) -> None:
     assert source == TableFiles(path="loan.csv", folder=tmp_path)
     assert files == ()
     assert arguments == {
-        "combine": None,
         "id": None,
         "missing": "error",
         "outcome": "LoanApproval",
@@ -102,47 +99,6 @@ decision: {recorded: true}
     assert settings["attributes"]["grade"]["levels"] == ("low", "mid", "high")
     assert (settings["id"], settings["missing"]) == ("applicant", "drop")
     assert settings["decision"] is None
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "continuous,",
-            "continous,",
-            "line 4, at 'attributes' › 'AnnualSalary': 'continous' is no",
-        ),
-        (
-            "ks: [15",
-            "kss: [15",
-            "line 9, at 'kss': 'kss' is not a key of an audit. Did you mean 'ks'?",
-        ),
-        ("ks: [15, 30]", "ks: 15", "line 9, at 'ks'"),
-        ("alpha: 0.1", "alpha: much", "line 10, at 'alpha': alpha='much' is outside (0, 0.5)"),
-        ("[cf, 15]", "[cf]", "line 14, at 'evidence' › 'primary': primary=['cf'] is not a method"),
-        ("[st, cf]", "[st, cff]", "Unknown method 'cff'. Did you mean 'cf'?"),
-        ("outcome:", "outcom:", "'outcom' is not a key of an audit. Did you mean 'outcome'?"),
-        ("reference: 0", "reference: 1", "line 3"),
-        ("negative: -1", "", "'negative' is missing"),
-        ("negative: -1", "", "best_to_worst: [approved, on conditions, refused]"),
-        ("negative: -1", "negative: -1, worse: higher", "line 2, at 'outcome': 'negative' and"),
-        ("negative: -1", "best_to_worst: [1, 2, 3], worse: lower", "'best_to_worst' the order of"),
-        ("negative: -1", "best_to_worst: [1, -1]", "line 2, at 'outcome': best_to_worst= has 2"),
-        ("negative: -1", "best_to_worst: good", "line 2, at 'outcome' › 'best_to_worst'"),
-        ("linear, parents: [Gender]", "linnear, parents: [Gender]", "Did you mean 'linear'?"),
-        ('{rule: "', '{rule2: "', "'rule2' is not a key of the section 'decision'"),
-        ("decision: {rule", "decision: {recorded: true, rule", "Say who decides"),
-        ("[AnnualSalary, Gender]", "[AccountBalance]", "line 7"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_line(
-    tmp_path: Path, old: str, new: str, message: str
-) -> None:
-    assert old in LOAN
-    with pytest.raises(MutandisError) as caught:
-        mm.read_plan(write(tmp_path, LOAN.replace(old, new)))
-    assert message in str(caught.value)
-    assert str(tmp_path) not in str(caught.value)
 
 
 def test_an_order_can_be_written_and_is_written_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Worldviews from causal graphs that were drawn elsewhere: networkx, GML and DOT.
+"""Worldviews from files: YAML, and causal graphs that were drawn elsewhere.
 
 A graph says who causes whom, not how. So every arrow is read as part of a linear equation; write
 the worldview out with `Worldview.write` and edit the file to say more.
@@ -10,10 +10,12 @@ import re
 import warnings
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mutandis.config.worldview import parse_worldview
 from mutandis.errors import MutandisWarning, SettingsError, WorldviewError, listed, shown
-from mutandis.files.yaml_nodes import located
+from mutandis.files.text_files import read_text
 from mutandis.limits import explain_limit, limit
 from mutandis.scm import Linear, Worldview
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
 
-__all__ = ["GRAPH_READERS", "read_dot", "read_gml", "worldview_from_graph"]
+__all__ = ["read_dot", "read_gml", "read_worldview", "worldview_from_graph"]
 
 # what networkx's reader of GML raises on texts that are none
 _READER_ERRORS = (
@@ -46,6 +48,22 @@ _DOT_BYTES, _DOT_SUBGRAPHS, _DOT_DEPTH = 100_000, 500, 4
 _DOT_BRACKETS = re.compile(r"->|[{<\[]|[}>\]]")
 # DOT's statements about all nodes; pydot lists them among the nodes
 _DOT_DEFAULTS = {"node", "edge", "graph"}
+
+
+def read_worldview(source: str | Path) -> Worldview:
+    """Read YAML or a graph from a file; text with line breaks is the YAML itself."""
+    if isinstance(source, str) and "\n" in source:
+        return parse_worldview(source)
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if suffix in GRAPH_READERS:
+        return GRAPH_READERS[suffix](read_text(path), path.name)
+    if suffix in {".yaml", ".yml"}:
+        return parse_worldview(read_text(path), source=path.name)
+    raise SettingsError(
+        f"The ending of {shown(path.name)} does not tell what it holds. Worldviews are read from "
+        f"files that end in .yaml, .yml, {', '.join(GRAPH_READERS)}."
+    )
 
 
 def worldview_from_graph(graph: Any) -> Worldview:  # Any: networkx has no types
@@ -93,15 +111,21 @@ def read_gml(text: str, source: str) -> Worldview:
         raise _unreadable(source, "GML", found and found[1], reason) from None
     except _READER_ERRORS:
         raise _unreadable(source, "GML", None, "it does not hold one 'graph [ … ]'") from None
-    with located(source):
-        return worldview_from_graph(graph)
+    return _named(graph, source)
 
 
 def read_dot(text: str, source: str) -> Worldview:
     """Read a worldview from DOT, the language of Graphviz. It needs pydot: mutandis[graph]."""
     graph = _parse_dot(text, source)
-    with located(source):
+    return _named(graph, source)
+
+
+def _named(graph: Any, source: str) -> Worldview:
+    """Make the worldview of a graph; errors name the file."""
+    try:
         return worldview_from_graph(graph)
+    except WorldviewError as error:
+        raise type(error)(f"{source}: {error}") from error
 
 
 GRAPH_READERS: Mapping[str, Callable[[str, str], Worldview]] = {

@@ -1,0 +1,423 @@
+"""The types of settings, and their errors in the language of the surface.
+
+Pydantic checks settings; what it finds is translated here, once. In Python an error names the
+keyword argument (``alpha=2 is not allowed``), in a file the line and the key (``audit.yaml, line 3,
+at 'alpha': 2 is written here``). Both say what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from functools import wraps
+from typing import Annotated, Any, ClassVar, TypeVar, cast, dataclass_transform
+
+import numpy as np
+import pydantic
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+from pydantic_core import ArgsKwargs, PydanticCustomError
+
+from mutandis.config.yaml import Document, Path, spelling, write_flow
+from mutandis.errors import MutandisError, PlanError, SettingsError, listed, shown, suggest
+
+__all__ = [
+    "At",
+    "FileSection",
+    "Flag",
+    "Name",
+    "Number",
+    "Section",
+    "Size",
+    "Value",
+    "Values",
+    "Whole",
+    "allowed",
+    "check",
+    "explain",
+    "fault",
+    "given",
+    "inside",
+    "one_of",
+    "placed",
+    "section",
+    "several",
+]
+
+T = TypeVar("T")
+
+
+class At(ValueError):  # noqa: N818 - carries an error to where lines are known
+    """An error of ours about a value further inside the one that is checked."""
+
+    def __init__(self, path: Path, error: MutandisError) -> None:
+        super().__init__(str(error))
+        self.path = path
+        self.error = error
+
+
+def fault(message: str, *path: str | int) -> At:
+    """Make the error about a section of a file, or about a value inside it."""
+    return At(path, SettingsError(message))
+
+
+@contextmanager
+def inside(*path: str | int) -> Iterator[None]:
+    """Note where inside a section an error of ours was raised."""
+    try:
+        yield
+    except MutandisError as error:
+        raise At(path, error) from None
+
+
+@contextmanager
+def placed(document: Document | None, *path: str | int) -> Iterator[None]:
+    """Translate what a section is refused for, and name the line if it is from a file."""
+    try:
+        yield
+    except ValidationError as error:
+        raise explain(error, document) from None
+    except At as error:
+        if document is None:
+            raise error.error from None
+        raise _at(document, steps((*path, *error.path), document.data), error.error) from None
+    except MutandisError as error:
+        if document is None:
+            raise
+        raise _at(document, path, error) from error
+
+
+def _at(document: Document, path: Path, error: MutandisError) -> MutandisError:
+    kind = SettingsError if type(error) is PlanError else type(error)
+    return kind(f"{document.place(path)}: {error}")
+
+
+def allowed(wanted: str, example: Any = None) -> WrapValidator:
+    """Describe what is allowed in one phrase, whatever error the type reports."""
+
+    def read(value: Any, check: Callable[[Any], Any]) -> Any:
+        try:
+            return check(value)
+        except ValidationError as error:
+            if any(map(_knows_better, error.errors(include_url=False))):
+                raise
+            raise _refuse(wanted, example) from None
+
+    return WrapValidator(read)
+
+
+def _knows_better(detail: Any) -> bool:
+    """Whether an error is one of ours, or about an item of a list."""
+    return detail["type"] == "value_error" or bool(detail["loc"] and detail["type"] != "missing")
+
+
+def one_of(names: Callable[[], Iterable[str]]) -> AfterValidator:
+    """Allow the names that are known when a value is checked."""
+
+    def read(value: Any) -> Any:
+        if value in (known := tuple(names())):
+            return value
+        raise PydanticCustomError("choice", "{expected}", {"expected": ", ".join(map(repr, known))})
+
+    return AfterValidator(read)
+
+
+def _refuse(wanted: str, example: Any = None) -> PydanticCustomError:
+    return PydanticCustomError("allowed", "{wanted}", {"wanted": wanted, "example": example})
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _name(value: Any) -> Any:
+    text = spelling(value)
+    if isinstance(text, str):
+        return text
+    raise _refuse("a name; null, true and false are names only in quotes")
+
+
+def _value(value: Any) -> Any:
+    value = _plain(value)
+    if isinstance(value, str | bool | int | float):
+        return value
+    raise _refuse("a text, a number or a boolean; put 'null' in quotes")
+
+
+def _plain(value: Any) -> Any:
+    """Return the number of NumPy, or of a file, as Python has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    for kind in (int, float):
+        if isinstance(value, kind) and not isinstance(value, bool):
+            return kind(value)
+    return value
+
+
+def _values(value: Any) -> Any:
+    return [_value(each) for each in value] if isinstance(value, list) else _value(value)
+
+
+_SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
+
+Name = Annotated[str, BeforeValidator(_name), WithJsonSchema({"type": ["string", "number"]})]
+"""A name, as it is spelled: ``2020`` is the name '2020'."""
+
+Value = Annotated[Any, BeforeValidator(_value), WithJsonSchema(_SCALAR)]
+"""A text, a number or a boolean."""
+
+Values = Annotated[
+    Any,
+    BeforeValidator(_values),
+    WithJsonSchema({"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR}]}),
+]
+"""One value, or a list of them."""
+
+Flag = Annotated[bool, Field(strict=True)]
+Whole = Annotated[int, BeforeValidator(_plain), Field(strict=True)]
+Size = Annotated[Whole, Field(ge=1), allowed("an integer of at least 1")]
+Number = Annotated[float, BeforeValidator(_plain), Field(strict=True, allow_inf_nan=False)]
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+_CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
+
+
+def _check_keys(data: Any, known: Mapping[str, bool], what: str, maker: str) -> None:
+    """Refuse what is no mapping, an unknown key, and a required key that is missing."""
+    if not isinstance(data, Mapping):
+        raise PydanticCustomError("mapping", "{what}", {"what": what, "maker": maker})
+    for key in data:
+        if key not in known:
+            raise fault(
+                f"{shown(key)} is not a key of {what}.{suggest(key, known)} "
+                f"It can have {listed(known, near=key)}.",
+                key,
+            )
+    for key, required in known.items():
+        if required and key not in data:
+            raise fault(f"{shown(key)} is missing. Without it this is not {what}.")
+
+
+class FileSection(BaseModel):
+    """A mapping in a file; `what` is what messages call it."""
+
+    model_config = ConfigDict(**_CONFIG, strict=True, frozen=True)
+    what: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check(cls, data: Any) -> Any:
+        known = {key: each.is_required() for key, each in cls.model_fields.items()}
+        _check_keys(data, known, cls.what, cls.__name__.lstrip("_"))
+        return data
+
+
+def given(section: BaseModel) -> dict[str, Any]:
+    """Return what is written in a section, by key; its defaults are left out."""
+    return {key: getattr(section, key) for key in section.model_fields_set}
+
+
+class Section:
+    """Settings that are a section of a file and a value object of Python."""
+
+    __slots__ = ()
+    what: ClassVar[str] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check(cls, data: Any) -> Any:
+        known = {each.name: each.default is MISSING for each in fields(cast("Any", cls))}
+        if not isinstance(data, ArgsKwargs):
+            if not isinstance(data, cls):
+                what = cls.what or f"the section {cls.__name__.lower()!r}"
+                _check_keys(data, known, what, cls.__name__)
+            return data
+        for key in data.kwargs or {}:
+            if key not in known:
+                raise At(
+                    (key,),
+                    PlanError(
+                        f"{cls.__name__} has no setting {key!r}.{suggest(key, known)} It has "
+                        f"{listed(known, near=key)}."
+                    ),
+                )
+        return data
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
+def section(kind: type[T]) -> type[T]:
+    """Make a frozen value object whose values are checked, with errors of ours."""
+    made: Any = pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)(kind)
+    checked = made.__init__
+
+    @wraps(checked)
+    def init(self: Any, **values: Any) -> None:
+        try:
+            checked(self, **values)
+        except ValidationError as error:
+            raise explain(error) from None
+
+    made.__init__ = init
+    return cast("type[T]", made)
+
+
+def check(name: str, kind: Any, value: Any) -> Any:
+    """Check one argument of a function.
+
+    Examples
+    --------
+    >>> check("threads", Size, 0)
+    Traceback (most recent call last):
+    mutandis.errors.PlanError: threads=0 is not allowed. Give an integer of at least 1.
+    """
+    try:
+        return pydantic.TypeAdapter(dict[str, kind]).validate_python({name: value})[name]
+    except ValidationError as error:
+        raise explain(error) from None
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+_WANTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "list_type": "a list, in square brackets",
+    "tuple_type": "a list, in square brackets",
+    "greater_than_equal": "a number of at least {ge:g}",
+    "greater_than": "a number above {gt:g}",
+    "less_than_equal": "a number of at most {le:g}",
+    "dict_type": "a mapping, written as 'key: value' lines or {{key: value, …}}",
+    "mapping": "{maker}(…)",
+}
+
+
+def explain(error: ValidationError, document: Document | None = None) -> MutandisError:
+    """Translate the first error: of a file the first in it, otherwise that of the first argument.
+
+    Examples
+    --------
+    >>> try:
+    ...     pydantic.TypeAdapter(dict[str, Whole]).validate_python({"ks": 1, "seed": "x"})
+    ... except ValidationError as error:
+    ...     print(explain(error))
+    ...     print(explain(error, Document(data={"seed": "x"}, lines={(): 1, ("seed",): 4})))
+    seed='x' is not allowed. Give a whole number.
+    Line 4, at 'seed': 'x' is written here. Give a whole number.
+    """
+    problems = error.errors(include_url=False)
+    if document is None:
+        detail = problems[0]
+        inner = _inner(detail)
+        return inner if inner is not None else PlanError(_sentence_of_python(detail))
+    paths = [steps(_path(detail), document.data) for detail in problems]
+    path, detail = min(
+        zip(paths, problems, strict=True), key=lambda problem: document.line(problem[0])
+    )
+    inner = _inner(detail)
+    if inner is not None:
+        return _at(document, path, inner)
+    return document.error(path, _sentence_of_file(detail, path, document.data))
+
+
+def _inner(detail: Any) -> MutandisError | None:
+    """Return the error of ours that a check raised, if one did."""
+    error = detail.get("ctx", {}).get("error")
+    error = error.error if isinstance(error, At) else error
+    return error if isinstance(error, MutandisError) else None
+
+
+def steps(path: Path, data: Any) -> Path:
+    """Return the steps of a path that are in a file: others are kinds, and implied keys."""
+    found: list[str | int] = []
+    for step in path:
+        inside: Container[Any] = data if isinstance(data, dict) else ()
+        inside = range(len(data)) if isinstance(data, list) else inside
+        if step in inside:
+            found.append(step)
+            data = data[step]
+    return tuple(found)
+
+
+def _path(detail: Any) -> Path:
+    error = detail.get("ctx", {}).get("error")
+    return (*detail["loc"], *(error.path if isinstance(error, At) else ()))
+
+
+def _sentence_of_python(detail: Any) -> str:
+    names = [each for each in detail["loc"] if isinstance(each, str)]
+    subject = f"{names[-1]}={shown(detail['input'])}"
+    if "expected" in detail.get("ctx", {}):
+        return f"{subject} is unknown.{_choices(detail)}"
+    wanted, example = _wanted(detail)
+    wanted = {"true or false": "True or False"}.get(wanted, wanted)
+    such = "" if example is None else f", such as {names[-1]}={example!r}"
+    return f"{subject} is not allowed. Give {wanted}{such}."
+
+
+def _sentence_of_file(detail: Any, path: Path, data: Any) -> str:
+    for step in path:
+        data = data[step]
+    if detail["type"] == "mapping":
+        return (
+            f"{_found(data)} is written here, but {detail['ctx']['what']} is a mapping, written as "
+            "'key: value' lines or {key: value, …}."
+        )
+    found = f"{_found(data)} is written here."
+    if "expected" in detail.get("ctx", {}):
+        return f"{found}{_choices(detail)}" if _is_scalar(data) else f"{found} Give one word."
+    wanted, example = _wanted(detail)
+    key = next((each for each in reversed(path) if isinstance(each, str)), "")
+    such = "" if example is None else f", such as {key}: {write_flow(example)}"
+    return f"{found} Give {wanted}{such}."
+
+
+def _wanted(detail: Any) -> tuple[str, Any]:
+    context = detail.get("ctx", {})
+    if detail["type"] == "allowed":
+        return context["wanted"], context["example"]
+    return _WANTED.get(detail["type"], "another value").format(**context), None
+
+
+def _choices(detail: Any) -> str:
+    choices = re.findall("'([^']*)'", detail["ctx"]["expected"])
+    known = ", ".join(each if re.search(r"\w", each) else repr(each) for each in choices)
+    return f"{suggest(detail['input'], choices)} Allowed: {known}."
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is not None and not isinstance(value, list | dict)
+
+
+def _found(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "A mapping"
+    if isinstance(value, list):
+        return "A list"
+    if value is None:
+        return "Nothing"
+    written = write_flow(value)
+    return written if not isinstance(value, str) and len(written) < 40 else shown(spelling(value))
+
+
+def several(value: Any) -> Any:
+    """Return the items of a list, a range or another iterable; a text is none of them."""
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        return value
+    return tuple(value)

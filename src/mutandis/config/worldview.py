@@ -1,0 +1,414 @@
+"""Worldviews in files: YAML that two experts can read, and back.
+
+An equation family has no keys of its own here: they are the arguments of its class. A new family is
+a class in `FAMILIES`, and the type of each argument that no other family has.
+"""
+
+from __future__ import annotations
+
+from inspect import Parameter, signature
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+    WrapValidator,
+    create_model,
+)
+
+from mutandis.config.fields import (
+    At,
+    FileSection,
+    Name,
+    Number,
+    Value,
+    Whole,
+    allowed,
+    fault,
+    given,
+    placed,
+)
+from mutandis.config.yaml import read_yaml, write_yaml
+from mutandis.data.attribute import CATEGORICAL
+from mutandis.data.columns import plain_value
+from mutandis.errors import WorldviewError, listed, shown, suggest
+from mutandis.registry import find
+from mutandis.scm import Categorical, Count, Linear, Ordinal, Stated, Worldview
+from mutandis.scm.graph import Graph
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mutandis.scm.family import Equation
+    from mutandis.scm.hidden import HiddenCause
+
+__all__ = [
+    "FAMILIES",
+    "PROTECTED",
+    "AnyWorldview",
+    "describe_equation",
+    "describe_worldview",
+    "make_worldview",
+    "parse_worldview",
+    "write_worldview",
+]
+
+PROTECTED = "$protected"
+"""The word for the protected attributes in an audit file's worldview.
+
+A worldview that says ``parents: [$protected]`` follows when the line `protected` is changed, and
+can be used for several grounds.
+"""
+
+FAMILIES: Mapping[str, Callable[..., Any]] = {
+    each.__name__.lower(): each for each in (Linear, Count, Ordinal, Categorical, Stated)
+}
+"""The families that a file can name, by their names there."""
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+def _name_protected(names: list[str], info: ValidationInfo) -> list[str]:
+    """Put the protected attributes, one or several, in the place of `$protected`."""
+    protected = (info.context or {}).get("protected", (PROTECTED,))
+    return [name for each in names for name in (protected if each == PROTECTED else (each,))]
+
+
+Names = Annotated[
+    list[Name], AfterValidator(_name_protected), allowed("a list of names", ["gender", "age"])
+]
+_Bound = Annotated[Number | None, allowed("a finite number, or null where there is no limit")]
+_TYPES: Mapping[str, Any] = {
+    "parents": Names,
+    "formula": Name,
+    "fit": Names,
+    "link": Literal["identity", "log"],
+    "method": Literal["logit", "empirical"],
+    "bounds": Annotated[
+        Annotated[list[_Bound], Field(min_length=2, max_length=2)] | None,
+        allowed("the lowest and the highest value, with null where there is no limit", [0, None]),
+    ],
+    "decimals": Whole | None,
+    "levels": Annotated[
+        list[Value] | None, allowed("a list of levels, low to high", ["low", "mid", "high"])
+    ],
+    "interactions": bool,
+}
+"""The type of each argument of an equation, in files."""
+
+
+def _model_of(family: str) -> Any:
+    """Derive the keys of a family from the arguments of its class."""
+    article = "an" if family[0] in "aeiou" else "a"
+    named = Annotated[str, WithJsonSchema({"const": family})]
+    keys: dict[str, Any] = {"equation": (named, ...)}
+    for key, argument in signature(FAMILIES[family]).parameters.items():
+        is_required = argument.default is Parameter.empty
+        keys[key] = (_TYPES[key], ... if is_required else argument.default)
+    model = create_model(family.capitalize(), __base__=FileSection, **keys)
+    model.what = f"{article} {family} equation"
+    return Annotated[model, AfterValidator(_make_equation), Tag(f"({family})")]
+
+
+def _make_equation(written: BaseModel) -> Equation:
+    """Call the class: parents one by one, a formula first, the rest by keyword."""
+    arguments = given(written)
+    maker = FAMILIES[_family_of(arguments)]
+    del arguments["equation"]
+    first = next(iter(signature(maker).parameters.values()))
+    values = arguments.pop(first.name)
+    equation: Equation = maker(
+        *(values if first.kind is Parameter.VAR_POSITIONAL else [values]), **arguments
+    )
+    return equation
+
+
+def _family_of(written: Any) -> str:
+    # nominal is the kind of attribute that categorical equations are for
+    name = str(written["equation"])
+    return CATEGORICAL if name == "nominal" else name
+
+
+def _check_family(written: Any) -> Any:
+    if not isinstance(written, dict):
+        return written
+    name = written.get("equation")
+    if name is None:
+        raise fault(
+            "The key 'equation' is missing, which names the family: "
+            f"{{equation: linear, parents: [gender]}}. {_list_families()}"
+        )
+    if str(name).casefold() == "additive":
+        raise fault(
+            "An additive equation holds a regressor, which is an object of Python and cannot "
+            f"be in a file. {_list_families()} Or write the worldview in Python.",
+            "equation",
+        )
+    if _family_of(written) not in FAMILIES:
+        raise fault(
+            f"{shown(name)} is not a family of equations.{suggest(name, FAMILIES)} "
+            f"{_list_families()}",
+            "equation",
+        )
+    return written
+
+
+def _list_families() -> str:
+    return f"There are {listed(list(FAMILIES))}."
+
+
+class _NoEquation(FileSection):
+    """The error for what is no mapping."""
+
+    what = "an equation"
+
+
+if TYPE_CHECKING:
+    AnyEquation = Equation
+else:
+    _MODELS = tuple(_model_of(family) for family in FAMILIES)
+    _union = _MODELS[0]
+    for _each in _MODELS[1:]:
+        _union = _union | _each
+    AnyEquation = Annotated[
+        _union | Annotated[_NoEquation, Tag("(none)")],
+        Discriminator(lambda w: f"({_family_of(w)})" if isinstance(w, dict) else "(none)"),
+        BeforeValidator(_check_family),
+    ]
+
+Equations = dict[str, AnyEquation]
+
+
+class _Latent(FileSection):
+    what = "a hidden common cause"
+    equations: Equations
+    residual_noise: bool = True
+
+
+class _Worldview(FileSection):
+    what = "a worldview"
+    equations: Equations = Field(default_factory=dict)
+    """An equation for each attribute that has causes."""
+    latent: dict[str, _Latent] = Field(default_factory=dict)
+    """Hidden common causes."""
+    resolving: Names = Field(default_factory=list)
+    """Attributes that the intervention leaves as they are."""
+    edges: Annotated[list[Name], allowed("a list of arrows", ["gender -> salary"])] = Field(
+        default_factory=list
+    )
+    """Arrows instead of equations; all linear."""
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def parse_worldview(text: str, *, source: str | None = None) -> Worldview:
+    """Read a worldview from YAML; `source` is the name of the file."""
+    document = read_yaml(text, source=source, surrogates=True)
+    with placed(document):
+        return make_worldview(document.data)
+
+
+def make_worldview(data: Any, protected: Sequence[str] = (PROTECTED,)) -> Worldview:
+    """Make a worldview of what a file holds; `protected` are the names of `$protected` there."""
+    worldview: Worldview = TypeAdapter(AnyWorldview).validate_python(
+        data, context={"protected": protected}
+    )
+    return worldview
+
+
+def _with_sections(written: Any) -> Any:
+    """Tell sections from attributes, one of which may be called 'edges' too."""
+    if not isinstance(written, dict):
+        return written
+    sections = _Worldview.model_fields
+    used = [key for key, part in written.items() if key in sections and not _is_equation(part)]
+    for key, part in written.items():
+        if used and key not in sections and _is_equation(part):
+            raise fault(
+                f"The equation for {shown(key)} is next to sections ({listed(used)}). "
+                "Move it under 'equations:'.",
+                key,
+            )
+        if not used and not isinstance(part, dict):
+            raise fault(
+                f"No equation is written for {shown(key)}.{suggest(key, sections)} "
+                "Write {equation: linear, parents: [gender]}, for example; without an "
+                "equation, an attribute is a root and need not be mentioned.",
+                key,
+            )
+    return written if used else {"equations": written}
+
+
+def _is_equation(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("equation"), str)
+
+
+class _Maker:
+    """Puts the parts of a worldview together, and knows where each equation was written."""
+
+    def __init__(self, written: _Worldview) -> None:
+        self._written = written
+        self._equations: dict[str, Equation] = {}
+        self._latents: list[HiddenCause] = []
+        self._places: dict[str, tuple[str | int, ...]] = {}
+
+    def make(self) -> Worldview:
+        for child, equation in self._written.equations.items():
+            self._claim(child, ("equations", child))
+            self._equations[child] = equation
+        for name, latent in self._written.latent.items():
+            self._add_latent(name, latent)
+        self._add_edges()
+        self._check_resolving()
+        try:
+            return Worldview(
+                self._equations, latents=self._latents, resolving=self._written.resolving
+            )
+        except WorldviewError:
+            # an equation whose arrows contradict those above it is the one to look at
+            self._check_arrows()
+            raise
+
+    def _claim(self, child: str, place: tuple[str | int, ...]) -> None:
+        if child in self._places:
+            raise fault(
+                f"{shown(child)} has an equation already, in {str(self._places[child][0])!r}. "
+                "An attribute has one equation with all its causes in it: keep one of the two.",
+                *place,
+            )
+        self._places[child] = place
+
+    def _add_latent(self, name: str, latent: _Latent) -> None:
+        for child in latent.equations:
+            self._claim(child, ("latent", name, "equations", child))
+        try:
+            make = find("room", "latent").Latent
+            made = make(name, latent.equations, residual_noise=latent.residual_noise)
+        except WorldviewError as error:
+            raise At(("latent", name), error) from None
+        self._latents.append(made)
+
+    def _add_edges(self) -> None:
+        """Read the short form: all the arrows into an attribute make one linear equation."""
+        causes: dict[str, list[str]] = {}
+        for number, text in enumerate(self._written.edges):
+            ends = [end.strip() for end in text.split("->")]
+            if len(ends) != 2 or not all(ends):
+                raise fault(
+                    f"{shown(text)} is not one arrow. Write one at a time, cause -> effect. "
+                    "A name that itself contains '->' goes under 'equations:'.",
+                    "edges",
+                    number,
+                )
+            cause, effect = ends
+            if effect not in causes:
+                self._claim(effect, ("edges", number))
+            if cause in causes.setdefault(effect, []):
+                raise fault(
+                    f"The arrow {shown(cause)} -> {shown(effect)} is written twice. Keep one.",
+                    "edges",
+                    number,
+                )
+            causes[effect].append(cause)
+        self._equations |= {effect: Linear(*parents) for effect, parents in causes.items()}
+
+    def _parents(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        for group in (self._equations, *(latent.equations for latent in self._latents)):
+            yield from ((child, equation.parents) for child, equation in group.items())
+
+    def _check_arrows(self) -> None:
+        above: dict[str, tuple[str, ...]] = {}
+        for child, parents in self._parents():
+            above[child] = parents
+            try:
+                Graph.from_parents(above)
+            except WorldviewError as error:
+                raise At(self._places[child], error) from None
+
+    def _check_resolving(self) -> None:
+        known = {name for child, parents in self._parents() for name in (child, *parents)}
+        for number, name in enumerate(self._written.resolving):
+            if name not in known:
+                raise fault(
+                    f"The resolving attribute {shown(name)} is not in the worldview."
+                    f"{suggest(name, known)} It has {listed(sorted(known), near=name)}.",
+                    "resolving",
+                    number,
+                )
+
+
+def _as_given(value: Any, read: Callable[[Any], Worldview]) -> Worldview:
+    return value if isinstance(value, Worldview) else read(value)
+
+
+if TYPE_CHECKING:
+    AnyWorldview = Worldview
+else:
+    AnyWorldview = Annotated[
+        _Worldview,
+        AfterValidator(lambda written: _Maker(written).make()),
+        BeforeValidator(_with_sections),
+        WrapValidator(_as_given),
+    ]
+    """A worldview of Python, or one as files have it."""
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def write_worldview(worldview: Worldview) -> str:
+    """Write a worldview as YAML; reading that gives an equal worldview."""
+    return write_yaml(describe_worldview(worldview))
+
+
+def describe_worldview(worldview: Worldview) -> dict[str, Any]:
+    """Return a worldview as the data that its file holds, or raise if no file can hold it."""
+    sections: dict[str, Any] = {"equations": _describe_all(worldview.equations)}
+    if worldview.latents:
+        sections["latent"] = {
+            each.name: ({} if each.residual_noise else {"residual_noise": False})
+            | {"equations": _describe_all(each.equations)}
+            for each in worldview.latents
+        }
+    if worldview.resolving:
+        sections["resolving"] = list(worldview.resolving)
+    return sections
+
+
+def _describe_all(equations: Mapping[str, Equation]) -> dict[str, Any]:
+    return {child: describe_equation(child, equation) for child, equation in equations.items()}
+
+
+def describe_equation(child: str, equation: Equation) -> dict[str, Any]:
+    """Return an equation as files have it: its family, and what is not at its default."""
+    # a class derived from that of a family may mean something else
+    family = next((name for name, maker in FAMILIES.items() if maker is type(equation)), None)
+    if family is None:
+        raise WorldviewError(
+            f"The equation for {shown(child)} is of the type {type(equation).__name__}, which a "
+            f"file cannot hold. {_list_families()} Keep this worldview in Python."
+        )
+    arguments = equation.arguments()
+    for level in arguments.get("levels") or ():
+        if not _is_storable(level):
+            raise WorldviewError(
+                f"The equation for {shown(child)} has a level of type {type(level).__name__}, "
+                "which a file cannot hold. Levels in files are text, finite numbers and booleans: "
+                "convert the column, or keep this worldview in Python."
+            )
+    return {"equation": family, **arguments}
+
+
+def _is_storable(level: object) -> bool:
+    level = plain_value(level)
+    return isinstance(level, str | int) or (isinstance(level, float) and isfinite(level))
