@@ -80,7 +80,6 @@ def weigh_doubt(
         if not audit.world.parts:
             others = (World(point=each, decided=decide(each)) for each in draws)
         redrawn = list(tallies(others, methods, progress=progress))
-    audit.engine.release()
     doubts = _doubts(audit, chosen, refitted)
     audit = replace(audit, tally=audit.tally.with_doubt(doubts))
     shares = {

@@ -32,6 +32,7 @@ from mutandis.search.engine import discard_progress
 from mutandis.workers import open_workers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
     from os import PathLike
 
     from distributed import Client
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from mutandis.search.engine import Progress
     from mutandis.workers import Workers
 
-__all__ = ["run_plan", "run_quietly", "study_of"]
+__all__ = ["run_headlines", "run_plan", "run_quietly", "study_of"]
 
 
 def run_plan(
@@ -93,6 +94,29 @@ def run_quietly(
         )
 
 
+def run_headlines(audit: Audit, plans: Iterable[Plan]) -> Iterator[Audit]:
+    """Run plans of one method and k that differ from an audit in their worldview.
+
+    They have the same control groups, which are searched once.
+    """
+    engines: dict[str, Engine] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MutandisWarning)
+        for plan in plans:
+            for part in () if engines else audit.parts:
+                study = replace(part.study, ks=plan.settings.ks)
+                engines[part.plan.protections[0].attribute] = Engine(
+                    study, threads=part.engine.threads, workers=part.engine.workers
+                )
+            yield _run(
+                plan,
+                threads=audit.engine.threads,
+                workers=audit.engine.workers,
+                progress=discard_progress,
+                engines=engines,
+            )
+
+
 def _run(
     plan: Plan,
     *,
@@ -101,11 +125,12 @@ def _run(
     progress: Progress,
     provenance: Provenance | None = None,
     verdicts_only: bool = False,
+    engines: Mapping[str, Engine] | None = None,
 ) -> Audit:
+    """Run a plan; `engines`, by protected attribute, have counted the same people before."""
     if plan.combine == "multiple":
-        return run_multiple(
-            plan, partial(_run, threads=threads, workers=workers, progress=progress)
-        )
+        run = partial(_run, threads=threads, workers=workers, progress=progress, engines=engines)
+        return run_multiple(plan, run)
     made = _make_counterfactuals(plan)
     counterfactual = made.population if made is not None else _ready_counterfactual(plan)
     decided = _decide_counterfactuals(plan, counterfactual)
@@ -114,14 +139,15 @@ def _run(
             made.population, plan.population, likely=plan.strata[0].complainants
         )
         made = replace(made, population=counterfactual)
-    engine = Engine(study_of(plan), threads=threads, workers=workers)
+    known = None if engines is None else engines[plan.protections[0].attribute]
+    engine = known or Engine(study_of(plan), threads=threads, workers=workers)
     world = World(point=counterfactual, decided=decided)
     if made is not None and made.couplings:
         world = _with_draws(plan, engine.study, world, made)
     (tally,) = engine.tallies(
         [world],
         plan.methods,
-        measured=provenance is None,
+        measured=provenance is None and known is None,
         needed=evidence_by(plan) if verdicts_only else None,
         progress=progress,
     )
@@ -135,16 +161,17 @@ def _run(
         provenance=provenance or record(plan, tally, made, with_record=with_record),
         with_record=with_record,
     )
-    if made is None or provenance:
+    if made is not None and not provenance:
+        audit = weigh_doubt(
+            audit,
+            draws=made.draws,
+            refits=refits_of(plan, plan.settings.uncertainty.refits or 0),
+            decide=partial(_decide_counterfactuals, plan),
+            progress=progress,
+        )
+    if known is None:
         engine.release()
-        return audit
-    return weigh_doubt(
-        audit,
-        draws=made.draws,
-        refits=refits_of(plan, plan.settings.uncertainty.refits or 0),
-        decide=partial(_decide_counterfactuals, plan),
-        progress=progress,
-    )
+    return audit
 
 
 def study_of(plan: Plan) -> Study:

@@ -86,17 +86,21 @@ def find_worldview_verdicts(
         raise PlanError("The audit has no worldview to compare with others.")
     others = _variants(plan, own) if doubt.variants else ()
     worldviews = merge_worldviews(plan, {AS_GIVEN: own, **(doubt.worldviews or {})}, others)
+    from mutandis.auditing.run import run_headlines
+
+    trials = run_headlines(
+        audit, (_headline(plan, each) for each in worldviews.values() if each is not own)
+    )
     findings = {}
     for name, worldview in worldviews.items():
-        trial = audit if worldview is own else _run_headline(audit, worldview)
-        findings[name] = trial.test_everyone()
+        findings[name] = (audit if worldview is own else next(trials)).test_everyone()
         progress(len(findings), len(worldviews))
     return WorldviewVerdicts.of(plan, findings)
 
 
-def _run_headline(audit: Audit, worldview: Worldview) -> Audit:
-    """Run the headline's method and k alone under a worldview: neither asks b()."""
-    plan = exchange_worldview(audit.plan, worldview)
+def _headline(plan: Plan, worldview: Worldview) -> Plan:
+    """Plan the headline's method and k alone under a worldview: neither asks b()."""
+    plan = exchange_worldview(plan, worldview)
     method, k = plan.choose(None, None)
     settings = replace(
         plan.settings,
@@ -104,10 +108,7 @@ def _run_headline(audit: Audit, worldview: Worldview) -> Audit:
         ks=(k,),
         uncertainty=replace(plan.settings.uncertainty, tipping=False),
     )
-    plan = replace(plan, methods=(method,), decision=None, settings=settings, origin=None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MutandisWarning)
-        return plan.run(threads=audit.engine.threads, cluster=audit.engine.workers)
+    return replace(plan, methods=(method,), decision=None, settings=settings, origin=None)
 
 
 def _variants(plan: Plan, given: Worldview) -> Iterator[tuple[str, Worldview]]:
