@@ -189,7 +189,7 @@ def shaped_table(
         "attributes": dict.fromkeys(numbers, "continuous") | dict.fromkeys(names, "nominal"),
         "worldview": mm.Worldview({name: mm.Linear("Status") for name in numbers}),
         "decision": f"{' + '.join(numbers)} > 0",
-        "uncertainty": mm.Uncertainty(refits=0, placebo=0),
+        "uncertainty": mm.Uncertainty(refits=0),
     }
     return table, settings
 

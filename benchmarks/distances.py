@@ -154,7 +154,7 @@ def scenarios(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         )
 
 
-def compare_verdicts(folder: Path, placebos: int) -> Iterator[dict[str, Any]]:
+def compare_verdicts(folder: Path, sham: int) -> Iterator[dict[str, Any]]:
     for name, settings in scenarios(folder):
         decisions = settings.pop("decisions")
         first: set[Any] = set()
@@ -164,7 +164,7 @@ def compare_verdicts(folder: Path, placebos: int) -> Iterator[dict[str, Any]]:
                 **settings,
                 seed=1,
                 similarity=mm.Similarity(distance=distance),
-                uncertainty=mm.Uncertainty(placebo=placebos, tipping=False),
+                uncertainty=mm.Uncertainty(tipping=False),
             )
             found = audit.findings()
             cases = set(found.loc[found["verdict"] == "significant-adjusted", "id"])
@@ -176,7 +176,7 @@ def compare_verdicts(folder: Path, placebos: int) -> Iterator[dict[str, Any]]:
                 "tested": int((found["verdict"] != "insufficient").sum()),
                 "significant-adjusted": len(cases),
                 "shared with gower": len(cases & first),
-                "largest placebo": audit.noise_floor.largest if placebos else None,
+                "largest sham count": audit.sham(sham).largest if sham else None,
             }
 
 
@@ -185,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--k", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--placebos", type=int, default=19)
+    parser.add_argument("--sham", type=int, default=19)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--only", choices=("times", "verdicts"))
     options = parser.parse_args(arguments)
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         times = time_searches(options.rows, options.k, options.repeats)
         print(pd.DataFrame(list(times)).to_string(index=False))
     if options.only != "times":
-        verdicts = compare_verdicts(options.data, options.placebos)
+        verdicts = compare_verdicts(options.data, options.sham)
         print(pd.DataFrame(list(verdicts)).to_string(index=False))
     return 0
 

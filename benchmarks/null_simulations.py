@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -115,9 +115,13 @@ def _gather(label: str, drawn: Iterator[dict[str, mm.Audit]], *, repeats: int = 
             adjusted = record["significant_adjusted"] / record["complainants"]
             shares.setdefault("adjusted", []).append(adjusted)
         if repeats:
-            for line in audits["real"].placebo(repeats=repeats, kind="a").lines:
-                if line.measure == "significant":
-                    found[line.method, line.k].setdefault("placebo", []).append(line.mean)
+            plan = audits["real"].plan
+            evidence = replace(plan.settings.evidence, adjust="none")
+            plan = replace(plan, settings=replace(plan.settings, evidence=evidence))
+            each = replace(audits["real"], plan=plan)
+            for (method, k), shares in found.items():
+                sham = each.sham(repeats, method=method, k=k)
+                shares.setdefault("sham", []).append(float(np.mean(sham.found)) / sham.people)
     return [
         Line(
             label=label,
@@ -221,7 +225,7 @@ def simulate_both(
     world: World, *, tables: int, ks: Sequence[int] = (15, 50, 100), estimated: bool = False
 ) -> list[Line]:
     """Audit the record by the paper's comparison and by the matched one, k up to n_c / 3."""
-    options: dict[str, Any] = {"methods": BOTH, "uncertainty": mm.Uncertainty(placebo=0)}
+    options: dict[str, Any] = {"methods": BOTH}
     sizes = [k for k in ks if k <= world.rows * world.share / 3]
 
     def drawn() -> Iterator[dict[str, mm.Audit]]:
@@ -297,7 +301,6 @@ class SmallWorld:
             worldview=mm.Worldview(equations),
             methods=["cst_matched"],
             ks=(k,),
-            uncertainty=mm.Uncertainty(placebo=0),
             seed=seed,
         )
 
@@ -446,7 +449,7 @@ def _matched(
         counterfactuals=would_be,
         methods=["cst_matched"],
         ks=(50,),
-        uncertainty=mm.Uncertainty(placebo=0, tipping=False),
+        uncertainty=mm.Uncertainty(tipping=False),
         **options,
     ).test_everyone()
     of_harmed = harmed[table["woman"] == 1]
@@ -540,12 +543,12 @@ def _plain_table(lines: list[Line]) -> str:
 
 def _sharp_table(lines: list[Line]) -> str:
     head = (
-        "| protected share | method | k | significant, % | placebo (a), % |\n"
+        "| protected share | method | k | significant, % | sham audits, % |\n"
         "|---:|---|---:|---:|---:|\n"
     )
     return head + "\n".join(
         f"| {line.label} | {line.method} | {line.k} | "
-        + " | ".join(_with_error(line, what) for what in ("significant", "placebo"))
+        + " | ".join(_with_error(line, what) for what in ("significant", "sham"))
         + " |"
         for line in lines
     )

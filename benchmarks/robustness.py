@@ -193,7 +193,7 @@ def audit(table: pd.DataFrame, k: int, **options: object) -> mm.Audit:
             attributes={"x1": "continuous", "x2": "continuous"},
             methods=["cst_matched"],
             ks=(k,),
-            uncertainty=mm.Uncertainty(placebo=0, refits=0),
+            uncertainty=mm.Uncertainty(refits=0),
             **options,  # type: ignore[arg-type]
         )
 

@@ -4,7 +4,7 @@
 files of a million rows, audits each with ``mutandis audit --cluster local:2 --memory 3GB``, and
 prints the wall-clock time, the processor time of all processes, and the most memory that the
 process that asks and one worker hold, pages of mapped files aside. ``--alone`` runs the audit of
-one process beside it, and compares the files of both results. ``--placebo N`` runs N placebos (none
+one process beside it, and compares the files of both results. ``--sham N`` runs N sham audits (none
 otherwise).
 """
 
@@ -45,9 +45,8 @@ def write_table(folder: Path, rows: int) -> None:
         pq.write_table(pa.table(table), folder / f"part-{number:04}.parquet")
 
 
-def write_audit(path: Path, table: Path, placebos: int) -> None:
+def write_audit(path: Path, table: Path) -> None:
     """Write the audit file."""
-    tipping = "true" if placebos else "false"
     edges = [f"    - status -> x{column}" for column in range(_COLUMNS)]
     edges += [f"    - x{column - 1} -> x{column}" for column in range(1, _COLUMNS)]
     path.write_text(
@@ -63,7 +62,7 @@ def write_audit(path: Path, table: Path, placebos: int) -> None:
                 *edges,
                 "methods: [st, cst_matched]",
                 "ks: [30]",
-                f"uncertainty: {{placebo: {placebos}, refits: 0, tipping: {tipping}}}",
+                "uncertainty: {refits: 0, tipping: false}",
                 "",
             ]
         )
@@ -118,7 +117,7 @@ def main() -> None:
     parser.add_argument("rows", nargs="+", type=lambda text: int(float(text)))
     parser.add_argument("--cluster", default="local:2")
     parser.add_argument("--memory", default="3GB")
-    parser.add_argument("--placebo", type=int, default=0)
+    parser.add_argument("--sham", type=int, default=0)
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--folder", type=Path, help="where tables and results are kept")
     asked = parser.parse_args()
@@ -128,8 +127,9 @@ def main() -> None:
             folder = Path(temporary) / f"{rows}"
             folder.mkdir()
             write_table(folder / "table", rows)
-            write_audit(folder / "audit.yaml", folder / "table", asked.placebo)
+            write_audit(folder / "audit.yaml", folder / "table")
             command = [sys.executable, "-m", "mutandis", "audit", str(folder / "audit.yaml")]
+            command += ["--sham", str(asked.sham)]
             runs = {asked.cluster: ["--cluster", asked.cluster, "--memory", asked.memory]}
             if asked.alone:
                 runs = {"alone": []} | runs

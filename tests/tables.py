@@ -63,13 +63,13 @@ def people_with_answers(seed: int = 1, rows: int = 240, *, coarse: bool = True) 
 
 
 def audit_people(table: Table, **changes: Any) -> mm.Audit:
-    """Audit such people without refits, placebos or tipping points."""
+    """Audit such people without refits or tipping points."""
     options: dict[str, Any] = {
         "protected": WOMEN,
         "attributes": {"income": "continuous", "debt": "continuous"},
         "worldview": mm.Worldview({"income": mm.Linear("woman"), "debt": mm.Linear("woman")}),
         "ks": (8, 20),
-        "uncertainty": mm.Uncertainty(refits=0, placebo=0, tipping=False),
+        "uncertainty": mm.Uncertainty(refits=0, tipping=False),
     }
     return mm.audit(table, **(options | changes))
 

@@ -89,7 +89,7 @@ def audit(table: Any, **more: Any) -> mm.Audit:
         attributes={"pay": "continuous", "job": "nominal"},
         worldview=mm.Worldview({"job": mm.Categorical("sex"), "pay": mm.Linear("sex", "job")}),
         ks=(10,),
-        uncertainty=mm.Uncertainty(draws=2, refits=2, placebo=0),
+        uncertainty=mm.Uncertainty(draws=2, refits=2),
         **more,
     )
 

@@ -188,7 +188,7 @@ def audit_traced(folder: Path, rows: int) -> int:
                 ),
                 methods=("st", "cst_matched"),
                 ks=(10,),
-                uncertainty=mm.Uncertainty(placebo=0, refits=0, tipping=False),
+                uncertainty=mm.Uncertainty(refits=0, tipping=False),
             )
             workers = UntracedWorkers(folder, threads=1)
             plan.run(cluster=workers).save(folder / "results")

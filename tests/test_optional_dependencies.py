@@ -55,7 +55,7 @@ found = mm.audit(
     }),
     decision="AnnualSalary + 5 * AccountBalance > 225000",
     ks=(5,),
-    uncertainty=mm.Uncertainty(refits=2, placebo=2),
+    uncertainty=mm.Uncertainty(refits=2),
 )
 found.save("results")
 who = mm.open_results("results").findings()["id"].iloc[0]

@@ -124,7 +124,7 @@ tau: 0.1
 seed: 7
 similarity: {ties: fair, max_distance: 0.3, min_group: 2, scaling: range}
 evidence: {interval: wald, adjust: benjamini-hochberg, direction: negative, primary: [st, 2]}
-uncertainty: {draws: 0, refits: 2, placebo: 1}
+uncertainty: {draws: 0, refits: 2}
 """,
     """\
 data:
@@ -146,7 +146,6 @@ worldview:
     pay: {equation: stated, formula: "1000 + 3 * age", parents: [age]}
   resolving: [age]
 decision: {recorded: true}
-uncertainty: {placebo: 0}
 ks: [3]
 """,
     """\
@@ -160,7 +159,6 @@ decision:
   threshold: 0.5
   favourable: above
 ks: [2]
-uncertainty: {placebo: 0}
 """,
 )
 _WORLDVIEWS = (
@@ -338,7 +336,7 @@ def _audit(folder: Path) -> tuple[Sequence[bytes], Run]:
 def _is_small(plan: Any) -> bool:
     """Tell whether a plan asks for little work: what is asked for on purpose may take long."""
     doubt = plan.settings.uncertainty
-    return max(doubt.placebo, doubt.draws or 0, doubt.refits or 0) <= 20
+    return max(doubt.draws or 0, doubt.refits or 0) <= 20
 
 
 def _worldview(*seeds: str, ending: str) -> Prepare:

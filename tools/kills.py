@@ -51,7 +51,6 @@ outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
-uncertainty: {placebo: 1}
 ks: [K]
 """
 

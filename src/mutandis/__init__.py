@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from mutandis.auditing.audit import Audit
     from mutandis.auditing.case import Case
     from mutandis.auditing.intersections import audit_intersections
-    from mutandis.auditing.noise_floor import NoiseFloor
-    from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan, audit, plan
+    from mutandis.auditing.sham import ShamAudits
     from mutandis.auditing.worldview_comparison import compare_worldviews
     from mutandis.auditing.worldview_variants import vary_worldview
     from mutandis.config.schema import Evidence, Similarity, Uncertainty
@@ -62,14 +61,13 @@ __all__ = [
     "Linear",
     "MutandisError",
     "MutandisWarning",
-    "NoiseFloor",
     "Ordered",
     "Ordinal",
-    "Placebo",
     "Plan",
     "Population",
     "Protection",
     "Score",
+    "ShamAudits",
     "Similarity",
     "Stated",
     "Uncertainty",
@@ -94,8 +92,7 @@ _HOMES = {
     "auditing.audit": "Audit",
     "auditing.case": "Case",
     "auditing.intersections": "audit_intersections",
-    "auditing.noise_floor": "NoiseFloor",
-    "auditing.placebo": "Placebo",
+    "auditing.sham": "ShamAudits",
     "auditing.plan": "Plan audit plan",
     "auditing.worldview_comparison": "compare_worldviews",
     "auditing.worldview_variants": "vary_worldview",

@@ -56,7 +56,7 @@ def audit(distance: str, data: pd.DataFrame | None = None, **options: Any) -> mm
         "id": "who",
         "ks": (10, 20),
         "seed": 1,
-        "uncertainty": mm.Uncertainty(refits=2, placebo=2),
+        "uncertainty": mm.Uncertainty(refits=2),
         "similarity": mm.Similarity(distance=distance),
     }
     data = table() if data is None else data
@@ -65,7 +65,7 @@ def audit(distance: str, data: pd.DataFrame | None = None, **options: Any) -> mm
         levels = [0, 1, 2, 3]
         settings["attributes"]["pay"] = {"kind": "ordinal", "levels": levels}
         settings["worldview"] = mm.Worldview({"pay": mm.Ordinal("sex", "skill", levels=levels)})
-        settings["uncertainty"] = mm.Uncertainty(draws=2, refits=2, placebo=2)
+        settings["uncertainty"] = mm.Uncertainty(draws=2, refits=2)
     return mm.audit(data, **settings | options)
 
 
@@ -85,7 +85,7 @@ def test_sorting_the_table_in_another_way_changes_nothing(distance: str) -> None
     first = audited(distance)
     second = audit(distance, table().sample(frac=1, random_state=5))
     pd.testing.assert_frame_equal(in_order(first), in_order(second))
-    assert first.noise_floor.largest == second.noise_floor.largest
+    assert first.sham(2) == second.sham(2)
     one, other = (each.tipping().sort_values("id", ignore_index=True) for each in (first, second))
     pd.testing.assert_frame_equal(one, other)
 
@@ -176,7 +176,7 @@ def test_provenance_says_how_many_effects_are_known() -> None:
 @pytest.mark.few("heom")
 def test_open_counterfactuals_are_drawn_with_each_distance(distance: str) -> None:
     worldview = mm.Worldview({"skill": mm.Ordinal("sex"), "pay": mm.Linear("sex", "skill")})
-    found = audit(distance, worldview=worldview, uncertainty=mm.Uncertainty(placebo=0, draws=4))
+    found = audit(distance, worldview=worldview, uncertainty=mm.Uncertainty(draws=4))
     assert found.findings("cst_without", k=10)["p_test"].between(0, 1).all()
 
 
@@ -282,7 +282,6 @@ def test_an_audit_file_says_that_missing_values_are_compared(tmp_path: Path) -> 
           job: {kind: nominal, compare_missing: true}
         similarity: {distance: heom}
         ks: [10]
-        uncertainty: {placebo: 0}
     """
     (tmp_path / "audit.yaml").write_text(dedent(text), encoding="utf-8")
     from_file = mm.read_plan(tmp_path / "audit.yaml").run()
@@ -293,7 +292,7 @@ def test_an_audit_file_says_that_missing_values_are_compared(tmp_path: Path) -> 
         attributes=attributes,
         worldview=None,
         ks=(10,),
-        uncertainty=mm.Uncertainty(placebo=0),
+        uncertainty=mm.Uncertainty(),
     )
     pd.testing.assert_frame_equal(in_order(from_file), in_order(here))
     from_file.save(tmp_path / "results")

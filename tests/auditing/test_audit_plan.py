@@ -69,7 +69,6 @@ def test_defaults() -> None:
     assert chosen.interval == "miettinen-nurminen"
     assert chosen.evidence.adjust == "benjamini-hochberg"
     assert chosen.primary == ("cst_matched", 50)
-    assert chosen.uncertainty.placebo == 19
     assert chosen.seed == 0
     assert [method.name for method in made.methods] == [
         "st",

@@ -127,7 +127,7 @@ def test_every_setting_is_recorded() -> None:
             "ties": "fair",
         },
         "tau": 0.0,
-        "uncertainty": {"draws": 0, "placebo": 19, "refits": 20, "tipping": True},
+        "uncertainty": {"draws": 0, "refits": 20, "tipping": True},
         "worldview": "Worldview({'salary': Linear('gender', bounds=(12.0, None))})",
     }
 

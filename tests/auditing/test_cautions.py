@@ -23,7 +23,6 @@ def audit(*, above: float = 0.0, refused: float = 0.5, **options: Any) -> mm.Aud
         "attributes": {"income": "continuous", "age": "continuous"},
         "methods": ["cst_matched"],
         "ks": (40,),
-        "uncertainty": mm.Uncertainty(placebo=0),
         **options,
     }
     income, age = np.repeat(rng.normal(size=(2, size // 2)), 2, axis=1)
@@ -88,7 +87,7 @@ def test_a_row_that_decides_an_equation_is_told_of(equation: Any, is_said: bool)
             worldview=mm.Worldview({"income": equation}),
             methods=["cst_matched"],
             ks=(10,),
-            uncertainty=mm.Uncertainty(placebo=0, refits=0),
+            uncertainty=mm.Uncertainty(refits=0),
         )
         told = [each for each in found.cautions() if each.startswith("One row holds 9")]
         assert bool(told) == (is_said and largest == 100)

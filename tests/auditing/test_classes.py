@@ -38,7 +38,7 @@ def audit(table: dict[str, Any], **changes: Any) -> mm.Audit:
         "attributes": {"skill": "continuous", "wealth": "continuous"},
         "worldview": mm.Worldview({"skill": mm.Linear("woman"), "wealth": mm.Linear("woman")}),
         "ks": (8, 15),
-        "uncertainty": mm.Uncertainty(refits=0, placebo=0, tipping=False),
+        "uncertainty": mm.Uncertainty(refits=0, tipping=False),
     }
     return mm.audit(table, **(options | changes))
 

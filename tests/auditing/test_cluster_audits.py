@@ -50,7 +50,7 @@ def plan(request: pytest.FixtureRequest, data_folder: Path, plan_loan: MakePlan)
             mm.datasets.loan(n=4000, seed=2),
             decision="AnnualSalary + 5 * AccountBalance > 225000",
             ks=(15, 30),
-            uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
+            uncertainty=mm.Uncertainty(refits=2, tipping=False),
             seed=1,
         )
     if request.param == "law school":
@@ -59,7 +59,7 @@ def plan(request: pytest.FixtureRequest, data_folder: Path, plan_loan: MakePlan)
 
 
 def law_school(data_folder: Path) -> mm.Plan:
-    """Matched with refits and placebos."""
+    """Matched with refits."""
     table = pd.read_csv(data_folder / "law_school.csv", sep="|")
     table["admitted"] = (0.6 * table["UGPA"] + 0.4 * table["LSAT"] >= 20.8).astype(int)
     return mm.plan(
@@ -75,7 +75,7 @@ def law_school(data_folder: Path) -> mm.Plan:
             }
         ),
         ks=(15, 100),
-        uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
+        uncertainty=mm.Uncertainty(refits=2, tipping=False),
     )
 
 
@@ -94,12 +94,12 @@ def mixed() -> mm.Plan:
         attributes={"pay": "continuous", "job": "nominal"},
         worldview=mm.Worldview({"pay": mm.Linear("group"), "job": mm.Categorical("group")}),
         ks=(10, 25),
-        uncertainty=mm.Uncertainty(draws=3, refits=0, placebo=2, tipping=True),
+        uncertainty=mm.Uncertainty(draws=3, refits=0, tipping=True),
     )
 
 
 def two_grounds() -> mm.Plan:
-    """Multiple discrimination, with refits and placebos."""
+    """Multiple discrimination, with refits."""
     rng = np.random.default_rng(6)
     sex, origin = rng.random((2, 500)) < np.array([[0.4], [0.3]])
     pay = np.round(rng.normal(size=500) - 0.5 * sex - 0.5 * origin, 1)
@@ -116,7 +116,7 @@ def two_grounds() -> mm.Plan:
         attributes={"pay": "continuous"},
         worldview=mm.Worldview({"pay": mm.Linear("sex", "origin")}),
         ks=(10, 20),
-        uncertainty=mm.Uncertainty(refits=2, placebo=2, tipping=False),
+        uncertainty=mm.Uncertainty(refits=2, tipping=False),
     )
 
 
@@ -134,7 +134,7 @@ def described(audit: mm.Audit) -> dict[str, str]:
     }
     found["counts"] = audit.counts().to_dict("list")
     found["provenance"] = audit.provenance.to_json()
-    found["noise floor"] = audit.noise_floor.as_dict()
+    found["sham"] = audit.sham(2)
     if audit.plan.settings.uncertainty.tipping:
         found["tipping"] = audit.tipping().to_dict("list")
     return {name: repr(each) for name, each in found.items()}
@@ -208,12 +208,12 @@ def test_parts_of_a_table_in_any_order(
     options: dict[str, Any] = {
         "id": "person",
         "ks": (15,),
-        "uncertainty": mm.Uncertainty(refits=0, placebo=2, tipping=False),
+        "uncertainty": mm.Uncertainty(refits=0, tipping=False),
     }
     found = plan_loan(tmp_path, **options).run(cluster=workers)
     expected = plan_loan(table, **options).run()
     assert found.provenance.to_json() == expected.provenance.to_json()
-    assert found.noise_floor.as_dict() == expected.noise_floor.as_dict()
+    assert found.sham(2) == expected.sham(2)
     for method in expected.methods:
         mine, theirs = (
             each.findings(method).sort_values("id", ignore_index=True) for each in (found, expected)

@@ -95,7 +95,7 @@ class Bank:
 
 def test_other_decision_makers_are_not_asked_again(decisions: pd.DataFrame) -> None:
     settings = {**SETTINGS, "decision": Bank(), "ks": (5,), "methods": ["cf", "cst_matched"]}
-    none = mm.Uncertainty(placebo=0, refits=0)
+    none = mm.Uncertainty(refits=0)
     asked = mm.audit(decisions, **settings, uncertainty=none)
     told = asked.case(asked.findings()["id"].iloc[0]).explain_own_case()
     assert "A second reading" in told
@@ -115,7 +115,7 @@ def test_draws_are_counted_beside_refits() -> None:
         worldview=mm.Worldview({"jobs": mm.Count("woman")}),
         decision="jobs > 1",
         ks=(5,),
-        uncertainty=mm.Uncertainty(draws=10, refits=4, placebo=0, tipping=False),
+        uncertainty=mm.Uncertainty(draws=10, refits=4, tipping=False),
     )
     for person in found.findings()["id"]:
         case = found.case(person)

@@ -25,7 +25,7 @@ SETTINGS: dict[str, Any] = {
     **LOAN,
     "ks": (15,),
     "methods": ["cst_matched"],
-    "uncertainty": mm.Uncertainty(placebo=0, refits=0),
+    "uncertainty": mm.Uncertainty(refits=0),
 }
 
 
@@ -145,7 +145,7 @@ worldview:
     AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 methods: [cst_matched]
 ks: [15]
-uncertainty: {placebo: 0, refits: 0, tipping: false}
+uncertainty: {refits: 0, tipping: false}
 """,
         encoding="utf-8",
     )

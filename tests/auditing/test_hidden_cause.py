@@ -40,7 +40,7 @@ def audit(table: pd.DataFrame | None = None, **other: Any) -> mm.Audit:
         "worldview": mm.Worldview({"x": mm.Linear("a", "age", "region")}),
         "ks": (20,),
         "methods": ["cst_matched"],
-        "uncertainty": mm.Uncertainty(placebo=0, refits=0),
+        "uncertainty": mm.Uncertainty(refits=0),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MutandisWarning)

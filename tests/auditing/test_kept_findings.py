@@ -112,7 +112,7 @@ def test_a_case_has_the_numbers_of_the_table(
 def test_a_report_with_bounds_for_those_who_are_shown_is_the_same(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    changes = {"uncertainty": mm.Uncertainty(refits=0, placebo=0), **changes}
+    changes = {"uncertainty": mm.Uncertainty(refits=0), **changes}
     everyone = audited(**changes)
     for method in everyone.methods:
         for k in everyone.ks:
@@ -134,7 +134,7 @@ def test_a_report_compares_the_groups_of_each_method_and_k_once(
     module = import_module("mutandis.auditing.audit")
     monkeypatch.setattr(module, "_KEPT", 0)
     monkeypatch.setattr(module, "_FEW", 0)
-    audit = audited(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
+    audit = audited(uncertainty=mm.Uncertainty(refits=0, tipping=False))
     asked: Counter[tuple[str, int]] = Counter()
 
     def count_calls(name: str) -> None:
@@ -151,14 +151,14 @@ def test_a_report_compares_the_groups_of_each_method_and_k_once(
     audit.report()
     assert asked == {(method, k): 1 for method in audit.methods for k in audit.ks}
     # where cases have been counted, no groups are compared again but the headline's
-    counted = audited(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
+    counted = audited(uncertainty=mm.Uncertainty(refits=0, tipping=False))
     counted.counts()
     asked.clear()
     assert counted.report().html == audit.report().html
     assert asked == {counted.plan.settings.primary: 1}
     asked.update((method, k) for method in audit.methods for k in audit.ks)
     # findings that were written to a file are not worked out again
-    again = audited(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
+    again = audited(uncertainty=mm.Uncertainty(refits=0, tipping=False))
     assert sum(1 for _ in again.each_findings()) == len(asked)
     asked.clear()
     assert again.report().html == audit.report().html

@@ -60,7 +60,7 @@ def shares(kind: str, harm: float) -> dict[int, dict[str, float]]:
             counterfactuals={name: table[name] for name in ("x1", "x2")},
             methods=["cst_matched"],
             ks=KS,
-            uncertainty=mm.Uncertainty(placebo=0, tipping=False),
+            uncertainty=mm.Uncertainty(tipping=False),
         )
         for k in KS:
             rows = audit.findings("cst_matched", k=k)

@@ -32,7 +32,7 @@ def audit(table: Any, measure: Any, **options: Any) -> mm.Audit:
         "decision": "AnnualSalary * 3 + AccountBalance * 5 > 225000",
         "ks": (20,),
         "tau": TAUS.get(measure, 0.0),
-        "uncertainty": mm.Uncertainty(refits=2, placebo=2),
+        "uncertainty": mm.Uncertainty(refits=2),
         **options,
     }
     return mm.audit(table, evidence=mm.Evidence(**evidence), **arguments)
@@ -79,7 +79,7 @@ def test_the_default_has_no_further_columns(table: pd.DataFrame) -> None:
 
 
 def test_what_is_run_on_top_follows(found: mm.Audit) -> None:
-    assert found.noise_floor.lines
+    assert found.sham(2).found
     measured = found.measure_tipping()
     evidence = found.findings()["verdict"].isin(["evidence", "significant", "significant-adjusted"])
     # every verdict of evidence has a tipping point, and no other
@@ -108,9 +108,7 @@ def test_results_are_read_back(found: mm.Audit, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("measure", list(TAUS))
 def test_better_treatment(table: pd.DataFrame, measure: Any) -> None:
-    found = audit(
-        table, measure, evidence={"direction": "positive"}, uncertainty=mm.Uncertainty(placebo=0)
-    )
+    found = audit(table, measure, evidence={"direction": "positive"})
     rows = found.findings("st")
     kind, tau = MEASURES[measure], TAUS[measure]
     threshold = 1 / tau
@@ -147,7 +145,6 @@ def test_the_weakest_ground_is_the_one_of_the_measure() -> None:
             ks=(15,),
             tau=tau,
             evidence=mm.Evidence(measure=measure),  # type: ignore[arg-type]
-            uncertainty=mm.Uncertainty(placebo=0),
         )
         kind = MEASURES[measure]  # type: ignore[index]
         whole = found.findings()

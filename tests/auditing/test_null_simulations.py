@@ -60,9 +60,9 @@ def test_a_sharp_rule_makes_the_sparser_group_look_worse(sharp: Any) -> None:
     assert sharp["st", 50].mean() > 3 * sharp["st", 15].mean()
 
 
-def test_the_placebo_predicts_what_a_sharp_rule_makes_of_nothing(sharp: Any) -> None:
+def test_sham_audits_predict_what_a_sharp_rule_makes_of_nothing(sharp: Any) -> None:
     for line in sharp.values():
-        apart = line.shares["placebo"] - line.shares["significant"]
+        apart = line.shares["sham"] - line.shares["significant"]
         error = apart.std(ddof=1) / np.sqrt(len(apart))
         assert abs(apart.mean()) <= 0.02 + 3 * error
 

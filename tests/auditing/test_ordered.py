@@ -322,7 +322,7 @@ def test_open_counterfactuals_have_the_middle_level_of_their_draws() -> None:
         table,
         worldview=mm.Worldview({"income": mm.Linear("woman"), "debt": mm.Count("woman")}),
         decision=answer_of,
-        uncertainty=mm.Uncertainty(draws=5, refits=0, placebo=0, tipping=False),
+        uncertainty=mm.Uncertainty(draws=5, refits=0, tipping=False),
     )
     drawn = found.world.decided_parts
     assert drawn is not None

@@ -74,13 +74,13 @@ KINDS = {
 
 @cache
 def saved_kind(name: str) -> mm.Audit:
-    """Audit a table of a kind, with refits, placebos and decisions on counterfactuals."""
+    """Audit a table of a kind, with refits and decisions on counterfactuals."""
     kind = KINDS[name]
     return audit_people(
         kind.table(12),
         decision=kind.decision,
         tau=0.05,
-        uncertainty=mm.Uncertainty(refits=2, placebo=2),
+        uncertainty=mm.Uncertainty(refits=2),
         **kind.about,
     ).with_labels(kind.labels)
 
@@ -139,7 +139,7 @@ def test_shuffling_the_rows_changes_no_number(name: str) -> None:
     order = np.random.default_rng(0).permutation(len(table["woman"]))
     named = table | {"who": list(range(len(order)))}
     shuffled = {column: [cells[i] for i in order] for column, cells in named.items()}
-    doubt = mm.Uncertainty(refits=2, placebo=2)
+    doubt = mm.Uncertainty(refits=2)
     one, two = (
         audit_people(each, id="who", uncertainty=doubt, **kind.about) for each in (named, shuffled)
     )

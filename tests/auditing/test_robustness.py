@@ -22,7 +22,7 @@ SETTINGS: dict[str, Any] = {
     **LOAN,
     "ks": (10, 20, 30),
     "methods": ["st", "cst_matched"],
-    "uncertainty": mm.Uncertainty(refits=4, placebo=0),
+    "uncertainty": mm.Uncertainty(refits=4),
 }
 
 
@@ -156,12 +156,12 @@ def test_a_redacted_case_file_says_nothing_of_it(found: mm.Audit) -> None:
 
 
 def test_the_setting_turns_it_off() -> None:
-    off = audit(uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False))
+    off = audit(uncertainty=mm.Uncertainty(refits=0, tipping=False))
     assert "tipping" not in off.findings().columns
     assert "effect" not in repr(off)
     assert not off.tippings
     with pytest.raises(PlanError, match="primary method"):
-        audit(methods=["st"], uncertainty=mm.Uncertainty(placebo=0, tipping=True))
+        audit(methods=["st"], uncertainty=mm.Uncertainty(tipping=True))
     assert not audit(methods=["st"]).plan.settings.uncertainty.tipping
 
 

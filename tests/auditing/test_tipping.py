@@ -157,7 +157,6 @@ def audit_of(
             "c": "nominal",
         },
         counterfactuals=frame_of(would_be),
-        uncertainty=mm.Uncertainty(placebo=0),
         **options,
     )
 
@@ -262,7 +261,7 @@ def _loan(table: Any, **options: Any) -> mm.Audit:
             worldview=mm.Worldview({"x": mm.Linear("A", "B"), "job": mm.Categorical("A", "x")}),
             ks=(12,),
             methods=["cst_matched"],
-            uncertainty=mm.Uncertainty(placebo=0, refits=0, draws=5),
+            uncertainty=mm.Uncertainty(refits=0, draws=5),
             seed=1,
             **options,
         )
@@ -377,7 +376,6 @@ def test_a_verdict_that_falls_on_the_way_and_stands_again_tips_where_it_stands_f
         methods=["cst_matched"],
         ks=(15,),
         evidence=mm.Evidence(adjust="none"),
-        uncertainty=mm.Uncertainty(placebo=0),
     )
     tipping = found.tipping()["tipping"]
     for place in range(0, 60, 15):

@@ -65,7 +65,7 @@ def numbers_of(kind: str) -> list[pd.DataFrame]:
         negative=True,
         worldview=mm.Worldview(_WORLDVIEW | grade),
         ks=(5, 12),
-        uncertainty=mm.Uncertainty(refits=5, placebo=0, tipping=True),
+        uncertainty=mm.Uncertainty(refits=5, tipping=True),
         **settings,
     )
     tables = [audit.findings(each.name, k=k) for each in audit.plan.methods for k in audit.ks]
@@ -162,7 +162,7 @@ def test_the_last_bits_of_shares_in_large_parts_stay(monkeypatch: pytest.MonkeyP
             worldview=mm.Worldview({"x": mm.Linear("s")}),
             ks=(20,),
             methods=["cst_matched"],
-            uncertainty=mm.Uncertainty(refits=20, placebo=0, tipping=False),
+            uncertainty=mm.Uncertainty(refits=20, tipping=False),
         )
 
     together = audit()
@@ -188,7 +188,6 @@ def test_averages_are_taken_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
             attributes={"x": "continuous", "job": "nominal"},
             counterfactuals=other,
             ks=(12,),
-            uncertainty=mm.Uncertainty(placebo=0),
         )
         return [find_curve(audit, place) for place in range(4)] + [audit.findings().to_csv()]
 

@@ -49,7 +49,7 @@ def quietly(*arguments: Any, **options: Any) -> mm.Audit:
 
 @pytest.fixture(scope="module")
 def found() -> mm.Audit:
-    doubt = mm.Uncertainty(placebo=2, refits=2, variants=True, worldviews={"bank": BANK})
+    doubt = mm.Uncertainty(refits=2, variants=True, worldviews={"bank": BANK})
     return quietly(loan(), **settings(uncertainty=doubt))
 
 
@@ -117,7 +117,7 @@ def test_they_are_those_of_whole_audits(found: mm.Audit) -> None:
         "AccountBalance by factors",
         "AccountBalance with interactions",
     )
-    doubt = mm.Uncertainty(placebo=0, refits=2)
+    doubt = mm.Uncertainty(refits=2)
     worldviews = dict(mm.vary_worldview(found.plan))
     assert list(worldviews.values()) != [GIVEN]
     in_order = [worldviews.pop("as given")]
@@ -138,9 +138,9 @@ def test_those_of_open_counterfactuals_are_drawn(direction: Any) -> None:
     about["evidence"] = mm.Evidence(direction=direction)
     own = mm.Worldview({"x": mm.Linear("woman")})
     other = mm.Worldview({"z": mm.Ordinal("woman", levels=("a", "b", "c"))})
-    doubt = mm.Uncertainty(placebo=0, refits=0, worldviews={"other": other})
+    doubt = mm.Uncertainty(refits=0, worldviews={"other": other})
     found = quietly(table, worldview=own, uncertainty=doubt, **about)
-    plain = mm.Uncertainty(placebo=0, refits=0)
+    plain = mm.Uncertainty(refits=0)
     audits = {
         name: quietly(table, worldview=each, uncertainty=plain, **about)
         for name, each in (("as given", own), ("other", other))
@@ -161,9 +161,9 @@ def test_several_grounds_are_compared_together() -> None:
     about |= {"combine": "multiple", "attributes": {"x": "continuous"}, "ks": (8,)}
     both = mm.Worldview({"x": mm.Linear("woman", "old")})
     factor = mm.Worldview({"x": mm.Linear("woman", "old", interactions=True)})
-    doubt = mm.Uncertainty(placebo=0, refits=0, worldviews={"other": factor})
+    doubt = mm.Uncertainty(refits=0, worldviews={"other": factor})
     found = quietly(table, worldview=both, uncertainty=doubt, **about)
-    plain = mm.Uncertainty(placebo=0, refits=0)
+    plain = mm.Uncertainty(refits=0)
     audits = {
         name: quietly(table, worldview=each, uncertainty=plain, **about)
         for name, each in (("as given", both), ("other", factor))
@@ -178,14 +178,13 @@ def test_other_methods_have_the_columns_and_no_values(found: mm.Audit) -> None:
 
 
 def test_without_other_worldviews_nothing_is_said_of_them() -> None:
-    plain = quietly(loan(), **settings(uncertainty=mm.Uncertainty(placebo=0, refits=0)))
+    plain = quietly(loan(), **settings(uncertainty=mm.Uncertainty(refits=0)))
     assert plain.measure_worldviews() is None
     assert "stays_under" not in plain.findings().columns
     assert "worldview" not in str(plain.findings()["robustness"].dropna().tolist())
     assert set(plain.provenance.settings["uncertainty"]) == {
         "draws",
         "refits",
-        "placebo",
         "tipping",
     }
 
@@ -236,13 +235,12 @@ worldview:
     AccountBalance: {equation: linear, parents: [AnnualSalary, $protected]}
 decision: {rule: AnnualSalary + 5 * AccountBalance > 225000}
 ks: [15]
-uncertainty: {placebo: 2, refits: 2} # few, for speed
+uncertainty: {refits: 2} # few, for speed
 seed: 1
 """
 COMPARED = AUDIT.replace(
-    "uncertainty: {placebo: 2, refits: 2} # few, for speed\n",
+    "uncertainty: {refits: 2} # few, for speed\n",
     """uncertainty:
-  placebo: 2
   refits: 2
   variants: true
   worldviews:
@@ -312,7 +310,7 @@ def test_compared_later_they_are_as_if_asked_for(base: Path, results: Path) -> N
     record = json.loads(here["audit.json"].read_text(encoding="utf-8"))
     other = json.loads(there["audit.json"].read_text(encoding="utf-8"))
     assert record["config"]["text"] == COMPARED
-    for name in ("settings", "provenance", "robustness", "noise_floor", "diagnostics"):
+    for name in ("settings", "provenance", "robustness", "diagnostics"):
         assert record[name] == other[name], name
     assert mm.verify_results(results, rerun=True).differences == ()
     # what is there is shown, and a further one is added
@@ -414,7 +412,7 @@ def test_verdicts_of_another_kind_are_damage(base: Path, tmp_path: Path) -> None
 
 def test_what_no_file_can_hold_is_remembered_all_the_same(tmp_path: Path) -> None:
     other = mm.Worldview({"AnnualSalary": mm.Linear("Gender")}, resolving=["AnnualSalary"])
-    doubt = mm.Uncertainty(placebo=0, refits=0, worldviews={"other": other, "bank": BANK})
+    doubt = mm.Uncertainty(refits=0, worldviews={"other": other, "bank": BANK})
     found = quietly(loan(), **settings(uncertainty=doubt))
     found.save(tmp_path / "results")
     again = mm.open_results(tmp_path / "results")
@@ -442,7 +440,7 @@ def test_settings_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="comparing worldviews needs 'cst_matched'"):
         mm.plan(loan(), **settings(uncertainty=asked, evidence=primary))
     unknown = mm.Worldview({"AnnualSalary": mm.Linear("Gender", "Age")})
-    found = quietly(loan(), **settings(uncertainty=mm.Uncertainty(placebo=0, refits=0)))
+    found = quietly(loan(), **settings(uncertainty=mm.Uncertainty(refits=0)))
     with pytest.raises(mm.errors.MutandisError, match="Age"):
         # one that was named is not left out in silence
         found.with_worldviews({"older": unknown}).measure_worldviews()
@@ -460,10 +458,10 @@ def test_settings_that_cannot_be(tmp_path: Path) -> None:
     [
         "a: 1\n",
         "a: 1",
-        "a: 1\nuncertainty:\n  placebo: 0 # none\n  # more\nb: [2]\n",
-        "a: 1\nuncertainty: {placebo: 0}",
+        "a: 1\nuncertainty:\n  refits: 0 # none\n  # more\nb: [2]\n",
+        "a: 1\nuncertainty: {refits: 0}",
         "{a: 1, b: {c: 2}}",
-        "{a: 1, uncertainty: {placebo: 0}}\n",
+        "{a: 1, uncertainty: {refits: 0}}\n",
         "uncertainty:\na: no\n",
         'a: "x"\n# end',
     ],

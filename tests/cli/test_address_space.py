@@ -27,7 +27,6 @@ outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
-uncertainty: {placebo: 0}
 ks: [3]
 """
 

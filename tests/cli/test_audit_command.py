@@ -34,7 +34,7 @@ worldview:
   AnnualSalary:   {equation: linear, parents: [Gender]}
   AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-uncertainty: {refits: 2, placebo: 2}
+uncertainty: {refits: 2}
 ks: [5, 9]
 """
 
@@ -107,7 +107,7 @@ def by_api(audited: Path) -> mm.Audit:
             }
         ),
         decision="AnnualSalary + 5 * AccountBalance > 225000",
-        uncertainty=mm.Uncertainty(refits=2, placebo=2),
+        uncertainty=mm.Uncertainty(refits=2),
         ks=(5, 9),
     )
 
@@ -185,13 +185,12 @@ def test_the_same_audit_gives_the_same_bytes(config: Path) -> None:
 def test_json_is_all_that_is_printed(config: Path, by_api: mm.Audit) -> None:
     result = run("audit", config, "--out", config.parent / "out", "--json")
     printed, expected = json.loads(result.stdout), by_api
-    assert list(printed) == ["headline", "noise_floor", "robustness", "cautions", "counts"]
+    assert list(printed) == ["headline", "robustness", "cautions", "counts"]
     assert (
         sum(printed["robustness"]["significant-adjusted"].values())
         == (printed["headline"]["significant_adjusted"])
     )
     assert printed["counts"] == expected.count_records()
-    assert printed["noise_floor"]["sentence"] == expected.noise_floor.sentence()
     assert printed["cautions"] == expected.cautions() != []
     rows = expected.findings()
     pattern = rows["verdict"] == "significant-adjusted"

@@ -56,7 +56,7 @@ protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [$protected]}}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-uncertainty: {refits: 2, placebo: 2}
+uncertainty: {refits: 2}
 ks: [5, 9]
 """
 EVIL = "../<script>alert(1)</script>"

@@ -29,7 +29,6 @@ data: {source: loan.csv}
 outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
-uncertainty: {placebo: 2}
 ks: [5]
 """
 

@@ -13,6 +13,7 @@ import mutandis as mm
 from mutandis.cli.app import app
 from mutandis.evidence.findings import COLUMNS
 from mutandis.report.report import Report
+from mutandis.report.sentences import describe_headline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,12 +58,12 @@ def as_json(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 def test_demo_prints_one_table_and_names_its_files(plain: Demo) -> None:
     out, printed = plain.out, plain.printed
     assert "k = 15" in printed
-    # as an audit does: the headline beside its noise floor, and what to know about it
+    # as an audit does: the headline, and what to know about it
     found = mm.open_results(out / "results")
     text = " ".join(printed.split())
-    for said in (found.noise_floor.sentence(), found.noise_floor.verdict(), *found.cautions()):
+    for said in (describe_headline(found), *found.cautions()):
         assert " ".join(said.split()) in text
-    assert text.index(found.noise_floor.sentence()) < text.index("CST (w/o)")
+    assert text.index(describe_headline(found)) < text.index("CST (w/o)")
     assert "CST (w/o)" in printed
     assert "significant" in printed
     assert sorted(path.name for path in out.iterdir()) == ["audit.yaml", "decisions.csv", "results"]

@@ -42,7 +42,6 @@ data: {source: loan.csv}
 outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
-uncertainty: {placebo: 0}
 ks: [3]
 """
 EVIL = "decision: {python: 'evil_module:decide'}\n"

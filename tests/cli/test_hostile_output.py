@@ -29,7 +29,6 @@ protected: {{attribute: Gender, value: 1, reference: 0}}
 attributes: {{"{NAME.encode("unicode_escape").decode()}": continuous}}
 worldview:
   "{NAME.encode("unicode_escape").decode()}": {{equation: linear, parents: [$protected]}}
-uncertainty: {{placebo: 0}}
 ks: [3]
 """
 

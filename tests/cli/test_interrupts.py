@@ -30,7 +30,6 @@ data: {source: loan.csv}
 outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous}
-uncertainty: {placebo: 0}
 ks: [3]
 """
 # The wall clock of a busy machine is not that of the program: what it has to stay below is far
@@ -75,7 +74,7 @@ DUCKDB = """
 """
 READ = "from mutandis.files import duckdb_reader; duckdb_reader.connect = hang"
 SEARCH = "from mutandis.auditing.plan import Plan; Plan.run = hang"
-PLACEBO = "from mutandis.auditing.audit import Audit; Audit.measure_noise_floor = hang"
+WORLDVIEWS = "from mutandis.auditing.audit import Audit; Audit.measure_worldviews = hang"
 DRAW = "from mutandis.auditing.audit import Audit; Audit.report = hang"
 
 
@@ -131,7 +130,7 @@ def assert_ends(process: subprocess.Popen[str], number: signal.Signals) -> None:
         pytest.param("compute()", READ, signal.SIGINT, id="reading, in C"),
         pytest.param(DUCKDB, READ, signal.SIGTERM, id="reading, in DuckDB"),
         pytest.param(THREADS, SEARCH, signal.SIGTERM, id="searching, in threads"),
-        pytest.param(SWALLOW, PLACEBO, signal.SIGTERM, id="where the exception is lost"),
+        pytest.param(SWALLOW, WORLDVIEWS, signal.SIGTERM, id="where the exception is lost"),
         pytest.param("compute()", DRAW, signal.SIGINT, id="drawing, in C"),
     ],
 )

@@ -27,7 +27,7 @@ worldview:
   AnnualSalary:   {equation: linear, parents: [Gender]}
   AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 95000"}
-uncertainty: {refits: 2, placebo: 2, tipping: false}
+uncertainty: {refits: 2, tipping: false}
 ks: [15, 30]
 """
 # small tiles, and tasks that take long enough to be killed

@@ -24,7 +24,7 @@ def found(plan_loan: Callable[..., mm.Plan]) -> mm.Audit:
         mm.datasets.loan(n=1200, seed=1),
         methods=["cst_matched"],
         ks=(20,),
-        uncertainty=mm.Uncertainty(placebo=0, refits=0),
+        uncertainty=mm.Uncertainty(refits=0),
     ).run()
 
 

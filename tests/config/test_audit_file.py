@@ -119,7 +119,7 @@ attributes: {income: continuous}
 worldview: {income: {equation: linear, parents: [woman]}}
 decision: {rule: income, threshold: [4, 2]}
 ks: [5]
-uncertainty: {placebo: 0, refits: 0}
+uncertainty: {refits: 0}
 """
     plan = mm.read_plan(write(tmp_path, text))
     assert plan.outcome.declaration == {"column": "grade", "best_to_worst": ["A", "B", "C"]}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 NAMES = sorted(set(mm.__all__) - {"__version__", "datasets"})
 # made by the library, never by its users
-RESULTS = {"Audit", "Case", "Diagnosis", "NoiseFloor", "Placebo", "Prevention"}
+RESULTS = {"Audit", "Case", "Diagnosis", "Prevention", "ShamAudits"}
 DATASETS = sorted(mm.datasets.__all__)
 
 

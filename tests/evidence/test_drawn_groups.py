@@ -258,7 +258,7 @@ def audited() -> mm.Audit:
 def audit_people(table: Any = None, **changes: Any) -> mm.Audit:
     options = {
         "worldview": WORLDVIEW,
-        "uncertainty": mm.Uncertainty(draws=6, refits=0, placebo=0),
+        "uncertainty": mm.Uncertainty(draws=6, refits=0),
         "seed": 4,
         **SETTINGS,
         **changes,
@@ -277,7 +277,7 @@ def test_an_audit_averages_over_audits_of_its_draws(audited: mm.Audit) -> None:
         audit_people(
             worldview=None,
             counterfactuals=draw.frame().drop(columns="granted"),
-            uncertainty=mm.Uncertainty(placebo=0),
+            uncertainty=mm.Uncertainty(),
         )
         for draw in made.draws
     ]
@@ -299,11 +299,9 @@ def test_an_audit_averages_over_audits_of_its_draws(audited: mm.Audit) -> None:
 
 
 def test_without_draws_the_point_stays() -> None:
-    found = audit_people(uncertainty=mm.Uncertainty(draws=0, refits=0, placebo=0))
+    found = audit_people(uncertainty=mm.Uncertainty(draws=0, refits=0))
     table = found.counterfactuals()
-    alone = audit_people(
-        worldview=None, counterfactuals=table, uncertainty=mm.Uncertainty(placebo=0)
-    )
+    alone = audit_people(worldview=None, counterfactuals=table, uncertainty=mm.Uncertainty())
     for method in OPEN:
         one, other = found.findings(method, k=20), alone.findings(method, k=20)
         assert one["p_test"].tolist() == other["p_test"].tolist()

@@ -427,7 +427,7 @@ class Drawn:
                 tau=self.tau,
                 similarity=mm.Similarity(**self.similarity),
                 evidence=mm.Evidence(direction=self.direction),
-                uncertainty=mm.Uncertainty(draws=0, refits=0, placebo=0),
+                uncertainty=mm.Uncertainty(draws=0, refits=0),
                 **DESIGNS[self.design],
             )
 

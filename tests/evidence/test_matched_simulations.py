@@ -125,7 +125,6 @@ def test_coarse_values_can_be_compared_and_make_no_cases(
             worldview=mm.Worldview({"x1": mm.Linear("status")}),
             methods=["cst_matched"],
             ks=(50,),
-            uncertainty=mm.Uncertainty(placebo=0),
         )
         found = audit.evaluate("cst_matched", 50)
         tested.append(1 - found.comparison.insufficient.mean())

@@ -115,9 +115,9 @@ def settings(kind: str) -> dict[str, Any]:
 def measure(kind: str, seed: int, harm: float, source: str) -> tuple[float, float]:
     """The mean Δp of all who are tested, and the share that is significant after adjustment."""
     table, truth = make_table(kind, 3000, seed, harm=harm)
-    chosen: dict[str, Any] = {"uncertainty": mm.Uncertainty(placebo=0)}
+    chosen: dict[str, Any] = {}
     if source == "point":
-        chosen = {"uncertainty": mm.Uncertainty(placebo=0, draws=0)}
+        chosen = {"uncertainty": mm.Uncertainty(draws=0)}
     chosen |= (
         {"counterfactuals": truth}
         if source == "true"

@@ -252,7 +252,7 @@ def mixed_audit(**options: Any) -> mm.Audit:
         attributes={"score": "continuous", "job": "nominal"},
         worldview=mm.Worldview({"score": mm.Linear("sex")}),
         ks=(4, 9),
-        uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        uncertainty=mm.Uncertainty(refits=0),
         **options,
     )
 

@@ -19,7 +19,6 @@ data: {source: loan.csv, id: id}
 outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous}
-uncertainty: {placebo: 0}
 ks: [3]
 """
 PAST, FUTURE = datetime(1960, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC)

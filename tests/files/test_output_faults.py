@@ -172,7 +172,6 @@ def audit() -> mm.Audit:
         protected=mm.Protection("Gender", value=1, reference=0),
         attributes={"AnnualSalary": "continuous"},
         ks=(2,),
-        uncertainty=mm.Uncertainty(placebo=0),
     )
 
 
@@ -214,7 +213,7 @@ from mutandis.report.report import Report
 table = mm.datasets.loan(n=400, seed=1)
 found = mm.audit(table, outcome="LoanApproval", negative=-1, ks=(2, 3), id=None,
     protected=mm.Protection("Gender", value=1, reference=0),
-    attributes={"AnnualSalary": "continuous"}, uncertainty=mm.Uncertainty(placebo=0))
+    attributes={"AnnualSalary": "continuous"})
 mm.Audit.report = lambda self, **more: Report(html="<p>" * 30_000, plots={})
 found.save(sys.argv[1])
 for most in (0, 1_000, 5_000, 20_000, 50_000, 80_000):

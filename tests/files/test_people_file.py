@@ -44,7 +44,7 @@ def audit() -> mm.Audit:
         worldview=mm.Worldview({"salary": mm.Linear("woman")}),
         ks=(5, 8),
         id="who",
-        uncertainty=mm.Uncertainty(placebo=0, refits=0),
+        uncertainty=mm.Uncertainty(refits=0),
     )
 
 
@@ -81,7 +81,7 @@ def test_an_attribute_with_the_name_of_a_finding_takes_another(audit: mm.Audit) 
         attributes={"verdict": "continuous"},
         ks=(5,),
         id="who",
-        uncertainty=mm.Uncertainty(placebo=0, refits=0),
+        uncertainty=mm.Uncertainty(refits=0),
     )
     people = again.people()
     assert set(people["verdict"]) <= {"no-evidence", "evidence", "significant", "insufficient"} | {

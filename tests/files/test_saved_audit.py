@@ -43,7 +43,7 @@ def audit(**options: Any) -> mm.Audit:
         attributes={"salary": "continuous", "job": "nominal"},
         worldview=mm.Worldview({"salary": mm.Linear("woman")}),
         decision="salary > 12",
-        uncertainty=mm.Uncertainty(refits=2, placebo=2),
+        uncertainty=mm.Uncertainty(refits=2),
         ks=(1, 2),
         **options,
     )
@@ -83,7 +83,6 @@ def test_what_gets_no_smaller_is_stored_as_it_is(tmp_path: Path) -> None:
         protected=mm.Protection("woman", value=True, reference=False),
         attributes={"pay": "continuous"},
         ks=(15,),
-        uncertainty=mm.Uncertainty(placebo=0),
     )
     found.save(tmp_path / "out")
     with zipfile.ZipFile(tmp_path / "out" / "audit.npz") as archive:

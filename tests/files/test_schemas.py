@@ -23,7 +23,7 @@ protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
 decision: {rule: "AnnualSalary + 5 * AccountBalance > 225000"}
-uncertainty: {placebo: 2, refits: 2}
+uncertainty: {refits: 2}
 ks: [3]
 """
 
@@ -154,7 +154,6 @@ def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
             "evidence": mm.Evidence(measure="risk-ratio"),
             "uncertainty": mm.Uncertainty(
                 refits=2,
-                placebo=0,
                 worldviews={"none": mm.Worldview({"job": mm.Categorical("woman")})},
             ),
         },
@@ -162,7 +161,7 @@ def test_other_kinds_of_audits_follow_the_schemas_too(tmp_path: Path) -> None:
             "protected": status,
             "combine": "multiple",
             "worldview": mm.Worldview(effects),
-            "uncertainty": mm.Uncertainty(draws=2, refits=2, placebo=0),
+            "uncertainty": mm.Uncertainty(draws=2, refits=2),
         },
     }
     two_sides = {"outcome": "granted", "negative": "no"}

@@ -23,7 +23,7 @@ outcome: {column: LoanApproval, negative: -1}
 protected: {attribute: Gender, value: 1, reference: 0}
 attributes: {AnnualSalary: continuous, AccountBalance: continuous}
 worldview: {AnnualSalary: {equation: linear, parents: [Gender]}}
-uncertainty: {placebo: 2, refits: 2}
+uncertainty: {refits: 2}
 ks: [3]
 """
 

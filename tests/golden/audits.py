@@ -178,7 +178,7 @@ _RULE = "income + 2 * savings > 36"
 
 def _doubt(**asked: Any) -> mm.Uncertainty:
     """Return the uncertainty settings, with everything off that is not asked for."""
-    return mm.Uncertainty(**({"draws": 0, "refits": 0, "placebo": 0, "tipping": False} | asked))
+    return mm.Uncertainty(**({"draws": 0, "refits": 0, "tipping": False} | asked))
 
 
 def _lines(**more: Any) -> mm.Worldview:

@@ -61,7 +61,6 @@ def make_audit(table: pd.DataFrame | None = None, **options: Any) -> mm.Audit:
         "methods": possible,
         "id": "name",
         # as many as it takes to see them
-        "uncertainty": mm.Uncertainty(placebo=2),
     }
     return mm.audit(applicants() if table is None else table, **{**settings, **options})
 
@@ -105,13 +104,13 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         ks=(6,),
     ),
     "draws": lambda: make_audit(
-        worldview=WORLDVIEW, decision=RULE, uncertainty=mm.Uncertainty(refits=4, placebo=2)
+        worldview=WORLDVIEW, decision=RULE, uncertainty=mm.Uncertainty(refits=4)
     ),
     "coupled": lambda: make_audit(
         worldview=mm.Worldview(
             {"job": mm.Categorical("gender"), "salary": mm.Linear("gender", link="log")}
         ),
-        uncertainty=mm.Uncertainty(draws=4, placebo=2),
+        uncertainty=mm.Uncertainty(draws=4),
     ),
     "insufficient": lambda: make_audit(
         worldview=WORLDVIEW, similarity=mm.Similarity(max_distance=0.01, min_group=12)
@@ -133,7 +132,7 @@ KINDS: dict[str, Callable[[], mm.Audit]] = {
         worldview=WORLDVIEW,
         methods=None,
         attributes={"salary": "continuous", "savings": "continuous"},
-        uncertainty=mm.Uncertainty(refits=4, placebo=2),
+        uncertainty=mm.Uncertainty(refits=4),
     ),
     "one-k": lambda: make_audit(worldview=WORLDVIEW, ks=(5,), tau=0.1),
 }
@@ -187,7 +186,6 @@ def loan_audit(plan_loan: Callable[..., mm.Plan]) -> mm.Audit:
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15, 30, 50, 100),
         # as many as it takes to see them
-        uncertainty=mm.Uncertainty(placebo=2),
     ).run()
 
 

@@ -142,8 +142,7 @@ def test_loan(loan_audit: mm.Audit, who: int) -> None:
 @pytest.mark.slow
 def test_law_school(data_folder: Path) -> None:
     (scenario,) = [each for each in RUNS if each.key == "law_race"]
-    doubt = mm.Uncertainty(placebo=2)
-    audit = mm.audit(scenario.read(data_folder), **scenario.settings, uncertainty=doubt)
+    audit = mm.audit(scenario.read(data_folder), **scenario.settings)
     found = audit.findings()
     cases = found.loc[found.verdict == "significant-adjusted", "id"]
     check_case(audit, cases.iloc[0])

@@ -39,7 +39,7 @@ def audit(attributes: int) -> mm.Audit:
         attributes=dict.fromkeys(names, "continuous"),
         worldview=mm.Worldview({name: mm.Linear("woman") for name in names[:3]}),
         ks=(10,),
-        uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False),
+        uncertainty=mm.Uncertainty(refits=0, tipping=False),
     )
 
 

@@ -37,7 +37,7 @@ worldview:
   AccountBalance: {equation: linear, parents: [AnnualSalary, Gender]}
 decision: {rule: AnnualSalary + 5 * AccountBalance > 225000}
 ks: [15, 30]
-uncertainty: {refits: 0, draws: 2, placebo: 2}
+uncertainty: {refits: 0, draws: 2}
 """
 LABELS = """
 labels:
@@ -156,7 +156,7 @@ def test_people_are_called_by_their_status(labelled: mm.Audit) -> None:
 def test_data_keep_the_names_of_the_table(plain: mm.Audit, labelled: mm.Audit) -> None:
     one, two = (json.loads(each.case_file(first(each)).to_json()) for each in (plain, labelled))
     for each in (one, two):  # sentences are words
-        for key in ("verdict", "own_case", "robustness", "noise_floor", "assumptions", "limits"):
+        for key in ("verdict", "own_case", "robustness", "whole_table", "assumptions", "limits"):
             del each[key]
         del each["provenance"]["source"]
     assert one == two

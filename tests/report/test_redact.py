@@ -62,7 +62,7 @@ def audit_table(table: pd.DataFrame, **options: Any) -> mm.Audit:
         "id": "who",
         "evidence": mm.Evidence(primary=("cst_without", 30), adjust="none"),
         # as many as it takes to see them
-        "uncertainty": mm.Uncertainty(refits=2, placebo=2),
+        "uncertainty": mm.Uncertainty(refits=2),
     }
     return mm.audit(table, **{**settings, **options})
 
@@ -622,7 +622,7 @@ def test_figures_do_not_tell_which_of_several_grounds_is_the_weakest() -> None:
         combine="multiple",
         worldview=None,
         decision=None,
-        uncertainty=mm.Uncertainty(placebo=2),
+        uncertainty=mm.Uncertainty(),
         ks=(30,),
         evidence=mm.Evidence(primary=("st", 30)),
     )

@@ -31,7 +31,6 @@ WORLDVIEW = mm.Worldview(
         "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
     }
 )
-FEW = 2  # placebos: as many as it takes to see them
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
 
@@ -67,7 +66,7 @@ def loan(n: int = 400, **changed: Any) -> mm.Audit:
         "worldview": WORLDVIEW,
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
         "ks": (5, 10),
-        "uncertainty": mm.Uncertainty(refits=0, placebo=FEW),
+        "uncertainty": mm.Uncertainty(refits=0),
         **changed,
     }
     return mm.audit(mm.datasets.loan(n=n, seed=1), **settings)
@@ -96,7 +95,7 @@ def grounds(combine: str, **changed: Any) -> mm.Audit:
         worldview=mm.Worldview({"score": mm.Linear("race", "sex")}),
         decision="score > 57",
         ks=(5, 10),
-        uncertainty=mm.Uncertainty(refits=0, placebo=FEW),
+        uncertainty=mm.Uncertainty(refits=0),
         **changed,
     )
 
@@ -131,7 +130,7 @@ def mixed() -> mm.Audit:
         ),
         missing="drop",
         ks=(5,),
-        uncertainty=mm.Uncertainty(draws=3, refits=2, placebo=FEW),
+        uncertainty=mm.Uncertainty(draws=3, refits=2),
         seed=1,
     )
 
@@ -172,8 +171,8 @@ def quiet(make: Callable[[], mm.Audit]) -> mm.Audit:
 
 KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]] = {
     "all methods": (
-        lambda: loan(uncertainty=mm.Uncertainty(placebo=FEW)),
-        ('id="worldview"', 'id="agreement"', "20 refits of the equations to resampled rows"),
+        lambda: loan(uncertainty=mm.Uncertainty()),
+        ('id="worldview"', "20 refits of the equations to resampled rows"),
         (),
     ),
     "observed": (
@@ -228,7 +227,7 @@ KINDS: dict[str, tuple[Callable[[], mm.Audit], tuple[str, ...], tuple[str, ...]]
         ("that remain after adjustment",),
     ),
     "draws": (
-        lambda: loan(uncertainty=mm.Uncertainty(refits=3, placebo=FEW), seed=2),
+        lambda: loan(uncertainty=mm.Uncertainty(refits=3), seed=2),
         ("3 refits of the equations to resampled rows, seed 2", "Of them fragile"),
         (),
     ),
@@ -310,7 +309,7 @@ def test_settings_in_the_page_can_be_read_as_an_audit_file(kind: str) -> None:
 def test_verdicts_are_counted_that_fall_under_more_than_a_tenth_of_refits() -> None:
     audit = loan(
         n=800,
-        uncertainty=mm.Uncertainty(refits=20, placebo=FEW),
+        uncertainty=mm.Uncertainty(refits=20),
         seed=1,
         methods=["cst_without"],
         ks=(10,),

@@ -84,7 +84,7 @@ def loan_audit() -> mm.Audit:
         worldview=WORLDVIEW,
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(15, 30),
-        uncertainty=mm.Uncertainty(refits=3, placebo=3),
+        uncertainty=mm.Uncertainty(refits=3),
     )
 
 
@@ -220,7 +220,6 @@ def test_the_headline_is_the_primary_row_of_the_counts() -> None:
         f"{row['complainants']:,}",
         f"{row['significant_adjusted']:,}",
         f"{own.sum():,}",
-        f"{audit.noise_floor.largest:,}",
     ]
     table = {tuple(cells[:2]): cells for cells in Tables(page).found["counts"][1:]}
     primary = table["CST (matched)", "30"]
@@ -265,7 +264,7 @@ def test_b_beside_the_record_is_counted_anew() -> None:
         attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
         worldview=WORLDVIEW,
         decision="AnnualSalary + 5 * AccountBalance > 250000",
-        uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        uncertainty=mm.Uncertainty(refits=0),
         ks=(5,),
     )
     page = audit.report().html
@@ -319,14 +318,3 @@ def test_the_same_audit_gives_the_same_page_whatever_the_order_of_rows() -> None
 
     assert page(table) == page(table)
     assert page(table) == page(table.sample(frac=1, random_state=0))
-
-
-def test_a_placebo_is_shown_only_if_it_was_run() -> None:
-    audit = loan_audit()
-    assert "placebo-table" not in loan_page()
-    placebo = audit.placebo(repeats=2, kind="b", ks=(15,))
-    rows = Tables(audit.report(placebo=placebo).html).found["placebo-table"][1:]
-    assert len(rows) == len(placebo.lines)
-    for cells, line in zip(rows, placebo.lines, strict=True):
-        assert shows(cells[4], line.share, digits=3)
-        assert shows(cells[5], line.mean, digits=3)

@@ -31,7 +31,6 @@ def _explore() -> None:
         negative="no",
         protected=status,
         attributes={"pay": "continuous"},
-        uncertainty=mm.Uncertainty(placebo=0),
         ks=(1,),
     )
     audit.explore(open_browser=False)

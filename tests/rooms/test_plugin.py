@@ -33,7 +33,6 @@ worldview:
   AnnualSalary: {{equation: linear, parents: [Gender]}}
   AccountBalance: {{equation: linear, parents: [AnnualSalary, Gender]}}
 similarity: {{distance: coarse}}
-uncertainty: {{placebo: 0}}
 decision: {{{decision}}}
 ks: [40]
 """

@@ -24,7 +24,7 @@ def found(plan_loan: Callable[..., mm.Plan]) -> mm.Audit:
     return plan_loan(
         mm.datasets.loan(n=600, seed=1),
         ks=(15,),
-        uncertainty=mm.Uncertainty(placebo=0, refits=0, tipping=False),
+        uncertainty=mm.Uncertainty(refits=0, tipping=False),
     ).run()
 
 

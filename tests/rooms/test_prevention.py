@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DecisionTreeClassifier = pytest.importorskip("sklearn.tree").DecisionTreeClassifier
 LinearRegression = pytest.importorskip("sklearn.linear_model").LinearRegression
 
-QUIET = mm.Uncertainty(refits=0, placebo=0, tipping=False)
+QUIET = mm.Uncertainty(refits=0, tipping=False)
 TREE = DecisionTreeClassifier(max_depth=3, random_state=0)
 COUNTS = ["decisions", "complainants", "cases", "significant_adjusted", "pattern_and_own_case"]
 
@@ -244,7 +244,7 @@ def test_a_ready_table_of_counterfactuals_loses_its_old_decisions() -> None:
 
 def test_refits_are_part_of_the_plan_that_is_run_again() -> None:
     table = made_up(rows=240)
-    options = settings(uncertainty=mm.Uncertainty(refits=3, placebo=0, tipping=False))
+    options = settings(uncertainty=mm.Uncertainty(refits=3, tipping=False))
     found = mm.audit(table, **options)
     study = study_prevention(found, rule="pattern")
     by_hand = relabel_by_hand(table, found, own=False, value="refused")

@@ -65,7 +65,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         negative="no",
         protected=mm.Protection("woman", value=1, reference=0),
         attributes={"salary": "continuous"},
-        uncertainty=mm.Uncertainty(placebo=0),
         ks=(1,),
     )
     found.save(folder / "out", sign=key)

@@ -28,16 +28,15 @@ from mutandis.frames import columns_of, open_frame, to_frame
 from mutandis.verdicts.multiplicity import adjust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
 
     from mutandis.auditing.hidden_cause import HiddenCause
-    from mutandis.auditing.noise_floor import NoiseFloor
-    from mutandis.auditing.placebo import Placebo
     from mutandis.auditing.plan import Plan
     from mutandis.auditing.provenance import Provenance
+    from mutandis.auditing.sham import ShamAudits
     from mutandis.auditing.tipping import Tipping
     from mutandis.auditing.worldview_comparison import WorldviewVerdicts
     from mutandis.data.columns import Column
@@ -101,8 +100,8 @@ class Audit:
     verdict_shares
         By method: the share of draws and refits under which the verdict on each complainant (row)
         is the same or stronger, at each k (column); see docs/explanation/verdicts.md.
-    floor
-        The noise floor, as far as that was measured: see `noise_floor`.
+    sham_audits
+        Sham audits that documents show, if there are any: see `with_sham`.
     tippings
         Tipping points by method and k, as far as they were found: see `measure_tipping`.
     compared
@@ -146,7 +145,7 @@ class Audit:
     provenance: Provenance
     with_record: RecordAgreement | None = None
     verdict_shares: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    floor: list[NoiseFloor] = field(default_factory=list)
+    sham_audits: ShamAudits | None = None
     tippings: dict[tuple[str, int], Tipping] = field(default_factory=dict)
     compared: list[WorldviewVerdicts] = field(default_factory=list)
     _findings: dict[tuple[str, int], Findings] = field(default_factory=dict, init=False)
@@ -574,7 +573,7 @@ class Audit:
     ) -> Audit:
         """Give the same audit with other levels and another headline; nothing is searched again.
 
-        Its noise floor stays the one that was measured for the levels of the audit.
+        Sham audits are left out: they belong to the levels of the audit.
 
         Parameters
         ----------
@@ -616,7 +615,14 @@ class Audit:
             doubt = replace(settings.uncertainty, tipping=False, variants=None, worldviews=None)
             settings, compared = replace(settings, uncertainty=doubt), []
         plan = replace(plan, settings=settings)
-        return replace(self, plan=plan, verdict_shares=shares, tippings=tippings, compared=compared)
+        return replace(
+            self,
+            plan=plan,
+            verdict_shares=shares,
+            tippings=tippings,
+            compared=compared,
+            sham_audits=None,
+        )
 
     def with_worldviews(
         self, worldviews: Mapping[str, Worldview] | None = None, *, variants: bool = False
@@ -652,7 +658,7 @@ class Audit:
         ...         }
         ...     ),
         ...     ks=(15,),
-        ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        ...     uncertainty=mm.Uncertainty(refits=0),
         ... ).with_worldviews(variants=True)
         >>> found.measure_worldviews().count_stays()
         {5: 1, 4: 56, 3: 5, 2: 3}
@@ -735,15 +741,6 @@ class Audit:
             return None
         return self.plan.outcome.kind.expected(would_be, self.study.people, drawn)
 
-    @property
-    def noise_floor(self) -> NoiseFloor:
-        """The headline count beside those of placebo audits, which are run when first asked for.
-
-        They are as many as `Uncertainty.placebo` says, of kind (a), with the audit's seed
-        (docs/placebo.md). Where they cannot be run, it says why.
-        """
-        return self.measure_noise_floor()
-
     @cached_property
     def refits(self) -> Sequence[Population]:
         """The counterfactuals of refitted equations, as cases ask for them: made once for all."""
@@ -755,46 +752,70 @@ class Audit:
 
         return caution_about(self)
 
-    def measure_noise_floor(
+    def sham(
         self,
-        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
-    ) -> NoiseFloor:
-        """Run the placebo audits of the noise floor, unless that was done.
-
-        Parameters
-        ----------
-        progress
-            Called with two numbers: the placebo audits done, and all.
-        """
-        from mutandis.auditing.noise_floor import measure_noise_floor
-
-        if not self.floor:
-            self.floor.append(measure_noise_floor(self, progress))
-        return self.floor[0]
-
-    def placebo(
-        self,
+        number: int = 19,
         *,
-        repeats: int = 20,
-        seed: int = 0,
-        kind: Literal["a", "b", "both"] = "both",
-        ks: Iterable[int] | None = None,
-    ) -> Placebo:
-        """Run the same audit where there is nothing to find: its noise floor (docs/placebo.md).
+        method: str | None = None,
+        k: int | None = None,
+        seed: int | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+    ) -> ShamAudits:
+        """Count what the same audit finds where there is nothing to find (docs/robustness.md).
+
+        Only reference rows are kept, and a random part of them is given the protected status.
 
         Parameters
         ----------
-        repeats, seed
-            How often each placebo is run, and where its randomness starts.
-        kind
-            "a" draws a pseudo-protected group from the reference rows, "b" draws outcomes that
-            leave CST nothing but the counterfactual shift, "both" is all of this that can be done.
-        ks
-            Group sizes; default: those of the audit.
-        """
-        from mutandis.auditing.placebo import run_placebo
+        number
+            The number of sham audits.
+        method, k
+            Default: the primary ones.
+        seed
+            Seed of the random statuses; default: the one of the audit.
+        progress
+            Called with two numbers: the sham audits done, and all.
 
-        return run_placebo(self, repeats=repeats, seed=seed, kind=kind, ks=ks)
+        Examples
+        --------
+        >>> import mutandis as mm
+        >>> found = mm.audit(
+        ...     mm.datasets.loan(n=2000, seed=1),
+        ...     outcome="LoanApproval",
+        ...     negative=-1,
+        ...     protected=mm.Protection("Gender", value=1, reference=0),
+        ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
+        ...     worldview=mm.Worldview(
+        ...         {
+        ...             "AnnualSalary": mm.Linear("Gender"),
+        ...             "AccountBalance": mm.Linear("AnnualSalary", "Gender"),
+        ...         }
+        ...     ),
+        ...     ks=(50,),
+        ... )
+        >>> sham = found.sham(19)
+        >>> sham.count, sham.largest, sham.exceeds_all
+        (202, 62, True)
+        """
+        from mutandis.auditing.sham import sham_audits
+
+        return sham_audits(self, number, method=method, k=k, seed=seed, progress=progress)
+
+    def with_sham(
+        self,
+        number: int = 19,
+        *,
+        seed: int | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+    ) -> Audit:
+        """Return the same audit with sham audits of its headline, which documents then show.
+
+        Parameters
+        ----------
+        number, seed, progress
+            As for `sham`.
+        """
+        return replace(self, sham_audits=self.sham(number, seed=seed, progress=progress))
 
     def tipping(
         self,
@@ -830,7 +851,7 @@ class Audit:
         ...     attributes={"AnnualSalary": "continuous"},
         ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
         ...     ks=(15,),
-        ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        ...     uncertainty=mm.Uncertainty(refits=0),
         ... )
         >>> found.tipping()["grade"].value_counts().to_dict()
         {'robust': 62, 'fragile': 31, 'sensitive': 15}
@@ -922,7 +943,6 @@ class Audit:
         self,
         path: str | PathLike[str] | None = None,
         *,
-        placebo: Placebo | None = None,
         diagnosis: Diagnosis | None = None,
     ) -> Report:
         """Write the report: one HTML page that loads nothing, runs no script and prints well.
@@ -931,8 +951,6 @@ class Audit:
         ----------
         path
             Where to write it, whole or not at all; left out, it is only given back.
-        placebo
-            What `placebo()` has given, to be shown beside the findings.
         diagnosis
             What `plan.check_worldview()` has given; asked again if left out.
 
@@ -956,7 +974,7 @@ class Audit:
         """
         from mutandis.report.report import make_report
 
-        report = make_report(self, placebo=placebo, diagnosis=diagnosis)
+        report = make_report(self, diagnosis=diagnosis)
         if path is not None:
             report.write(path)
         return report
@@ -1193,8 +1211,8 @@ class Audit:
             f"{row['complainants']:,} complainants; methods {', '.join(self.methods)}; "
             f"k = {', '.join(map(str, self.ks))}\n"
             f"{method} at k={k}: evidence for {row['cases']:,} ({row['share']:.1%}), significant "
-            f"for {row['significant']:,}, after adjustment for {row['significant_adjusted']:,}\n"
-            f"{self.noise_floor.sentence()}{self._graded()}{self._left_out()}{self._assumed()}"
+            f"for {row['significant']:,}, after adjustment for {row['significant_adjusted']:,}"
+            f"{self._graded()}{self._left_out()}{self._assumed()}"
         )
 
     def _repr_html_(self) -> str:

@@ -128,7 +128,7 @@ class HiddenCause:
     ...     attributes={"AnnualSalary": "continuous"},
     ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
     ...     ks=(15,),
-    ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
+    ...     uncertainty=mm.Uncertainty(refits=0),
     ... )
     >>> cause = found.hidden_cause()
     >>> cause.table()["robustness_value"].max().round(3)

@@ -392,7 +392,7 @@ def plan(
     evidence
         What counts as evidence: interval, adjustment, direction, the primary verdict.
     uncertainty
-        What is doubted: draws of open counterfactuals, refitted equations, placebo audits, the
+        What is doubted: draws of open counterfactuals, refitted equations, the
         worldview.
     seed
         For everything random. Default: 0, recorded with the result.
@@ -506,7 +506,6 @@ def plan(
         rows=len(population),
         tested=any(each.matched for each in chosen),
     )
-    drawn = doubt.worlds or doubt.placebo
     evidence = _settle_primary(settled.evidence, chosen, settled.ks, spaces)
     doubt = settle_robustness(
         doubt,
@@ -530,7 +529,7 @@ def plan(
             methods=tuple(method.name for method in chosen),
             evidence=evidence,
             uncertainty=doubt,
-            seed=0 if settled.seed is None and drawn else settled.seed,
+            seed=0 if settled.seed is None and doubt.worlds else settled.seed,
         ),
         id=id,
     )

@@ -69,7 +69,7 @@ def run_plan(
         in_files = nullcontext() if workers is None else arrays_in_files(workers.folder)
         with follow_run(plan, progress=progress) as report, in_files:
             audit = _run(plan, threads=number, workers=workers, progress=report)
-        if workers is not None:  # the audit goes on asking them, for its placebos
+        if workers is not None:  # the audit goes on asking them
             finalize(workers, stack.pop_all().close)
         return audit
 

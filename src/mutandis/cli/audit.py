@@ -114,6 +114,12 @@ def audit(
             "--resume", help="Go on with a run with --cluster or --memory that was ended early."
         ),
     ] = False,
+    sham: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Sham audits to run: the same audit where there is nothing to find."
+        ),
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Run an audit and write its results: findings, counts, record, report, pictures."""
@@ -134,7 +140,8 @@ def audit(
         plan = read_plan(config, trust_code=trust_code)
         found = run_with_bars(plan, threads=threads, workers=workers)
         with progress_bars() as bar:
-            found.measure_noise_floor(bar("Running placebo audits"))
+            if sham:
+                found = found.with_sham(sham, progress=bar("Running sham audits"))
             found.measure_worldviews(bar("Auditing under worldviews"))
             if found.plan.settings.uncertainty.tipping:
                 found.measure_tipping(progress=bar("Trying parts of the effect"))
@@ -163,7 +170,7 @@ def run_with_bars(
 
 
 def summary_of(found: Audit) -> dict[str, Any]:
-    """Return what a run prints as data: the headline, its noise floor, cautions and all counts."""
+    """Return what a run prints as data: the headline, sham audits, cautions and all counts."""
     from mutandis.auditing.tipping import count_grades
     from mutandis.engine.methods import CST_MATCHED
 
@@ -179,7 +186,7 @@ def summary_of(found: Audit) -> dict[str, Any]:
             "pattern_refused": int((pattern & findings.is_negative).sum()),
             "pattern_and_own_case": None if own is None else int((pattern & own).sum()),
         },
-        "noise_floor": found.noise_floor.as_dict(),
+        **({} if found.sham_audits is None else {"sham": found.sham_audits.as_dict()}),
         "robustness": count_grades(found.measure_tipping(), findings.verdicts())
         if found.plan.settings.uncertainty.tipping
         else None,
@@ -190,11 +197,11 @@ def summary_of(found: Audit) -> dict[str, Any]:
 
 
 def show_headline(console: Console, found: Audit) -> None:
-    """Show the headline, its noise floor, and what a reader of it has to know."""
+    """Show the headline, and what a reader of it has to know."""
     from mutandis.auditing.tipping import summarise_grades
+    from mutandis.report.sentences import describe_headline
 
-    floor = found.noise_floor
-    said = [floor.sentence(), floor.verdict(), summarise_grades(found), *found.cautions()]
+    said = [describe_headline(found), summarise_grades(found), *found.cautions()]
     console.print("\n".join(each for each in said if each), highlight=False, markup=False)
     console.print()
 

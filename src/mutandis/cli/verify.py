@@ -10,13 +10,11 @@ import typer
 
 from mutandis.cli.audit import run_with_bars
 from mutandis.cli.options import Json, Results, Threads, TrustCode, app
-from mutandis.cli.terminal import answer, collected_notes, invocation, progress_bars
+from mutandis.cli.terminal import answer, collected_notes, invocation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mutandis.auditing.audit import Audit
-    from mutandis.auditing.plan import Plan
     from mutandis.files.verification import Verification
 
 
@@ -51,17 +49,10 @@ def verify(
             key=key,
             base=base,
             trust_code=trust_code,
-            run=partial(_run, threads=threads),
+            run=partial(run_with_bars, threads=threads),
         )
     answer(found.as_dict(), _describe(folder, found, key), as_json=json)
     raise typer.Exit(1 if found.differences else 0)
-
-
-def _run(plan: Plan, *, threads: int | None) -> Audit:
-    found = run_with_bars(plan, threads=threads)
-    with progress_bars() as bar:
-        found.measure_noise_floor(bar("Running placebo audits"))
-    return found
 
 
 def _describe(folder: Path, found: Verification, key: Path | None) -> Iterator[str]:

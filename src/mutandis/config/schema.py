@@ -265,9 +265,6 @@ class Uncertainty(Section):
         The number of times that the equations are fitted again, to resampled rows. In the matched
         comparison, the variance of p_test over refits is added to the one under the null. Default:
         20 below 2,000 rows where that comparison is run on an estimated worldview, else none.
-    placebo
-        The number of placebo audits, in which there is nothing to find (docs/placebo.md). The
-        largest count among them is set beside the audit's; 0 runs none.
     tipping
         Find, for every verdict of the headline, how much of the effect of the status must be real
         for it to stand (docs/robustness.md). Default: up to 10,000 rows, where the headline
@@ -287,7 +284,6 @@ class Uncertainty(Section):
 
     draws: _Number | None = None
     refits: _Number | None = None
-    placebo: _Number = 19
     tipping: Flag | None = None
     variants: Flag | None = None
     worldviews: _Worldviews | None = None

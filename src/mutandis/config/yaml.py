@@ -391,7 +391,7 @@ def replace_section(text: str, name: str, value: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> text = "ks: [15] # agreed\nuncertainty: {placebo: 0}\nseed: 1\n"
+    >>> text = "ks: [15] # agreed\nuncertainty: {refits: 0}\nseed: 1\n"
     >>> print(replace_section(text, "uncertainty", {"variants": True}), end="")
     ks: [15] # agreed
     uncertainty: {variants: true}

@@ -27,9 +27,9 @@ import numpy as np
 from mutandis.auditing.audit import Audit
 from mutandis.auditing.counterfactual_table import CounterfactualTable
 from mutandis.auditing.multiple import run_multiple
-from mutandis.auditing.noise_floor import NoiseFloor, no_noise_floor
 from mutandis.auditing.provenance import Provenance, current_versions, hash_population
 from mutandis.auditing.run import study_of
+from mutandis.auditing.sham import ShamAudits
 from mutandis.auditing.tipping import Tipping, count_grades, rules_of, summarise_grades
 from mutandis.auditing.worldview_comparison import WorldviewVerdicts
 from mutandis.config.yaml import read_yaml, write_yaml
@@ -247,7 +247,7 @@ def _record(
         "provenance": audit.provenance.as_dict(),
         "diagnostics": None if diagnosis is None else diagnosis.as_dict(),
         "disagreement": audit.disagreement,
-        "noise_floor": audit.noise_floor.as_dict(),
+        "sham": None if audit.sham_audits is None else audit.sham_audits.as_dict(),
         "robustness": _robustness(audit),
         "notes": list(notes),
     }
@@ -500,17 +500,17 @@ def _assemble(record: AuditRecord, state: Mapping[str, Any]) -> Audit:
         audit = restore(plan)
     return replace(
         audit,
-        floor=[_noise_floor(record.data, plan)],
+        sham_audits=_read_sham(record.data["sham"]),
         tippings=_read_tipping(state.get("tipping"), audit),
         compared=_read_worldviews(state.get("worldviews"), audit),
     )
 
 
-def _noise_floor(record: Mapping[str, Any], plan: Plan) -> NoiseFloor:
-    """Read the noise floor; results of before there was one say so."""
-    if "noise_floor" in record:
-        return NoiseFloor.of_dict(record["noise_floor"])
-    return no_noise_floor(plan, "these results were saved without placebo audits.")
+def _read_sham(data: Mapping[str, Any] | None) -> ShamAudits | None:
+    if data is None:
+        return None
+    known = {each.name: data[each.name] for each in fields(ShamAudits)}
+    return ShamAudits(**{**known, "found": tuple(data["found"])})
 
 
 def _supplied(part: Mapping[str, Any], population: Population) -> CounterfactualTable | None:
@@ -550,7 +550,6 @@ def _restore(part: Mapping[str, Any], plan: Plan, provenance: Provenance) -> Aud
         provenance=replace(provenance, computed=computed),
         with_record=None if with_record is None else RecordAgreement(**with_record),
         verdict_shares=part["verdict_shares"],
-        floor=[no_noise_floor(plan, "the results hold that of the whole audit only.")],
     )
 
 

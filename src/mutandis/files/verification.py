@@ -161,7 +161,10 @@ def _verify(
                 origin.text, folder=origin.folder, name=origin.name, trust_code=trust_code
             )
         )
-        differences += _compare_rerun(record, plan.run() if run is None else run(plan), files)
+        again = plan.run() if run is None else run(plan)
+        if (sham := record.data["sham"]) is not None:
+            again = again.with_sham(len(sham["found"]), seed=sham["seed"])
+        differences += _compare_rerun(record, again, files)
     return Verification(
         differences=tuple(differences),
         files=len(files),
@@ -202,7 +205,7 @@ def _compare_rerun(record: AuditRecord, found: Audit, files: Mapping[str, str | 
 
 
 def _compare_records(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    names = ["settings", "diagnostics", "disagreement", "noise_floor", "files"]
+    names = ["settings", "diagnostics", "disagreement", "sham", "files"]
     # results of before there was one say nothing of it
     names += ["robustness"] if "robustness" in before else []
     differing = [name for name in names if before.get(name) != now[name]]

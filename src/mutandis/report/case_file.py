@@ -41,6 +41,7 @@ from mutandis.report.context import rows_of
 from mutandis.report.formatting import known
 from mutandis.report.pdf import to_pdf
 from mutandis.report.redact import redact_case
+from mutandis.report.sentences import describe_headline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +89,6 @@ def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
     settings, origin = audit.plan.settings, audit.plan.origin
     parts = tuple(_part(case) for case in cases)
     method, k = settings.primary
-    floor = audit.noise_floor
     verdict = str(whole.result(method, k=k)["verdict"])
     return CaseDocument(
         complainant=_complainant(whole),
@@ -101,7 +101,7 @@ def _document(audit: Audit, whole: Case, cases: Sequence[Case]) -> CaseDocument:
         robustness=robustness_of(whole, parts),
         figures=_figures(whole),
         parts=parts,
-        noise_floor=f"{floor.sentence()} {floor.verdict()}".rstrip(),
+        whole_table=describe_headline(audit),
         assumptions=assumptions_of(audit),
         limits=limits_of(audit, parts, verdict),
         redaction=Redaction(redacted=False),

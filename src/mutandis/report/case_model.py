@@ -322,8 +322,8 @@ class CaseDocument:
         Her results under every method and k.
     parts
         The comparison on each ground: her counterfactual, her groups, what would change it.
-    noise_floor
-        How many such verdicts the whole table has, beside audits in which there is nothing to find.
+    whole_table
+        How many such verdicts the whole table has, with sham audits if these were run.
     assumptions, limits
         What the answer takes for granted and what it cannot carry, in words.
     redaction
@@ -365,7 +365,7 @@ class CaseDocument:
     robustness: VerdictRobustness | None
     figures: tuple[Figures, ...]
     parts: tuple[Part, ...]
-    noise_floor: str
+    whole_table: str
     assumptions: tuple[str, ...]
     limits: tuple[str, ...]
     redaction: Redaction

@@ -178,7 +178,7 @@ def redact_case(document: CaseDocument, whole: Case, cases: Sequence[Case]) -> C
         robustness=None,
         figures=figures,
         parts=parts,
-        noise_floor="",
+        whole_table="",
         assumptions=assumptions_of(audit, counts=False),
         limits=limits_of(audit, parts, primary.verdict, counts=False),
         redaction=Redaction(redacted=True, least=LEAST, sentences=(_NOBODY, _GROUPS, _LEFT_OUT)),

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from mutandis.auditing.audit import Audit
-    from mutandis.auditing.placebo import Placebo
     from mutandis.scm import Diagnosis
 
 __all__ = ["Report", "make_report"]
@@ -53,12 +52,11 @@ class Report:
 def make_report(
     audit: Audit,
     *,
-    placebo: Placebo | None = None,
     diagnosis: Diagnosis | None = None,
 ) -> Report:
     """Write the report of an audit.
 
-    The placebo is shown beside the noise floor, if one was run; the diagnosis of the worldview is
+    The diagnosis of the worldview is
     made here if it is not given.
     """
     context, origin = ReportContext(audit=audit), audit.plan.origin
@@ -82,8 +80,7 @@ def make_report(
         diagnosis_sections={} if diagnosis is None else diagnosis_sections(diagnosis),
         flips=describe_flips(context),
         cautions=cautions_of(context, diagnosis),
-        placebo=placebo,
-        floor=audit.noise_floor,
+        sham=audit.sham_audits,
         rules=rules_of(audit),
         compared=audit.measure_worldviews(),
         settings_text=write_plan(audit.plan),

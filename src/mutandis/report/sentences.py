@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mutandis.auditing.sham import counted_by
 from mutandis.auditing.tipping import summarise_grades
 from mutandis.errors import PlanError
 from mutandis.evidence.sentences import list_reasons
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mutandis.auditing.audit import Audit
+    from mutandis.auditing.sham import ShamAudits
     from mutandis.decision.agreement import RecordAgreement
     from mutandis.report.context import ReportContext
     from mutandis.scm import Diagnosis
@@ -32,11 +34,12 @@ __all__ = [
     "Caution",
     "cautions_of",
     "describe_flips",
+    "describe_headline",
+    "describe_sham",
     "diagnosis_sections",
     "summarise",
 ]
 
-# more rules than these add little
 # of sentences that only reassure; problems are all said
 _MOST_SENTENCES = 40
 
@@ -130,9 +133,49 @@ def _pattern(context: ReportContext) -> str:
     )
 
 
+_COUNTED = {
+    "cases": "Evidence for",
+    "significant": "Significant for",
+    "significant_adjusted": "Significant after adjustment for",
+}
+
+
+def describe_headline(audit: Audit) -> str:
+    """Write the headline count, with those of sham audits if these were run."""
+    method, k = audit.plan.choose(None, None)
+    row, counted = audit.count(method.name, k), counted_by(audit.plan, method)
+    people = plural(row["complainants"], "complainant")
+    said = f"{_COUNTED[counted]} {count(row[counted])} of {people}."
+    return " ".join([said, *(describe_sham(each) for each in [audit.sham_audits] if each)])
+
+
+def describe_sham(sham: ShamAudits) -> str:
+    """Write what sham audits found, and what that means for the table as a whole."""
+    number = len(sham.found)
+    most = (
+        f"found at most {count(sham.largest)} (scaled from {count(sham.people)} people each)"
+        if max(sham.found)
+        else "found none"
+    )
+    said = (
+        f"{plural(number, 'sham audit')}, with the status assigned at random to reference people, "
+        f"{most}."
+    )
+    if not sham.exceeds_all:
+        return (
+            f"{said} The share in this audit is not larger than in all of them. This does not rule "
+            "out discrimination."
+        )
+    return (
+        f"{said} If the status made no difference to any decision, the share would be larger than "
+        f"in all of them in about 1 of {number + 1} tables. This tests neither the worldview nor "
+        "any single case."
+    )
+
+
 def _above_noise(context: ReportContext) -> str:
-    floor = context.audit.noise_floor
-    return f"{floor.sentence()} {floor.verdict()}".rstrip()
+    sham = context.audit.sham_audits
+    return "" if sham is None else describe_sham(sham)
 
 
 def _robust(context: ReportContext) -> str:

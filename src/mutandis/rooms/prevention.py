@@ -82,7 +82,7 @@ class Prevention:
     ...         }
     ...     ),
     ...     ks=(15,),
-    ...     uncertainty=mm.Uncertainty(refits=0, placebo=0, tipping=False),
+    ...     uncertainty=mm.Uncertainty(refits=0, tipping=False),
     ... )
     >>> from mutandis.rooms.prevention import study_prevention
     >>> study = study_prevention(found)
@@ -200,7 +200,7 @@ def study_prevention(
     ...     attributes={"AnnualSalary": "continuous"},
     ...     worldview=mm.Worldview({"AnnualSalary": mm.Linear("Gender")}),
     ...     ks=(15,),
-    ...     uncertainty=mm.Uncertainty(refits=0, placebo=0),
+    ...     uncertainty=mm.Uncertainty(refits=0),
     ... )
     >>> study_prevention(found).counts()["significant_adjusted"].tolist()
     [50, 0]

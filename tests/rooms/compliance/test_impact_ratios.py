@@ -40,7 +40,6 @@ def audit(table: pd.DataFrame) -> mm.Audit:
         protected=mm.Protection("sex", value="F", reference="M"),
         attributes={"race": "nominal", "score": "continuous"},
         ks=(10,),
-        uncertainty=mm.Uncertainty(placebo=0),
     )
 
 
@@ -111,7 +110,6 @@ def test_the_order_of_rows_changes_nothing(table: pd.DataFrame, audit: mm.Audit)
         protected=mm.Protection("sex", value="F", reference="M"),
         attributes={"race": "nominal", "score": "continuous"},
         ks=(10,),
-        uncertainty=mm.Uncertainty(placebo=0),
     )
     assert rows_of(shuffled) == rows_of(audit)
 
@@ -126,7 +124,6 @@ def test_rows_that_were_dropped_are_counted(table: pd.DataFrame) -> None:
         attributes={"race": "nominal", "score": "continuous"},
         ks=(10,),
         missing="drop",
-        uncertainty=mm.Uncertainty(placebo=0),
     )
     found = rows_of(audit, unknown=[])
     assert found["race", "missing"].applicants == int((table["race"] == "?").sum())

@@ -38,7 +38,6 @@ def audit(table: pd.DataFrame, **options: Any) -> mm.Audit:
         },
         "methods": ["st"],
         "ks": (5,),
-        "uncertainty": mm.Uncertainty(placebo=0),
     }
     return mm.audit(table, **settings | options)
 

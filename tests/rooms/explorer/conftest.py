@@ -67,7 +67,7 @@ def loan(tmp_path_factory: pytest.TempPathFactory) -> Audit:
         **LOAN,
         decision="AnnualSalary + 5 * AccountBalance > 225000",
         ks=(10, 20),
-        uncertainty=mm.Uncertainty(refits=2, placebo=2),
+        uncertainty=mm.Uncertainty(refits=2),
     )
     folder = tmp_path_factory.mktemp("explore") / "results"
     found.save(folder)
@@ -124,7 +124,7 @@ def hostile() -> Audit:
         worldview=mm.Worldview({HOSTILE_COLUMN: mm.Linear("sex")}),
         id="who",
         ks=(3,),
-        uncertainty=mm.Uncertainty(refits=2, placebo=2),
+        uncertainty=mm.Uncertainty(refits=2),
     )
 
 

@@ -26,7 +26,7 @@ def ratio(request: pytest.FixtureRequest) -> Audit:
         ks=(10,),
         tau=tau,
         evidence=mm.Evidence(measure=measure),
-        uncertainty=mm.Uncertainty(refits=2, placebo=2),
+        uncertainty=mm.Uncertainty(refits=2),
     )
 
 

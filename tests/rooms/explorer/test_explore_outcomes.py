@@ -30,7 +30,7 @@ def audit(outcome: Any, **changes: Any) -> Audit:
         "attributes": {"income": "continuous"},
         "worldview": mm.Worldview({"income": mm.Linear("woman")}),
         "ks": (12,),
-        "uncertainty": mm.Uncertainty(refits=2, placebo=2),
+        "uncertainty": mm.Uncertainty(refits=2),
     }
     return mm.audit(
         {"woman": woman, "income": income, "answer": answer, "rate": np.round(6 - worth, 1)},

@@ -27,7 +27,7 @@ def _loan(rows: Any = None, **changes: Any) -> Audit:
         "decision": "AnnualSalary + 5 * AccountBalance > 225000",
         "ks": (20,),
         "evidence": mm.Evidence(primary=("cst_without", 20)),
-        "uncertainty": mm.Uncertainty(refits=0, placebo=0),
+        "uncertainty": mm.Uncertainty(refits=0),
         **changes,
     }
     table = table.assign(who=range(len(table)))

@@ -42,7 +42,7 @@ worldview:
 
 decision: {rule: "salary + 5 * balance > 100"}
 ks: [5]   # small
-uncertainty: {draws: 4, refits: 2, placebo: 0}
+uncertainty: {draws: 4, refits: 2}
 """
 
 
@@ -263,7 +263,7 @@ def test_another_status_can_be_compared_with(visit: Callable[[Audit], Any]) -> N
         attributes={"score": "continuous"},
         worldview=mm.Worldview({"score": mm.Linear("race")}),
         ks=(3,),
-        uncertainty=mm.Uncertainty(refits=0, placebo=0),
+        uncertainty=mm.Uncertainty(refits=0),
     )
     draft = _draft(audit, ("reference", "1"))
     assert draft.references == ["b", "c"]

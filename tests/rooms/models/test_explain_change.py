@@ -169,7 +169,7 @@ def test_the_case_file_shows_it(table: pd.DataFrame, tmp_path: Any) -> None:
             worldview=mm.Worldview({"pay": mm.Linear("woman"), "balance": mm.Linear("woman")}),
             decision=decision,
             ks=(15,),
-            uncertainty=mm.Uncertainty(placebo=0, refits=1, tipping=False),
+            uncertainty=mm.Uncertainty(refits=1, tipping=False),
         )
 
     found = run(model)

@@ -98,7 +98,6 @@ def propensity_weighted(audit: Audit) -> Any:
     ...     protected=mm.Protection("Gender", value=1, reference=0),
     ...     attributes={"AnnualSalary": "continuous", "AccountBalance": "continuous"},
     ...     ks=(10,),
-    ...     uncertainty=mm.Uncertainty(placebo=0),
     ... )
     >>> columns = ["p_protected", "p_reference", "p_weighted", "risk_difference"]
     >>> propensity_weighted(found)[columns].round(3).values.tolist()

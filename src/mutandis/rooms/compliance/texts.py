@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from mutandis.errors import PlanError, suggest
 from mutandis.report.context import ReportContext
 from mutandis.report.formatting import count, listed, percent, plural
-from mutandis.report.sentences import summarise
+from mutandis.report.sentences import describe_headline, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -108,7 +108,7 @@ def _model_card(context: ReportContext) -> Iterator[str]:
         f"{count(number)} of {plural(row['complainants'], 'complainant')} "
         f"({percent(number / row['complainants'])}"
         f"{', all tests taken into account' if adjusted else ', each test by itself'}). "
-        f"{_text(audit.noise_floor.sentence())}"
+        f"{_text(describe_headline(audit))}"
     )
     yield "### Quantitative analysis"
     yield _table(_counts(context))

@@ -235,7 +235,7 @@ class Draft:
         return said
 
     def to_plan(self) -> Plan:
-        """Plan the audit again under the drafted worldview, without placebo audits."""
+        """Plan the audit again under the drafted worldview."""
         plan, settings = self.plan, self.plan.settings
         methods = _methods(plan)
         worldview = self.worldview()
@@ -260,7 +260,6 @@ class Draft:
             uncertainty=replace(
                 doubt,
                 draws=(doubt.draws or None) if is_open else 0,
-                placebo=0,
                 tipping=False,
                 variants=None,
                 worldviews=None,

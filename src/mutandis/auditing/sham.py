@@ -1,0 +1,244 @@
+"""Sham audits: what the same audit finds where there is nothing to find.
+
+A sham audit keeps the reference rows only and gives a random part of them, as large as the
+protected part of the table, the protected status. The worldview is fitted again, and groups are the
+same part of these rows as k is of the table (docs/adr/0006-sham-audits.md). No decision was based
+on a status that was assigned afterwards, so all findings are due to chance and a sparser space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from mutandis.auditing.multiple import run_multiple
+from mutandis.auditing.protections import draw_spaces
+from mutandis.auditing.run import run_quietly
+from mutandis.config.schema import Uncertainty
+from mutandis.data.columns import Categories
+from mutandis.data.spaces import check_group_sizes, restrict_complainants
+from mutandis.errors import PlanError
+from mutandis.numeric.order import canonical_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from mutandis.auditing.audit import Audit
+    from mutandis.auditing.plan import Plan
+    from mutandis.data.population import Population
+    from mutandis.data.spaces import Stratum
+    from mutandis.engine.methods import Method
+
+__all__ = ["ShamAudits", "counted_by", "sham_audits"]
+
+# complainants of one sham audit: of more, a sample is compared, with groups from all rows
+_MOST: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShamAudits:
+    """The count of an audit, and those of sham audits.
+
+    Parameters
+    ----------
+    seed
+        Seed of the random statuses.
+    method, k
+        The method and the group size of the audit.
+    counted
+        What is counted: "significant_adjusted", "significant" (without adjustment) or "cases"
+        (where the method has no test).
+    count, complainants
+        The count of the audit, and its number of complainants.
+    found, people
+        The count of each sham audit, and the number of complainants in each.
+
+    Examples
+    --------
+    >>> sham = ShamAudits(
+    ...     seed=0,
+    ...     method="st",
+    ...     k=15,
+    ...     counted="significant",
+    ...     count=30,
+    ...     complainants=200,
+    ...     found=(4, 9, 7),
+    ...     people=150,
+    ... )
+    >>> sham.largest, sham.exceeds_all
+    (12, True)
+    """
+
+    seed: int
+    method: str
+    k: int
+    counted: str
+    count: int
+    complainants: int
+    found: tuple[int, ...]
+    people: int
+
+    @property
+    def largest(self) -> int:
+        """The largest sham count, scaled to the complainants of the audit and rounded down."""
+        return max(self.found) * self.complainants // self.people
+
+    @property
+    def exceeds_all(self) -> bool:
+        """Whether the audit found a larger share than every sham audit."""
+        return self.count * self.people > max(self.found) * self.complainants
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, with what follows from it."""
+        return {**asdict(self), "largest": self.largest, "exceeds_all": self.exceeds_all}
+
+
+def sham_audits(
+    audit: Audit,
+    number: int = 19,
+    *,
+    method: str | None = None,
+    k: int | None = None,
+    seed: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,  # noqa: ARG005
+) -> ShamAudits:
+    """Run sham audits; the parameters are those of `Audit.sham`."""
+    chosen, size = audit.plan.choose(method, k)
+    start = audit.plan.settings.seed or 0 if seed is None else seed
+    for name, value, least in (("number", number, 1), ("seed", start, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise PlanError(
+                f"{name}={value!r} is not allowed. Give an integer of at least {least}."
+            )
+    prepared = _Reference(audit, chosen, size)
+    real, counted = audit.count(chosen.name, size), counted_by(audit.plan, chosen)
+    found, people = [], 0
+    for each in range(number):
+        # a generator for each audit: more audits leave the first ones as they were
+        counts = prepared.count(np.random.default_rng([start, 0, each]))
+        found.append(int(counts[counted]))
+        people = int(counts["complainants"])
+        progress(each + 1, number)
+    return ShamAudits(
+        seed=start,
+        method=chosen.name,
+        k=size,
+        counted=counted,
+        count=int(real[counted]),
+        complainants=int(real["complainants"]),
+        found=tuple(found),
+        people=people,
+    )
+
+
+def counted_by(plan: Plan, method: Method) -> str:
+    """Return what a headline by this method counts: the strictest verdict that it can give."""
+    if not method.count_neighbours:
+        return "cases"
+    return "significant" if plan.settings.evidence.adjust == "none" else "significant_adjusted"
+
+
+class _Reference:
+    """The reference rows in canonical order, and the plan of an audit of them."""
+
+    def __init__(self, audit: Audit, method: Method, k: int) -> None:
+        plan = audit.plan
+        self._audit, population = audit, plan.population
+        rows, models = _reference_rows(plan), _protected_rows(plan)
+        everyone = len(rows) + len(models)
+        order = canonical_order(population.columns, ids=population.ids)
+        rows = order[np.isin(order, rows)]
+        self._names = [each.attribute for each in plan.protections]
+        self._columns = [population.categories(name) for name in self._names]
+        codes = np.column_stack([column.codes for column in self._columns])
+        self._statuses = codes[rows]
+        # halves would make both spaces equally dense, and hide the bias of a sparser one
+        self._sizes = [
+            (status, max(1, round(len(rows) * int(number) / everyone)))
+            for status, number in zip(
+                *np.unique(codes[models], axis=0, return_counts=True), strict=True
+            )
+        ]
+        self._method, self._k = method, max(1, (2 * k * len(rows) + everyone) // (2 * everyone))
+        outcome = plan.outcome.take(rows)
+        # groups are smaller than those of the audit
+        outcome = replace(outcome, kind=outcome.kind.for_small_groups())
+        ready = plan.counterfactuals
+        is_open = plan.worldview is not None and bool(plan.worldview.couplings)
+        doubt = Uncertainty(draws=plan.settings.uncertainty.draws if is_open else 0, refits=0)
+        self._plan = replace(
+            plan,
+            population=population.take(rows),
+            outcome=outcome,
+            counterfactuals=None if ready is None else ready.take(rows),
+            methods=(method,),
+            decision=plan.decision if method.needs_counterfactual_outcome else None,
+            settings=replace(
+                plan.settings,
+                ks=(self._k,),
+                evidence=replace(plan.settings.evidence, primary=(method.name, self._k)),
+                uncertainty=doubt,
+            ),
+        )
+
+    def count(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Give random rows the protected statuses, and count what the audit finds."""
+        drawn, order = self._statuses.copy(), rng.permutation(len(self._statuses))
+        for status, size in self._sizes:
+            drawn[order[:size]], order = status, order[size:]
+        population = self._plan.population.with_columns(
+            {
+                name: Categories(drawn[:, place], column.levels)
+                for place, (name, column) in enumerate(zip(self._names, self._columns, strict=True))
+            }
+        )
+        spaces = _spaces(self._plan, population)
+        for strata in spaces:
+            check_group_sizes(strata, (self._k,))
+        people = np.sort(np.concatenate([stratum.complainants for stratum in spaces[0]]))
+        if len(people) > _MOST:
+            people = np.sort(rng.choice(people, _MOST, replace=False))
+
+        def run(part: Plan) -> Audit:
+            return run_quietly(
+                replace(part, strata=restrict_complainants(part.strata, people)),
+                self._audit.engine,
+                self._audit.provenance,
+                verdicts_only=True,
+            )
+
+        sham = replace(self._plan, population=population, strata=spaces[0])
+        found = run_multiple(sham, run) if sham.combine == "multiple" else run(sham)
+        return found.count(self._method.name, self._k)
+
+
+def _spaces(plan: Plan, population: Population) -> tuple[tuple[Stratum, ...], ...]:
+    return draw_spaces(
+        plan.protections,
+        population,
+        combine=plan.combine,
+        test_space=plan.settings.similarity.test_space,
+    )
+
+
+def _reference_rows(plan: Plan) -> NDArray[np.intp]:
+    """Return the rows in the test space; of several grounds, in that of each."""
+    spaces = _spaces(plan, plan.population) if plan.combine == "multiple" else (plan.strata,)
+    return reduce(
+        np.intersect1d,
+        (np.unique(np.concatenate([stratum.test for stratum in strata])) for strata in spaces),
+    )
+
+
+def _protected_rows(plan: Plan) -> NDArray[np.intp]:
+    """Return the rows whose statuses are assigned at random."""
+    complement = plan.settings.similarity.test_space == "complement"
+    if plan.combine is None or (plan.combine == "intersectional" and complement):
+        return np.unique(np.concatenate([stratum.control for stratum in plan.strata]))
+    # if each row had all protected statuses or none, no equation could tell their effects apart
+    return np.setdiff1d(np.arange(len(plan.population)), _reference_rows(plan))
