@@ -155,7 +155,6 @@ def explore(
 ) -> None:
     """Look into an audit in a web browser: overview, people, one person, worldviews."""
     from mutandis.files.saved_audit import open_results
-    from mutandis.registry import find
 
     find("room", "explorer").serve(
         open_results(folder),
